@@ -33,7 +33,7 @@ from csp.room.agent_text import code_lines, envelope, grammar, spelling
 from csp.room.board import identifiers
 from csp.room.messages import tool_dedupe
 from csp.room.runs import run_message_parser
-from csp.room.sessions import token_estimate, turn_prompt
+from csp.room.sessions import cost_estimate, turn_prompt
 from csp.sidecar.brain import limit_reset
 from csp.terminal import prompt
 from csp.whiteboard import word_vectors
@@ -73,8 +73,8 @@ READERS: Final[dict[str, Reader]] = {
     "one name": identifiers.is_identifier,
     "a hash": identifiers.is_hash,
     "secrets": lambda text: secrets.redact(text, ["room-token-1234", "-" * 16]),
-    "tokens": token_estimate.tokens_in,
-    "a cut": lambda text: token_estimate.cut(text, 1000),
+    "tokens": cost_estimate.tokens_in,
+    "a cut": lambda text: cost_estimate.cut(text, 1000),
     "a typed line": _lenient(human_input.read_line),
     "a typed message": _lenient(lambda text: human_input.read_line(f"@claude {text}")),
     "a typed command": _lenient(lambda text: human_input.read_line(f"/{text}")),

@@ -9,7 +9,7 @@ from csp.journal.history_query import HistoryQuery
 from csp.protocol.enums import MessageId
 from csp.protocol.events import HISTORY_TYPES, decode_event
 from csp.room.commands import AnswerQuery
-from csp.room.orchestrator.digest import log_text
+from csp.room.orchestrator import log_text
 
 
 class HistoryQueries:

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from csp.room.admission import Lane
-from csp.room.agent_rates import in_turn
+from csp.room.admission import Lane, in_turn
 
 #: How many sockets of a lane are served in one pass; people have no limit.
 SERVED: Final = {Lane.STRANGERS: 32, Lane.AGENTS: 16}

@@ -1,9 +1,10 @@
-"""Who may keep a connection: places of people, of agents, of callers without a token.
+"""How many connections a caller may keep, and how fast an agent may go.
 
-Each kind has places of its own, so that none can take those of another.
+People, agents and callers without a token have connections of their own, so that none can take those of
+another. Each agent has a bucket of tokens, all agents share a quota of operations.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -62,3 +63,55 @@ def admit(agent: AgentId, counts: Mapping[AgentId, int], places: Places) -> Admi
     return (
         AdmissionVerdict(True, greediest) if counts[greediest] > own + 1 else AdmissionVerdict(False, agent)
     )
+
+
+# --- how fast an agent may go ------------------------------------------------------------------------
+
+
+#: What one agent may do in a second for as long as it likes; a busy agent needs a tenth of it.
+OPERATIONS_PER_S: Final = 500.0
+#: What an agent that has been quiet may do at once.
+BURST: Final = 2000.0
+#: Operations of all agents between which the server looks after everybody else.
+MAX_QUOTA: Final = 8
+#: How much time a pass of the server may use before agents get a smaller quota.
+SLOW_PASS_S: Final = 0.005
+
+
+class Bucket(NamedTuple):
+    """The tokens that were left at a time."""
+
+    tokens: float
+    at: float
+
+
+def draw(bucket: Bucket | None, now: float) -> tuple[Bucket, float]:
+    """Take one token; return the bucket with the seconds until there is one, 0 if it was taken."""
+    if bucket is None:
+        return Bucket(BURST - 1, now), 0.0
+    tokens = min(BURST, bucket.tokens + max(0.0, now - bucket.at) * OPERATIONS_PER_S)
+    if tokens < 1:
+        return Bucket(tokens, max(now, bucket.at)), (1 - tokens) / OPERATIONS_PER_S
+    return Bucket(tokens - 1, max(now, bucket.at)), 0.0
+
+
+def is_full(bucket: Bucket, now: float) -> bool:
+    """Tell whether a bucket can be forgotten, because a new one would be as good."""
+    return bucket.tokens + (now - bucket.at) * OPERATIONS_PER_S >= BURST
+
+
+def next_quota(quota: int, took_s: float) -> int:
+    """Return how many operations agents get in the next pass, after one that took so long."""
+    return max(1, quota // 2) if took_s > SLOW_PASS_S else min(MAX_QUOTA, quota + 1)
+
+
+def in_turn(ready: Sequence[int], last: int, limit: int) -> list[int]:
+    """Return at most `limit` of those that are ready: the ones after the last served, then the first.
+
+    Whoever is ready is served before anybody is served twice.
+    """
+    if len(ready) <= limit:
+        return list(ready)
+    ordered = sorted(ready)
+    after = [one for one in ordered if one > last]
+    return (after + ordered)[:limit]

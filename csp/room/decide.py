@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from csp.protocol.enums import SYSTEM, AgentId
 from csp.protocol.events import CallRecorded, ControlSent, KnownEvent, ModeChanged, RunStarted
 from csp.protocol.session_parts import Change
-from csp.room import membership, timers
+from csp.room import membership, orchestrator, timers
 from csp.room.agent_text import agent_commands
 from csp.room.agent_text.allstop import allstop, is_allstop
 from csp.room.board import board_commands
@@ -52,12 +52,11 @@ from csp.room.commands import (
     WriteNote,
 )
 from csp.room.messages import send
-from csp.room.orchestrator import wake
 from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Room
 from csp.room.runs import run_commands
-from csp.room.sessions import collaborations, replies, session_start, steering, turn_commands
+from csp.room.sessions import collaborations, replies, session_start, steering
 from csp.room.sessions.session_reactions import react
 
 #: After these the sessions react to what has happened to their agents.
@@ -81,7 +80,7 @@ def draft_of(room: Room, command: AnyCommand, now: float, rules: RoomRules = DEF
     board_commands.conclude(draft)
     if isinstance(command, _MOVES_AGENTS) and draft.has_sessions:
         react(draft)
-    wake.wake(draft)
+    orchestrator.wake(draft)
     if command.once:
         _record_call(draft, command.caller, command.once, _answer(draft.events))
     return draft
@@ -145,8 +144,8 @@ HANDLERS: Final[dict[type[Command], Handler]] = dict(
         _row(Collaborate, collaborations.collaborate),
         _row(NextTurn, steering.next_turn),
         _row(ExtendTurn, steering.keep_turn),
-        _row(CastVote, turn_commands.vote),
-        _row(HandOffTurn, turn_commands.hand_over),
+        _row(CastVote, steering.vote),
+        _row(HandOffTurn, steering.hand_over),
         _row(Stop, steering.stop),
         _row(Steer, steering.steer),
         _row(SayInRun, run_commands.say),

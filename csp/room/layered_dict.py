@@ -4,10 +4,17 @@ A draft of a room needs to change tables of ten thousand entries without copying
 """
 
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+#: A table with no more entries is copied sooner than read through.
+SMALL: Final = 64
+
+
+def layered(base: dict[K, V]) -> dict[K, V]:
+    """Return a table with the entries of `base` that can be changed by itself."""
+    return dict(base) if len(base) <= SMALL else LayeredDict(base)
 
 
 class LayeredDict(dict[K, V]):

@@ -87,7 +87,7 @@ def come_back(draft: RoomDraft, command: Rejoin) -> None:
     """Bring a participant back online."""
     known = known_participant(draft.room, command.agent)
     # In a sealed phase an agent tells the others nothing, not even what it can do now.
-    is_kept = command.capabilities is None or draft.room.sessions.seals_of(known.id)
+    is_kept = command.capabilities is None or draft.sessions.seals_of(known.id)
     capabilities = known.capabilities if is_kept else command.capabilities
     is_new = command.launch not in ("", known.launch)
     if known.online and capabilities == known.capabilities and not is_new:
@@ -132,7 +132,7 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
     participant = known_participant(draft.room, command.agent)
     if command.notice is not None:
         _tell(draft, participant, command.notice)
-    seals = draft.room.sessions.seals_of(command.agent) if command.detail else {}
+    seals = draft.sessions.seals_of(command.agent) if command.detail else {}
     if command.state is AgentState.OFFLINE:
         reason = "closed" if seals or not command.detail else command.detail
         if seals and participant.online:

@@ -6,13 +6,14 @@ import msgspec
 from msgspec.structs import replace
 
 from csp.protocol.enums import ALL, DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
-from csp.protocol.events import DeliveryMoved, KnownEvent, ModeChanged, NoticePosted
+from csp.protocol.events import DeliveryMoved, KnownEvent, NoticePosted
 from csp.protocol.notes import HitView
-from csp.room.layered_dict import LayeredDict
+from csp.room.layered_dict import layered
 from csp.room.room_reducer import apply
 from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Message, Participant, Room
 from csp.room.runs.run_state import ReviewRun
+from csp.room.sessions.session_registry import Sessions, changes_sessions
 
 #: What every event begins with: seq, ts, id, sender, target, thread, text.
 Header = tuple[int, float, MessageId, AgentId, AgentId, str, str]
@@ -40,8 +41,8 @@ class RoomCopy(Room):
             seq=room.seq,
             ts=room.ts,
             participants=dict(room.participants),
-            messages=LayeredDict(room.messages),
-            waiting=LayeredDict(room.waiting),
+            messages=layered(room.messages),
+            waiting=layered(room.waiting),
             epochs=dict(room.epochs),
             queries=dict(room.queries),
             runs=room.runs.copy(),
@@ -51,13 +52,13 @@ class RoomCopy(Room):
             spent=room.spent,
             under_way=room.under_way,
             calls=dict(room.calls),
-            asks=LayeredDict(room.asks),
+            asks=layered(room.asks),
         )
 
     def participant_to_change(self, agent: AgentId) -> Participant | None:
         known = self.participants.get(agent)
         if known is not None and agent not in self.own_participants:
-            known = replace(known, queue=LayeredDict(known.queue), controls=dict(known.controls))
+            known = replace(known, queue=layered(known.queue), controls=dict(known.controls))
             self.participants[agent] = known
             self.own_participants.add(agent)
         return known
@@ -98,8 +99,12 @@ class RoomDraft:
         self.clock = now
         #: The time of the journal, which never goes back.
         self.now = max(now, room.ts)
+        #: Whether there is any session, over or not; most messages are sent where there is none.
+        self.has_sessions = bool(room.sessions.by_id)
         self._room = room
+        #: How many events `_room` holds; whether a later one changes a session.
         self._applied = 0
+        self._has_new_sessions = False
 
     @property
     def room(self) -> Room:
@@ -111,12 +116,13 @@ class RoomDraft:
                 room = apply(room, event)
             self._room = room
             self._applied = len(self.events)
+            self._has_new_sessions = False
         return self._room
 
     @property
-    def has_sessions(self) -> bool:
-        """Whether there is any session, over or not; most messages are sent where there is none."""
-        return bool(self.before.sessions.by_id) or any(isinstance(one, ModeChanged) for one in self.events)
+    def sessions(self) -> Sessions:
+        """The sessions after the events so far; most events leave them as they are."""
+        return self.room.sessions if self._has_new_sessions else self._room.sessions
 
     @property
     def next_seq(self) -> int:
@@ -158,6 +164,8 @@ class RoomDraft:
         if event.seq != self.next_seq:
             raise ValueError(f"event {event.seq} is emitted as number {self.next_seq}")
         self.events.append(event)
+        if changes_sessions(event):
+            self.has_sessions = self._has_new_sessions = True
 
     def notice(
         self,

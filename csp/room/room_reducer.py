@@ -248,8 +248,8 @@ def _forget(room: Room, message_id: MessageId) -> None:
     """Drop an older message of the same id, which only a damaged line can have left behind."""
     stale = room.message_to_change(message_id)
     if stale is not None:
-        if room.messages.pop(message_id, None) is None:
-            del room.waiting[message_id]
+        room.messages.pop(message_id, None)
+        room.waiting.pop(message_id, None)
         for agent in stale.deliveries:
             _take_off_queue(room, stale, agent)
 
@@ -350,11 +350,9 @@ def _state_changed(room: Room, event: StateChanged) -> None:
 
 def _redacted(room: Room, event: Redacted) -> None:
     message = room.message_to_change(event.message)
-    for agent in list(room.participants):
-        participant = room.participant_to_change(agent)
-        if participant is not None:
-            participant.sent = tuple(one for one in participant.sent if one.id != event.message)
-            if message is not None and message.id in participant.queue:
-                participant.queued_chars -= len(message.text)
+    for participant in filter(None, map(room.participant_to_change, list(room.participants))):
+        participant.sent = tuple(one for one in participant.sent if one.id != event.message)
+        if message is not None and message.id in participant.queue:
+            participant.queued_chars -= len(message.text)
     if message is not None:
         message.text = ""

@@ -24,7 +24,6 @@ from csp.protocol.requests import Dialog
 from csp.room.board.board_state import Boards
 from csp.room.messages.delivery import PENDING, is_untouched
 from csp.room.messages.tool_dedupe import SentMessage
-from csp.room.orchestrator.wake_state import Wakeups
 from csp.room.runs.run_state import ReviewRuns
 from csp.room.sessions.session_registry import Sessions
 from csp.room.sessions.spending import (
@@ -32,6 +31,7 @@ from csp.room.sessions.spending import (
     Unsettled,
     spent_so_far,
 )
+from csp.room.wakeups import Wakeups
 
 #: Why the room itself keeps a message back.
 ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})

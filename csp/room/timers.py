@@ -5,13 +5,13 @@ from typing import Final, NamedTuple
 
 from csp.protocol.enums import HUMAN, DeliveryState, HeldReason, Mode, ParticipantKind
 from csp.protocol.session_parts import TurnState
+from csp.room import orchestrator
 from csp.room.messages import inbox, send
 from csp.room.messages.inbox import delivery_view
-from csp.room.orchestrator import wake
 from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
-from csp.room.runs import run_waits
+from csp.room.runs import run_views
 from csp.room.sessions.limits import minutes_over_at
 from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_engine import advance
@@ -24,7 +24,7 @@ _IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
 
 def next_deadline(room: Room, rules: RoomRules) -> float | None:
     """Return when a tick will next have something to do."""
-    others = (inbox.next_deadline(room), wake.next_deadline(room, rules))
+    others = (inbox.next_deadline(room), orchestrator.next_deadline(room, rules))
     times = [time for session in room.sessions.live() for time in deadlines(room, session, rules)]
     return min([*times, *(time for time in others if time is not None)], default=None)
 
@@ -37,7 +37,7 @@ def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]
         if over_at is not None:
             yield over_at
         run = room.runs.of_session(session.id) if session.setup.mode is Mode.REVIEW else None
-        remind_at = run_waits.remind_at(run) if run else None
+        remind_at = run_views.remind_at(run) if run else None
         if remind_at is not None:
             yield remind_at
 
@@ -83,21 +83,20 @@ def _timeout_s(room: Room, turn: Turn, rules: RoomRules) -> float:
 def tick(draft: RoomDraft) -> None:
     """Let everything happen whose time has come."""
     send.tick(draft)
-    for session in list(draft.room.sessions.live()):
+    for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)
         advance(session_draft)
-        while due := _due(session_draft):
+        while due := [
+            turn
+            for turn in session_draft.session.turns.values()
+            if session_draft.session.is_running and clock_of(draft.room, turn, draft.rules).at <= draft.clock
+        ]:
             for turn in due:
                 _ring(session_draft, turn)
             advance(session_draft)
         if session_draft.session.is_running:
-            run_waits.remind(session_draft)
-    wake.tick(draft)
-
-
-def _due(draft: SessionDraft) -> list[Turn]:
-    turns = draft.session.turns.values() if draft.session.is_running else ()
-    return [turn for turn in turns if clock_of(draft.room, turn, draft.rules).at <= draft.clock]
+            run_views.remind(session_draft)
+    orchestrator.tick(draft)
 
 
 def _ring(draft: SessionDraft, turn: Turn) -> None:
@@ -110,7 +109,9 @@ def _ring(draft: SessionDraft, turn: Turn) -> None:
             draft.move(turn, turn.state, "running late", warned=True)
             draft.notice(f"{turn.agent} has been at its turn for {draft.rules.warn_s:g} s.")
         case _:
-            _time_out(draft, turn)
+            timeout_s = _timeout_s(draft.room, turn, draft.rules)
+            fail(draft, turn, TurnState.TIMED_OUT, f"no reply in {timeout_s:g} s")
+            draft.wake(f"{turn.agent} timed out")
 
 
 def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
@@ -124,8 +125,3 @@ def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
         return
     fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
     draft.wake(f"{turn.agent} could not be asked")
-
-
-def _time_out(draft: SessionDraft, turn: Turn) -> None:
-    fail(draft, turn, TurnState.TIMED_OUT, f"no reply in {_timeout_s(draft.room, turn, draft.rules):g} s")
-    draft.wake(f"{turn.agent} timed out")

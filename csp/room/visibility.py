@@ -9,7 +9,7 @@ sealed phase that it is in, and opens with the last of them: nobody can tell wha
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, assert_never
 
 from csp.protocol.enums import ALL, AgentId, SessionId
 from csp.protocol.events import (
@@ -32,6 +32,7 @@ from csp.protocol.events import (
     RunEvent,
     StateChanged,
     TurnMoved,
+    Unknown,
     UsageSeen,
     Voted,
 )
@@ -66,9 +67,11 @@ def is_visible_to(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
             return True
         case LateReply() | PrunedBase() | BoardChanged() | CallRecorded():
             return False
-        case _:
+        case Unknown():
             # An event of a newer CSP: nobody here knows whom it concerns, so only the room sees it.
             return False
+        case _:
+            assert_never(event)
 
 
 def seals_on(event: AnyEvent | MessageEvent) -> Mapping[SessionId, int]:

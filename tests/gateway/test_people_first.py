@@ -147,8 +147,8 @@ async def test_what_changes_the_room_is_done_even_if_its_caller_hangs_up(
 async def test_an_agent_over_its_rate_is_429_while_people_are_answered(
     room: ServedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.room.agent_rates.BURST", 3.0)
-    monkeypatch.setattr("csp.room.agent_rates.OPERATIONS_PER_S", 1e-6)
+    monkeypatch.setattr("csp.room.admission.BURST", 3.0)
+    monkeypatch.setattr("csp.room.admission.OPERATIONS_PER_S", 1e-6)
     claude = await room.join("claude")
     statuses = [(await room.call("GET", "/me", token=claude.token)).status for _ in range(3)]
     refused = await room.call("GET", "/me", token=claude.token)

@@ -47,7 +47,7 @@ from csp.room.commands import (
     WriteNote,
 )
 from csp.room.decide import decide
-from csp.room.orchestrator.digest import log_text
+from csp.room.orchestrator import log_text
 from csp.room.room_reducer import replay
 from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room

@@ -1,6 +1,6 @@
 """The tests of who may read an event."""
 
-from typing import get_args
+from typing import Any, cast, get_args
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ from csp.protocol.events import (
     AgentCall,
     AgentResponse,
     AnyEvent,
+    Event,
     KnownEvent,
     RunEvent,
     StateChanged,
@@ -158,3 +159,10 @@ def test_sealed_words_wait_for_everybody_even_outside(sealed: Play) -> None:
     sealed.reply(CODEX)
     sealed.reply(GEMINI)
     assert sealed.shown(sent.id, BOSS) == "queued"
+
+
+def test_event_of_no_known_kind_is_a_fault_of_ours() -> None:
+    odd = Event(1, 1.0, MessageId("e-1"), SENDER, TARGET, "default", "words")
+
+    with pytest.raises(AssertionError):
+        is_visible_to(cast(Any, odd), SENDER, Sessions())

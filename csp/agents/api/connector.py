@@ -32,10 +32,10 @@ from csp.protocol.events import AgentCall, AgentResponse, DeliveryMoved, HumanMe
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import TurnState
 from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
+from csp.room.sessions.cost_estimate import cut
 from csp.room.sessions.session_reducer import KEPT_CHARS, KEPT_ITEMS
 from csp.room.sessions.session_state import OPEN
 from csp.room.sessions.session_state import WindowItem as Heard
-from csp.room.sessions.token_estimate import cut
 
 log = logging.getLogger(__name__)
 

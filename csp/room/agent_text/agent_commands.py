@@ -56,7 +56,7 @@ from csp.room.messages.send import (
     route,
 )
 from csp.room.messages.tool_dedupe import Channel, SentMessage, find_duplicate
-from csp.room.orchestrator.digest import DEFAULT_COUNT, MAX_ANSWER, mode_text
+from csp.room.orchestrator import DEFAULT_COUNT, MAX_ANSWER, mode_text
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Message, Room
 from csp.room.sessions.session_start import set_mode
@@ -148,8 +148,8 @@ class AgentTextRunner:
         self._draft.emit(KeptPrivate(*header, recipients=()))
 
     def post(self, kind: type[AgentSpeech], commands: tuple[Spoken, ...]) -> None:
-        """Post the words as they are."""
-        room, command, asked = self._draft.room, self._command, self._asked
+        """Post the words as they are; nothing but their confirmation has happened before."""
+        room, command, asked = self._draft.before, self._command, self._asked
         # What is answered may be too old to be remembered; then nobody knows who else may read it.
         target = asked.sender if asked else HUMAN if self._reply_to else ALL
         recipients = reply_recipients(room, asked, command.sender) if kind is AgentResponse else ()
@@ -248,7 +248,7 @@ class AgentTextRunner:
     def _tell_mode(self) -> None:
         """Answer which mode the thread is in."""
         agent = self._command.sender
-        text = mode_text(self._draft.room.sessions.live_in(self._thread))
+        text = mode_text(self._draft.sessions.live_in(self._thread))
         check_queues(self._draft.room, (agent,), text)
         question = self._asked.id if self._asked else None
         hops = hops_after(self._heard)

@@ -24,10 +24,10 @@ def allstop(draft: RoomDraft, command: Send) -> None:
     if command.id is not None and is_repeated(draft.room, command.sender, command.id):
         return
     thread = command.thread or DEFAULT_THREAD
-    is_needed = any(thread in threads_of(session) for session in draft.room.sessions.live())
+    is_needed = any(thread in threads_of(session) for session in draft.sessions.live())
     stop(draft, Stop(sender=command.sender, thread=thread))
     kind = HumanMessage if is_person(draft.room, command.sender) else AgentCall
     header = draft.message_header(command.sender, ALL, command.text, thread=thread, id=command.id)
-    draft.emit(kind(*header, recipients=(), seals=draft.room.sessions.seals_of(command.sender)))
+    draft.emit(kind(*header, recipients=(), seals=draft.sessions.seals_of(command.sender)))
     if not is_needed:
         draft.notice(HUMAN, f"Allstop: no session is running in thread {thread}.")

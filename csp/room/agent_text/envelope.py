@@ -4,7 +4,7 @@ An API agent answers in JSON. A CLI agent may too, or write its lines; whatever 
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -47,7 +47,11 @@ class Envelope:
         shape = _shape(whole if is_meant else fenced[0] if len(fenced) == 1 else "")
         if shape is None:
             is_malformed = is_required or is_meant or is_fence
-            return cls(message=text, malformed=is_malformed, **_lines(commands))
+            # What the lines of a CLI agent say; who is done hands nothing over.
+            is_final = any(isinstance(spoken, Finish) for spoken in commands)
+            named = [spoken for spoken in commands if isinstance(spoken, HandOver)]
+            to = Handoff(to=named[-1].to, task=named[-1].task) if named and not is_final else None
+            return cls(message=text, handoff=to, final=is_final, malformed=is_malformed)
         handoff = None if shape.final else shape.handoff
         return cls(
             message=shape.message,
@@ -61,11 +65,3 @@ def _shape(text: str) -> _Shape | None:
         return _decoder.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-
-
-def _lines(commands: tuple[Spoken, ...]) -> dict[str, Any]:
-    """Return what the lines of a CLI agent say; who is done hands nothing over."""
-    if any(isinstance(spoken, Finish) for spoken in commands):
-        return {"final": True}
-    handoffs = [spoken for spoken in commands if isinstance(spoken, HandOver)]
-    return {"handoff": Handoff(to=handoffs[-1].to, task=handoffs[-1].task)} if handoffs else {}

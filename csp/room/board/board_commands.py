@@ -50,7 +50,7 @@ def write(draft: RoomDraft, command: WriteNote) -> None:
             session_id=known,
             tags=tuple(dict.fromkeys(tags)),
             key=command.id or "",
-            seals=draft.room.sessions.seals_of(command.sender),
+            seals=draft.sessions.seals_of(command.sender),
         )
     )
 

@@ -23,10 +23,10 @@ from csp.protocol.notes import (
     Source,
 )
 from csp.protocol.responses import BoardsHealth
-from csp.room.layered_dict import LayeredDict
+from csp.room.layered_dict import layered
 from csp.room.secrets import redact
+from csp.room.sessions.cost_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.session_state import WindowItem
-from csp.room.sessions.token_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.turn_prompt import render
 
 #: How many ids that writers chose are remembered, to tell a note that comes again.
@@ -102,7 +102,7 @@ class Boards(msgspec.Struct, omit_defaults=True):
 
     def copy(self) -> "Boards":
         """Return boards that can be changed by themselves."""
-        return Boards(LayeredDict(self.by_name), LayeredDict(self.keys), dict(self.asks))
+        return Boards(layered(self.by_name), layered(self.keys), dict(self.asks))
 
     def of(self, session: str | None) -> Board:
         """Return a board; one that nobody has written on is empty."""

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import islice, takewhile
-from typing import Any
 
 from csp.protocol.enums import AgentId, DeliverKind, DeliveryState, HeldReason, MessageId
 from csp.protocol.responses import Deliver, DeliveryView
@@ -65,8 +64,17 @@ def _places(
 
 
 def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
-    """Return what the recipient is told of a message."""
-    signal, current = _turn_signal(room, message, agent)
+    """Return a message as its recipient gets it, with whose turn it is in the words of the wire."""
+    is_turn = message.kind is DeliverKind.TURN
+    signal = current = None
+    live = next(iter(room.sessions.live_with(agent)), None)
+    if live is not None and message.kind is not DeliverKind.CONTROL:
+        is_asked = is_turn or agent in live.turns
+        signal, current = ("your_turn", agent) if is_asked else ("turn_wait", live.current)
+    # What a reply to the turn may do, as long as the turn is open.
+    session = room.sessions.get(message.session) if is_turn else None
+    turn = session.turns.get(agent) if session else None
+    is_open = turn is not None and turn.id == message.turn
     return Deliver(
         id=message.id,
         seq=message.seq,
@@ -83,30 +91,10 @@ def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
         turn_signal=signal,
         current_turn=current,
         ending=message.ending,
-        **_terms_of_turn(room, message, agent),
+        handoff_to=handoffs(session, agent) if session and is_open else (),
+        is_repair=turn.is_repair if turn and is_open else False,
+        max_output=turn.max_output if turn and is_open else None,
     )
-
-
-def _terms_of_turn(room: Room, message: Message, agent: AgentId) -> dict[str, Any]:
-    """Return what a reply to a turn may do."""
-    session = room.sessions.get(message.session) if message.kind is DeliverKind.TURN else None
-    turn = session.turns.get(agent) if session else None
-    if session is None or turn is None or turn.id != message.turn:
-        return {}
-    return {
-        "handoff_to": handoffs(session, agent),
-        "is_repair": turn.is_repair,
-        "max_output": turn.max_output,
-    }
-
-
-def _turn_signal(room: Room, message: Message, agent: AgentId) -> tuple[str | None, str | None]:
-    """Return what a recipient is told of whose turn it is, in the words of the wire."""
-    session = next(iter(room.sessions.live_with(agent)), None)
-    if session is None or message.kind is DeliverKind.CONTROL:
-        return None, None
-    is_asked = message.kind is DeliverKind.TURN or agent in session.turns
-    return ("your_turn", agent) if is_asked else ("turn_wait", session.current)
 
 
 def next_deadline(room: Room) -> float | None:

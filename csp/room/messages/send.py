@@ -118,7 +118,7 @@ def post_message(
     words: AgentWords,
 ) -> None:
     """Emit a message, because of `asked`; the caller has checked the queues of its recipients."""
-    is_human = is_person(draft.room, command.sender)
+    is_human = is_person(draft.before, command.sender)
     hops = 0 if is_human else hops_after(asked)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
     marks = (
@@ -163,7 +163,7 @@ class SessionMarks(NamedTuple):
 
 def _marks_of_person(draft: RoomDraft, thread: str) -> SessionMarks:
     """Return what makes the message of a person part of the session of its thread."""
-    session = draft.room.sessions.live_in(thread) if draft.has_sessions else None
+    session = draft.sessions.live_in(thread) if draft.has_sessions else None
     return SessionMarks() if session is None else SessionMarks(session.id)
 
 
@@ -179,7 +179,7 @@ def _marks_of_agent(
     """
     if not draft.has_sessions:
         return SessionMarks()
-    sessions = draft.room.sessions
+    sessions = draft.sessions
     them = {sender, *recipients}
     found = [one for one in sessions.live() if one.binds(sender) or them & {*one.agents}]
     if not found:
@@ -312,7 +312,7 @@ def report(draft: RoomDraft, command: ReportDelivery) -> None:
             f"no message {command.message!r} for {command.agent}", "report on what your inbox holds"
         )
     reason = told = _checked_reason(command)
-    if command.state is DeliveryState.FAILED and draft.room.sessions.seals_of(command.agent):
+    if command.state is DeliveryState.FAILED and draft.sessions.seals_of(command.agent):
         # In a sealed phase the words of an agent are for people alone, whatever it says them of.
         reason = SEALED
     if (delivery.state, delivery.reason) == (command.state, reason):
@@ -363,7 +363,7 @@ def release(draft: RoomDraft, command: ReleaseMessage) -> None:
     for agent, delivery in message.deliveries.items():
         if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
             # The loop guard lets it go; a seal does not.
-            is_sealed = draft.room.sessions.is_sealed(message.seals)
+            is_sealed = draft.sessions.is_sealed(message.seals)
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
             draft.move_delivery(message, agent, *held)
     if not draft.events:

@@ -16,14 +16,14 @@ code, at the start of a line:
 import math
 import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from csp.errors import BadInput
 from csp.protocol.review_messages import SCHEMA_VERSION, AnyMessage, MessageType, RunRole, read_body
 from csp.room.agent_text.code_lines import fenced_objects, first_lines, read_lines
-from csp.room.sessions.token_estimate import cut
+from csp.room.sessions.cost_estimate import cut
 
 MAX_LINE: Final = 1900
 MAX_LINES: Final = 50
@@ -44,6 +44,10 @@ _EXPECTED: Final = {
 }
 
 
+#: The fields of a message as they were written; `read_body` checks them.
+Fields = dict[str, object]
+
+
 class _Entry(NamedTuple):
     """What stands behind a key: its own text, the items of the list below it."""
 
@@ -54,7 +58,9 @@ class _Entry(NamedTuple):
 
 def read_message(text: str, role: RunRole, run_id: str) -> AnyMessage:
     """Return the message in `text`; raise BadInput that says what is wrong with it."""
-    objects = [fields for fields in map(_object, _json_texts(text)) if fields is not None]
+    whole = text.strip()
+    texts = [whole] if whole.startswith("{") and whole.endswith("}") else fenced_objects(text)
+    objects = [fields for fields in map(_object, texts) if fields is not None]
     if len(objects) > 1:
         raise BadInput("there are several messages", "send one")
     if objects:
@@ -73,34 +79,29 @@ def read_message(text: str, role: RunRole, run_id: str) -> AnyMessage:
 # --- JSON ------------------------------------------------------------------------------------------
 
 
-def _json_texts(text: str) -> list[str]:
-    whole = text.strip()
-    is_whole = whole.startswith("{") and whole.endswith("}")
-    return [whole] if is_whole else fenced_objects(text)
-
-
-def _object(text: str) -> dict[str, Any] | None:
+def _object(text: str) -> Fields | None:
     """Return the fields of a JSON object that is meant as a message."""
     try:
-        fields: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
+        fields: Fields = msgspec.json.decode(text, type=Fields)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return fields if "message_type" in fields else None
 
 
-def _from_object(fields: dict[str, Any], role: RunRole, run_id: str) -> AnyMessage:
+def _from_object(fields: Fields, role: RunRole, run_id: str) -> AnyMessage:
     """Read a message; what it says of itself besides its type may be left out, but must not be wrong."""
     given = {"schema_version": SCHEMA_VERSION, "sender": role.value, "run_id": run_id}
     for name, right in given.items():
         if fields.get(name, right) != right:
             raise BadInput(f"{name} is {str(fields[name])[:80]!r}, expected {right!r}", "send it again")
-    if fields["message_type"] not in set(MessageType):
-        wrong = str(fields["message_type"])[:80]
-        raise BadInput(f"unknown message_type {wrong!r}", f"expected one of: {', '.join(MessageType)}")
+    message_type = str(fields["message_type"])
+    if message_type not in set(MessageType):
+        hint = f"expected one of: {', '.join(MessageType)}"
+        raise BadInput(f"unknown message_type {message_type[:80]!r}", hint)
     body = fields.get("body", {})
     if not isinstance(body, dict):
         raise BadInput("body is no object", "send a JSON object as body")
-    return read_body(MessageType(fields["message_type"]), body)
+    return read_body(MessageType(message_type), body)
 
 
 # --- lines -----------------------------------------------------------------------------------------
@@ -125,9 +126,9 @@ def _texts(entries: list[_Entry], key: str) -> list[str]:
     return found[:MAX_LINES]
 
 
-def _plan(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
+def _plan(head: _Entry, entries: list[_Entry]) -> Fields:
     steps = head.items or ((head.text,) if head.text else ())
-    fields: dict[str, Any] = {"steps": steps, "summary": head.text}
+    fields: Fields = {"steps": steps, "summary": head.text}
     if tools := _texts(entries, "TOOLS"):
         fields["tools"] = [one.strip() for text in tools for one in text.split(",") if one.strip()]
     if estimate := _texts(entries, "ESTIMATE"):
@@ -145,7 +146,7 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _step(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
+def _step(head: _Entry, entries: list[_Entry]) -> Fields:
     text = "; ".join((head.text, *head.items) if head.text else head.items)
     return {"step": cut(text, MAX_LINE), "final": head.key == "DONE", "metrics": _metrics(entries)}
 
@@ -159,34 +160,35 @@ def _metrics(entries: list[_Entry]) -> dict[str, float | str]:
     return metrics
 
 
-def _end(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
+def _end(head: _Entry, entries: list[_Entry]) -> Fields:
     summary = "; ".join((head.text, *head.items) if head.text else head.items)
     return {"status": "done", "summary": cut(summary, MAX_LINE)}
 
 
-def _ack(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
+def _ack(head: _Entry, entries: list[_Entry]) -> Fields:
     wanted = re.findall(r"[a-z]+", " ".join(_texts(entries, "SUBSCRIBE")).lower())
     return {"note": head.text, "telemetry": list(dict.fromkeys(one for one in wanted if one != "none"))}
 
 
-def _risk(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
+def _risk(head: _Entry, entries: list[_Entry]) -> Fields:
     grade, rest = _graded(head.text)
     notes = [*([rest] if rest else []), *head.items, *_texts(entries, "NOTE")]
-    fields: dict[str, Any] = {"risk": grade, "notes": notes[:MAX_LINES], "checks": _texts(entries, "CHECK")}
+    fields: Fields = {"risk": grade, "notes": notes[:MAX_LINES], "checks": _texts(entries, "CHECK")}
     others = [entry for entry in entries if entry.key == "ALTERNATIVE"]
     if others:
         fields["alternative"] = _plan(others[-1], [])
     return fields
 
 
-def _alert(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
+def _alert(head: _Entry, entries: list[_Entry]) -> Fields:
     level, text = _graded(head.text)
     return {"level": level, "text": text or level}
 
 
-def _decision(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
+def _decision(head: _Entry, entries: list[_Entry]) -> Fields:
     word, rest = _graded(head.text)
-    findings = [dict(zip(("severity", "text"), _graded(text), strict=True)) for text in _found(entries)]
+    graded = map(_graded, _texts(entries, "FINDING"))
+    findings = [{"severity": severity, "text": text} for severity, text in graded]
     rationale = " ".join([*([rest] if rest else []), *_texts(entries, "RATIONALE")])
     resolved = _ID.findall(" ".join(_texts(entries, "RESOLVED")).lower())
     return {
@@ -197,10 +199,6 @@ def _decision(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
     }
 
 
-def _found(entries: list[_Entry]) -> list[str]:
-    return _texts(entries, "FINDING")
-
-
 def _graded(text: str) -> tuple[str, str]:
     """Return the word that a text begins with, in small letters, then the rest."""
     found = _GRADED.match(text)
@@ -208,9 +206,7 @@ def _graded(text: str) -> tuple[str, str]:
 
 
 #: For each role its keys, the weakest first: which message each begins, how that is read.
-_HEADS: Final[
-    dict[RunRole, dict[str, tuple[MessageType, Callable[[_Entry, list[_Entry]], dict[str, Any]]]]]
-] = {
+_HEADS: Final[dict[RunRole, dict[str, tuple[MessageType, Callable[[_Entry, list[_Entry]], Fields]]]]] = {
     RunRole.BUILDER: {
         "PLAN": (MessageType.PLAN_PROPOSED, _plan),
         "STEP": (MessageType.EXECUTION_UPDATE, _step),

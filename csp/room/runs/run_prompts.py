@@ -5,7 +5,6 @@ from typing import Final
 from csp.protocol.enums import AgentId
 from csp.protocol.review_messages import (
     ExecutionUpdate,
-    Finding,
     Plan,
     RunRole,
     Severity,
@@ -14,7 +13,7 @@ from csp.protocol.review_messages import (
 )
 from csp.protocol.session_parts import EndReason
 from csp.room.runs.run_state import ReviewRun
-from csp.room.sessions.token_estimate import cut
+from csp.room.sessions.cost_estimate import cut
 
 #: How much of a diff, of the output of tests a prompt holds; the files hold all of it.
 MAX_DIFF: Final = 24_000
@@ -29,23 +28,18 @@ def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
         "run": run.id,
         "role": role,
         "other": run.agent_of(other),
-        "place": _place(run),
+        "place": (run.context and (run.context.worktree or run.context.dir)) or "(your own directory)",
         "test": run.terms.test or "(none)",
         "plan": plan_text(run.plan),
         "feedback": _feedback(run),
-        "findings": _findings(run.open_findings),
+        "findings": "\n".join(f"- {one.id} ({one.severity}): {one.text}" for one in run.open_findings)
+        or "(none)",
         "work": _work(run, is_whole=True),
         "seen": _work(run, is_whole=False),
         "cycle": str(run.cycle),
         "cycles": str(run.max_revisions + 1),
         "why": f"Note of a person: {run.why}" if run.why else "",
     }
-
-
-def _place(run: ReviewRun) -> str:
-    if run.context is None:
-        return "(your own directory)"
-    return run.context.worktree or run.context.dir or "(your own directory)"
 
 
 def plan_text(plan: Plan | None) -> str:
@@ -65,10 +59,6 @@ def _feedback(run: ReviewRun) -> str:
     if said.alternative is not None:
         lines.append(f"The reviewer proposes another plan:\n{plan_text(said.alternative)}")
     return "\n".join(lines)
-
-
-def _findings(findings: tuple[Finding, ...]) -> str:
-    return "\n".join(f"- {one.id} ({one.severity}): {one.text}" for one in findings) or "(none)"
 
 
 def _work(run: ReviewRun, *, is_whole: bool) -> str:

@@ -168,7 +168,7 @@ def handle_message(draft: SessionDraft, role: RunRole, body: AnyMessage, origin:
         # It came another way than the one it was asked by.
         draft.withdraw(turn)
         draft.move(turn, TurnState.REPLIED, f"by {origin}")
-    _continue_after(draft, body)
+    continue_after(draft, body)
 
 
 def _decision_of(body: AnyMessage) -> Decision | None:
@@ -283,7 +283,8 @@ _FITTED: Final[dict[Decision, Callable[[ReviewRun, ReviewDecision], ReviewDecisi
 # --- what comes of each ----------------------------------------------------------------------------
 
 
-def _continue_after(draft: SessionDraft, body: AnyMessage) -> None:
+def continue_after(draft: SessionDraft, body: AnyMessage) -> None:
+    """Bring a run to the phase that follows a message."""
     match body:
         case SessionStart():
             enter_phase(draft, P.START)
@@ -353,7 +354,7 @@ def announce(draft: SessionDraft) -> None:
     )
     header = draft.run_header(_line_of(body), by=run.builder)
     draft.room_draft.emit(RunSaid(*header, role=_BUILDER, body=body, origin="room"))
-    enter_phase(draft, P.START)
+    continue_after(draft, body)
 
 
 def record_check(draft: SessionDraft, update: ExecutionUpdate, note: str) -> None:

@@ -4,7 +4,7 @@
 stands in the events themselves.
 """
 
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ from csp.protocol.review_messages import (
     RunTerms,
     SessionAck,
     SessionEnd,
+    SessionStart,
     Telemetry,
 )
 from csp.protocol.session_parts import EndReason
@@ -156,6 +157,20 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
         self.by_id = {key: _without_texts(run) if run.is_over else run for key, run in self.by_id.items()}
 
 
+_LaterEvent = (
+    RunPrepared
+    | RunSaid
+    | RunMoved
+    | RunReminded
+    | RunChecked
+    | RunEdited
+    | RunJudged
+    | RunDefect
+    | RunEnded
+    | RunDelivered
+)
+
+
 def _started(event: RunStarted) -> ReviewRun:
     return ReviewRun(
         id=event.run,
@@ -173,7 +188,7 @@ def _started(event: RunStarted) -> ReviewRun:
     )
 
 
-def _step(run: ReviewRun, event: RunEvent) -> ReviewRun:
+def _step(run: ReviewRun, event: _LaterEvent) -> ReviewRun:
     match event:
         case RunPrepared():
             return replace(run, context=event.context)
@@ -197,12 +212,12 @@ def _step(run: ReviewRun, event: RunEvent) -> ReviewRun:
             defect = Defect(id=event.defect, severity=event.severity, text=event.text)
             return replace(run, defects=(*run.defects, defect))
         case RunEnded():
-            ended = {"phase": RunPhase.ENDED, "why": "", "back": None}
-            return replace(run, reason=event.reason, ended_at=event.ts, summary=event.text, **ended)
+            run = replace(run, phase=RunPhase.ENDED, why="", back=None)
+            return replace(run, reason=event.reason, ended_at=event.ts, summary=event.text)
         case RunDelivered():
             return replace(run, branch=event.branch, is_delivered=True)
         case _:
-            return run
+            assert_never(event)
 
 
 def _moved(run: ReviewRun, event: RunMoved) -> ReviewRun:
@@ -243,8 +258,10 @@ def _said(run: ReviewRun, event: RunSaid) -> ReviewRun:
             return _decided(run, event.body)
         case SessionEnd():
             return replace(run, end=event.body)
-        case _:
+        case SessionStart():
             return run
+        case _:
+            assert_never(event.body)
 
 
 def _decided(run: ReviewRun, decision: ReviewDecision) -> ReviewRun:

@@ -48,7 +48,7 @@ def collaborate(draft: RoomDraft, command: Collaborate) -> None:
 
 def _check_caller(draft: RoomDraft, command: Collaborate) -> None:
     """Refuse one that takes part in a collaboration: it would wait for others of its kind without end."""
-    for session in draft.room.sessions.live_with(command.sender):
+    for session in draft.sessions.live_with(command.sender):
         if session.setup.collaboration is not None:
             hint = "finish your turn there; whoever began it can begin another one"
             raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
@@ -58,11 +58,11 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
     """Return the collaboration that is meant; None where there is to be a new one."""
     if name is None:
         return None
-    found = draft.room.sessions.find(name)
+    found = draft.sessions.find(name)
     if found is not None and found.setup.collaboration is None:
         raise Refused(f"{found.id} is no collaboration", "leave session_id out to begin one")
     if found is None and _SESSION_ID.match(name):
-        known = [str(one.id) for one in draft.room.sessions.by_id.values() if one.setup.collaboration]
+        known = [str(one.id) for one in draft.sessions.by_id.values() if one.setup.collaboration]
         hint = nearest(name, known) if known else "leave session_id out to begin one"
         raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
     if name == DEFAULT_THREAD:
@@ -155,7 +155,7 @@ def _go_on(draft: SessionDraft, command: Collaborate) -> None:
     """Give a collaboration more steps; its thread, its turn order, what was said and spent go on."""
     before = draft.session
     setup = _more(draft, command)
-    other = draft.room.sessions.live_in(before.thread)
+    other = draft.sessions.live_in(before.thread)
     if other is not None and other.id != before.id:
         raise Refused(f"{other.id} runs in thread {before.thread}", f"end it first, or go on with {other.id}")
     check_free(draft.room_draft, setup, before)
@@ -179,7 +179,11 @@ def _more(draft: SessionDraft, command: Collaborate) -> Setup:
     """Return what a collaboration goes on with."""
     session, setup = draft.session, draft.session.setup
     mode = _style(command.mode or setup.mode)
-    named = agents_of(draft.room, command) if command.agents is not None else _still_here(draft)
+    named = (
+        agents_of(draft.room, command)
+        if command.agents is not None
+        else tuple(agent for agent in session.agents if agent in draft.room.participants)
+    )
     if len(named) < MODES[mode].fewest:
         raise BadInput(f"{mode} takes at least {MODES[mode].fewest} agents, got {len(named)}", "name models")
     lead = lead_of(draft.room, MODES[mode], named, command)
@@ -196,7 +200,3 @@ def _more(draft: SessionDraft, command: Collaborate) -> Setup:
         prices={**setup.prices, **command.prices},
         collaboration=_terms(command, draft.terms),
     )
-
-
-def _still_here(draft: SessionDraft) -> tuple[AgentId, ...]:
-    return tuple(agent for agent in draft.session.agents if agent in draft.room.participants)

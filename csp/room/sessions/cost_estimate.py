@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from csp.protocol.enums import AgentId
 from csp.protocol.session_parts import Price
 from csp.room.sessions.session_state import Session, UsageGauge
-from csp.room.sessions.token_estimate import tokens_in
 
 BYTES_PER_TOKEN: Final = 3
 #: What the room's rules and the form of a reply take beside the prompt.
@@ -107,3 +106,20 @@ def _is_anybodys_guess(session: Session, agent: AgentId) -> bool:
 
 def _unpriced(session: Session) -> list[UsageGauge]:
     return [gauge for agent, gauge in session.gauges.items() if agent not in session.setup.prices]
+
+
+# --- tokens ------------------------------------------------------------------------------------------
+
+
+CHARS_PER_TOKEN: Final = 4
+_CUT: Final = " [cut]"
+
+
+def tokens_in(text: str) -> int:
+    """Return about how many tokens a text takes."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+def cut(text: str, chars: int) -> str:
+    """Return the beginning of a text that is longer than `chars`, which says that it was cut."""
+    return text if len(text) <= chars else text[: max(chars - len(_CUT), 0)] + _CUT

@@ -28,8 +28,8 @@ from csp.room.runs.run_protocol import LEGAL, check_message, give_up, handle_mes
 from csp.room.sessions.modes import NextSpeaker as Speaking
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_draft import SessionDraft
+from csp.room.sessions.session_end import remind
 from csp.room.sessions.session_engine import advance
-from csp.room.sessions.session_notices import remind
 from csp.room.sessions.session_state import BallotVote, Turn
 from csp.room.sessions.steering import keep_turn, stop
 from csp.room.sessions.turn_prompt import max_rounds
@@ -54,10 +54,10 @@ def handle_reply(draft: RoomDraft, command: PostReply) -> None:
         _handle_alert(draft, command)
         if command.usage is not None and draft.has_sessions:
             # Words out of turn were paid for too, so a limit may be reached.
-            for one in draft.room.sessions.live_with(command.sender):
+            for one in draft.sessions.live_with(command.sender):
                 advance(SessionDraft(draft, one.id))
         return
-    session = draft.room.sessions.get(ask.session) if ask else None
+    session = draft.sessions.get(ask.session) if ask else None
     if ask is None or session is None or session.is_over:
         thread = ask.thread if ask else command.thread or DEFAULT_THREAD
         draft.emit(
@@ -76,7 +76,7 @@ def handle_reply(draft: RoomDraft, command: PostReply) -> None:
 
 def _handle_alert(draft: RoomDraft, command: PostReply) -> None:
     """Handle the alert of a reviewer that nobody has asked; what it says in its pane is not meant."""
-    alert = None if command.local or not draft.room.runs.by_id else read_alert(command.text)
+    alert = None if command.local or not draft.before.runs.by_id else read_alert(command.text)
     if alert is None:
         return
     for run in list(draft.room.runs.by_id.values()):
@@ -88,9 +88,9 @@ def _handle_alert(draft: RoomDraft, command: PostReply) -> None:
 
 def handle_working(draft: RoomDraft, command: PostReply | Send) -> None:
     """Give an agent more time that asks for it in words to somebody else."""
-    if "working" not in command.text.lower() or not draft.has_sessions:
+    if not draft.has_sessions or "working" not in command.text.lower():
         return
-    if any(command.sender in session.turns for session in draft.room.sessions.live_with(command.sender)):
+    if any(command.sender in session.turns for session in draft.sessions.live_with(command.sender)):
         said = read_agent_text(command.text).commands
         notes = [spoken.note for spoken in said if isinstance(spoken, Working)]
         if notes:
@@ -354,7 +354,7 @@ class _Reply:
             else:
                 notice_full(draft.room_draft, session.id, session.thread)
         # What comes after a turn may be about any of the sealed phases that the agent is in.
-        seals = draft.room.sessions.seals_of(command.sender) if late else {}
+        seals = draft.sessions.seals_of(command.sender) if late else {}
         seals.pop(session.id, None)
         header = draft.room_draft.message_header(
             command.sender, ALL, command.text, thread=session.thread, id=command.id

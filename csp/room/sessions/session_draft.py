@@ -23,6 +23,7 @@ from csp.room.room_rules import RoomRules
 from csp.room.room_state import Participant, Room
 from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.modes import PhaseRow, row_of
+from csp.room.sessions.session_registry import Sessions
 from csp.room.sessions.session_state import Session, Turn
 
 INTERRUPT_TTL_S: Final = 30.0
@@ -60,8 +61,12 @@ class SessionDraft:
         return self.room_draft.hits
 
     @property
+    def sessions(self) -> Sessions:
+        return self.room_draft.sessions
+
+    @property
     def session(self) -> Session:
-        return self.room_draft.room.sessions.by_id[self._id]
+        return self.room_draft.sessions.by_id[self._id]
 
     @property
     def run(self) -> ReviewRun | None:

@@ -9,9 +9,8 @@ from csp.room.runs import run_protocol
 from csp.room.sessions.limits import limit_hit, limit_text
 from csp.room.sessions.modes import EMERGENCIES, NextSpeaker, repetitions, respects_final, row_of
 from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import end, release_held
+from csp.room.sessions.session_end import end, release_held, tally_text
 from csp.room.sessions.session_state import FAILED, Session
-from csp.room.sessions.session_summary import tally_text
 from csp.room.sessions.turn_prompt import agrees
 from csp.room.sessions.turns import ask, cancel
 from csp.room.sessions.votes import candidates, tally_of
@@ -28,11 +27,14 @@ def begin(draft: SessionDraft) -> None:
 
 def advance(draft: SessionDraft) -> None:
     """Go on until somebody owes a reply, or the session is over; a session that is paused waits."""
-    reason = limit_hit(draft.session, draft.clock)
-    if draft.session.is_running and reason is not None:
-        _cut_short(draft, reason, limit_text(draft.session, reason))
-    while draft.session.is_running and not draft.session.turns and not draft.session.stage.is_waiting:
-        _OVER[draft.session.stage.kind](draft)
+    session = draft.session
+    reason = limit_hit(session, draft.clock)
+    if session.is_running and reason is not None:
+        _cut_short(draft, reason, limit_text(session, reason))
+        session = draft.session
+    while session.is_running and not session.turns and not session.stage.is_waiting:
+        _OVER[session.stage.kind](draft)
+        session = draft.session
 
 
 def _cut_short(draft: SessionDraft, reason: EndReason, text: str) -> None:
@@ -157,8 +159,8 @@ def _ask_synth(draft: SessionDraft) -> None:
 
 def _relay_goes_on(draft: SessionDraft) -> None:
     """Ask who comes next; where several may speak at once, as many as that."""
-    while len(draft.session.turns) < draft.session.width:
-        following = _next_in_relay(draft.session, draft.phase.speaker)
+    while len((session := draft.session).turns) < session.width:
+        following = _next_in_relay(session, draft.phase.speaker)
         why_not = following if isinstance(following, EndReason) else ask(draft, following)
         if why_not:
             if not draft.session.turns:

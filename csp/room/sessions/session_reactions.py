@@ -36,7 +36,7 @@ def react(draft: RoomDraft) -> None:
 
 
 def _turns_of(draft: RoomDraft, agent: AgentId) -> Iterator[tuple[SessionDraft, Turn]]:
-    for session in draft.room.sessions.live_with(agent):
+    for session in draft.sessions.live_with(agent):
         if agent in session.turns:
             yield SessionDraft(draft, session.id), session.turns[agent]
 
@@ -75,7 +75,7 @@ def _on_leaving(draft: RoomDraft, agent: AgentId) -> None:
 
 
 def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
-    for session in draft.room.sessions.live_with(agent):
+    for session in draft.sessions.live_with(agent):
         session_draft = SessionDraft(draft, session.id)
         if agent in session.agents:
             kick(session_draft, agent)

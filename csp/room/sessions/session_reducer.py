@@ -5,7 +5,7 @@ batch, `apply` uses it on those of the journal: the two cannot come apart.
 """
 
 from hashlib import sha256
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
@@ -15,18 +15,35 @@ from csp.protocol.events import (
     AgentCall,
     AgentResponse,
     AnyEvent,
+    BoardChanged,
+    CallRecorded,
+    ControlSent,
+    DeliveryMoved,
     HumanMessage,
+    Joined,
+    KeptPrivate,
     LateReply,
+    Left,
+    LogRequested,
     MessageEvent,
     ModeChanged,
+    NoteAdded,
+    NoticePosted,
+    Pruned,
+    PrunedBase,
     Redacted,
+    RunEvent,
+    StateChanged,
+    SystemReply,
     TurnMoved,
     TurnSignal,
+    Unknown,
     UsageSeen,
     Voted,
 )
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Change, PhaseKind, Setup, Stage, Status, TurnState
+from csp.room.sessions.cost_estimate import cut, tokens_in
 from csp.room.sessions.session_state import (
     FAILED,
     OPEN,
@@ -41,7 +58,6 @@ from csp.room.sessions.session_state import (
     WindowItem,
 )
 from csp.room.sessions.spending import RunningUsage, priced, spend, without
-from csp.room.sessions.token_estimate import cut, tokens_in
 
 #: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke,
 #: of how it went.
@@ -82,8 +98,14 @@ def step(session: Session, event: AnyEvent) -> Session:
             return replace(
                 session, votes=session.votes | {event.sender: BallotVote(event.label, event.reason)}
             )
-        case _:
+        case Activity() | LateReply() | KeptPrivate() | SystemReply() | NoticePosted() | NoteAdded():
             return session
+        case BoardChanged() | RunEvent() | DeliveryMoved() | LogRequested() | ControlSent() | Unknown():
+            return session
+        case Joined() | Left() | StateChanged() | CallRecorded() | Redacted() | Pruned() | PrunedBase():
+            return session
+        case _:
+            assert_never(event)
 
 
 # --- the session as a whole ----------------------------------------------------------------------
@@ -110,8 +132,10 @@ def _changed(session: Session, event: ModeChanged) -> Session:
             return replace(session, reminders=event.rounds or session.reminders)
         case Change.ENDED:
             return replace(_unsealed(session), status=Status.ENDED, reason=event.reason, ended_at=event.ts)
-        case _:
+        case Change.STARTED | Change.PHASE | Change.CONTINUED | Change.WARNED:
             return session
+        case _:
+            assert_never(event.change)
 
 
 def _next_stage(session: Session, event: ModeChanged, stage: Stage) -> Session:

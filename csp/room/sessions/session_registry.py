@@ -15,6 +15,11 @@ KEPT_ENDED: Final = 16
 KEPT_COLLABORATIONS: Final = 32
 
 
+def changes_sessions(event: AnyEvent) -> bool:
+    """Tell whether an event may change a session."""
+    return getattr(event, "session_id", None) is not None or isinstance(event, Redacted)
+
+
 class Sessions(msgspec.Struct, omit_defaults=True):
     by_id: dict[SessionId, Session] = msgspec.field(default_factory=dict)
     #: The newest session of each thread, over or not.

@@ -10,7 +10,7 @@ from csp.room.identity import nearest
 from csp.room.messages.send import is_person
 from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import RoomRules
-from csp.room.room_state import Participant, Room
+from csp.room.room_state import Room
 from csp.room.sessions.modes import MODES, ModeRow, NextSpeaker
 from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
@@ -22,7 +22,7 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
     """Begin a session; what ran in its thread makes way for it."""
     mode = known_mode(command.mode)
     thread = command.thread or f"s-{draft.next_seq}"
-    before = draft.room.sessions.live_in(thread)
+    before = draft.sessions.live_in(thread)
     if mode is Mode.FREEFORM:
         _to_freeform(draft, before, command.sender)
         return
@@ -52,9 +52,7 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
 
 def check_unsealed(draft: RoomDraft, sender: AgentId, before: Session | None = None) -> None:
     """Refuse to put the words of one who is in a sealed phase into the prompts of others."""
-    seals = [
-        session for session in draft.room.sessions.seals_of(sender) if before is None or session != before.id
-    ]
+    seals = [session for session in draft.sessions.seals_of(sender) if before is None or session != before.id]
     if seals:
         raise Refused(f"{sender} is in a sealed phase of {seals[0]}", "wait for its end, or stop it first")
 
@@ -139,7 +137,11 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
 def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]:
     """Return who was named, or all agents that are here in the order of their coming."""
     if command.agents is None:
-        return tuple(one.id for one in room.participants.values() if one.online and _is_asked(one))
+        return tuple(
+            one.id
+            for one in room.participants.values()
+            if one.online and one.kind is not ParticipantKind.HUMAN and one.role is not JoinRole.ORCHESTRATOR
+        )
     named = tuple(AgentId(name.strip().lower()) for name in command.agents)
     if not named:
         raise BadInput("agents is empty", "name at least one agent, or leave agents out to take all")
@@ -154,10 +156,6 @@ def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]
     if len(set(named) - {MAILBOX}) < len([name for name in named if name != MAILBOX]):
         raise BadInput("an agent is named twice", "name each agent once")
     return named
-
-
-def _is_asked(participant: Participant) -> bool:
-    return participant.kind is not ParticipantKind.HUMAN and participant.role is not JoinRole.ORCHESTRATOR
 
 
 def lead_of(
@@ -208,7 +206,7 @@ def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
         if agent == MAILBOX or draft.room.participants[agent].kind is ParticipantKind.API:
             continue
-        others = [session for session in draft.room.sessions.live_with(agent) if session is not before]
+        others = [session for session in draft.sessions.live_with(agent) if session is not before]
         if others:
             hint = f"end that one first with: csp stop, or choose others than {agent}"
             raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)

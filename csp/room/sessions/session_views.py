@@ -6,9 +6,8 @@ from csp.protocol.session_parts import Collaboration, TurnState
 from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.modes import RELAY_NAME
-from csp.room.sessions.session_end import BY_HAND
+from csp.room.sessions.session_end import BY_HAND, outcome
 from csp.room.sessions.session_state import Session, TurnRecord
-from csp.room.sessions.session_summary import outcome
 from csp.room.sessions.spending import Ledger
 from csp.room.sessions.turn_prompt import proposal_of
 from csp.room.timers import ends
@@ -33,7 +32,11 @@ def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView
         ),
         round_outputs=_outputs(session),
         proposals=_proposals(session),
-        votes=_votes(session),
+        votes={
+            agent: {"label": vote.label, "reason": vote.reason}
+            for agent, vote in session.votes.items()
+            if not (session.stage.candidates and session.seal)
+        },
         current_turn=current,
         waiting_for=session.waiting_for,
         turn=session.turns[current].id if current else None,
@@ -72,12 +75,6 @@ def _proposals(session: Session) -> dict[str, dict[str, str]]:
         one.label: {"agent": "" if is_open else one.agent, "text": proposal_of(session, one.agent)}
         for one in named
     }
-
-
-def _votes(session: Session) -> dict[str, dict[str, str]]:
-    if session.stage.candidates and session.seal:
-        return {}
-    return {agent: {"label": vote.label, "reason": vote.reason} for agent, vote in session.votes.items()}
 
 
 def turn_view(session: Session | None) -> TurnView:

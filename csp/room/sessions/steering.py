@@ -1,4 +1,6 @@
-"""What people do to a session from outside: stop, pause, extend, skip, kick."""
+"""What acts on a session beside its replies: stop, pause, extend, skip and kick by people, votes and handoffs
+by tool.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,24 +8,23 @@ from typing import Final
 from csp.errors import BadInput, NotFound, Refused
 from csp.protocol.enums import AgentId, SessionAction, TurnId
 from csp.protocol.events import UsageSeen
-from csp.protocol.requests import Usage
-from csp.protocol.session_parts import Change, EndReason, Status
-from csp.room.commands import ExtendTurn, NextTurn, Steer, Stop
+from csp.protocol.requests import Handoff, Usage
+from csp.protocol.session_parts import Change, EndReason, PhaseKind, Status
+from csp.room.commands import CastVote, ExtendTurn, HandOffTurn, NextTurn, Steer, Stop
 from csp.room.identity import nearest
 from csp.room.room_draft import RoomDraft
-from csp.room.sessions.modes import row_of
+from csp.room.sessions.modes import NextSpeaker, row_of
 from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import end
+from csp.room.sessions.session_end import end, warn_of_limits
 from csp.room.sessions.session_engine import advance
-from csp.room.sessions.session_notices import warn_of_limits
-from csp.room.sessions.session_state import Session, Turn
+from csp.room.sessions.session_state import BallotVote, Session, Turn
 from csp.room.sessions.spending import is_more
-from csp.room.sessions.turns import cancel, keep_open
+from csp.room.sessions.turns import cancel, cast, keep_open
 
 
 def stop(draft: RoomDraft, command: Stop) -> None:
     """End the session of a thread, or all, before anything else; without one there is nothing to do."""
-    for session in list(draft.room.sessions.live()):
+    for session in list(draft.sessions.live()):
         if command.thread is None or command.thread in threads_of(session):
             end(SessionDraft(draft, session.id), EndReason.STOPPED_BY_USER, by=command.sender)
 
@@ -36,7 +37,7 @@ def threads_of(session: Session) -> tuple[str, ...]:
 
 def next_turn(draft: RoomDraft, command: NextTurn) -> None:
     """Take the current turn for done."""
-    session = draft.room.sessions.live_in(command.thread)
+    session = draft.sessions.live_in(command.thread)
     if session is None:
         raise BadInput("Not in structured mode", "set a mode first")
     session_draft = SessionDraft(draft, session.id)
@@ -50,8 +51,8 @@ def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
     What a turn has used so far may pass a limit, which ends it.
     """
     # Nobody can tell which of its turns the note is about.
-    note = "" if draft.room.sessions.seals_of(command.agent) else command.note
-    for session in list(draft.room.sessions.live()):
+    note = "" if draft.sessions.seals_of(command.agent) else command.note
+    for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)
         if command.usage is not None and command.turn is not None:
             _note_usage(session_draft, command.agent, TurnId(command.turn), command.usage)
@@ -75,9 +76,9 @@ def _note_usage(draft: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage)
 
 def steer(draft: RoomDraft, command: Steer) -> None:
     """Act on one session."""
-    session = draft.room.sessions.get(command.session)
+    session = draft.sessions.get(command.session)
     if session is None:
-        known = [str(one.id) for one in draft.room.sessions.live()]
+        known = [str(one.id) for one in draft.sessions.live()]
         hint = nearest(command.session, known) if known else "no session is running"
         raise NotFound(f"unknown session {command.session!r}", hint)
     if session.is_over:
@@ -162,3 +163,45 @@ def _current(draft: SessionDraft, agent: str | None) -> Turn:
         raise Refused(f"no turn is open in {draft.session.id}, it is paused", "resume it first")
     owing = ", ".join(draft.session.waiting_for) or "nobody"
     raise Refused(f"{wanted} has no open turn in {draft.session.id}", f"who has: {owing}")
+
+
+# --- what an agent does in its turn by tool ----------------------------------------------------------
+
+
+def vote(draft: RoomDraft, command: CastVote) -> None:
+    """Count a vote in the ballot that waits for it; the reply that ends the turn need not repeat it."""
+    ballots = [one for one in _turns(draft, command) if one[0].session.stage.kind is PhaseKind.BALLOT]
+    if not ballots:
+        raise Refused("no ballot waits for your vote", "vote when you are asked to, in your turn")
+    found, turn = ballots[0]
+    labels = [candidate.label for candidate in found.session.stage.candidates]
+    label = command.label.upper()
+    if label not in labels:
+        raise BadInput(f"unknown label {command.label!r}", f"expected one of: {', '.join(labels)}")
+    cast(found, turn, BallotVote(label, command.reason))
+    keep_open(found, turn)
+
+
+def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
+    """Remember to whom a turn hands over, until its reply."""
+    for found, turn in _turns(draft, command):
+        is_led = found.phase.speaker is NextSpeaker.LEAD and turn.agent != found.session.setup.lead
+        if row_of(found.session.setup).heeds_handoff and not is_led:
+            break
+    else:
+        raise Refused("no turn of yours is open that can be handed over", "say it with a message instead")
+    known = [str(agent) for agent in found.session.agents]
+    to = command.to.strip().lower()
+    if to not in known:
+        raise BadInput(f"{command.to!r} takes no part in {found.session.id}", nearest(to, known))
+    found.move(turn, turn.state, handoff=Handoff(to=to, task=command.task))
+    keep_open(found, turn)
+
+
+def _turns(draft: RoomDraft, command: CastVote | HandOffTurn) -> list[tuple[SessionDraft, Turn]]:
+    """Return the open turns of an agent, of one session alone if that is named."""
+    return [
+        (SessionDraft(draft, session.id), session.turns[command.agent])
+        for session in draft.sessions.live_with(command.agent)
+        if command.session in (None, session.id) and command.agent in session.turns
+    ]

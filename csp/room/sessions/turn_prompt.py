@@ -9,10 +9,10 @@ from csp.protocol.review_messages import RunRole
 from csp.protocol.session_parts import PhaseKind
 from csp.room.agent_text.code_lines import first_lines, read_lines
 from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
+from csp.room.sessions.cost_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_registry import Sessions
 from csp.room.sessions.session_state import Session, TurnOutput, WindowItem
-from csp.room.sessions.token_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.visibility import NO_SESSIONS, can_see_item
 
 #: What the positions or proposals of all others may take together.
@@ -43,8 +43,12 @@ def prompt_values(
     round: int,
     size: WindowSize = DEFAULT_WINDOW,
     sessions: Sessions = NO_SESSIONS,
+    items: Sequence[WindowItem] | None = None,
 ) -> dict[str, str]:
-    """Return what the placeholders of a turn's template stand for; `sessions` are all of the room."""
+    """Return what the placeholders of a turn's template stand for; `sessions` are all of the room.
+
+    `items` is the window, where it is known.
+    """
     setup = session.setup
     others = [other for other in session.agents if other != agent]
     return {
@@ -54,7 +58,7 @@ def prompt_values(
         "mode": setup.mode,
         "phase": session.stage.name,
         "label": round_label(session, round),
-        "window": visible_items(window(session, agent, size, sessions), size),
+        "window": visible_items(window(session, agent, size, sessions) if items is None else items, size),
         "board": "",
         "positions": positions(session, agent),
         "proposals": proposals(session),

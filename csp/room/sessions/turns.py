@@ -20,8 +20,8 @@ from csp.room.runs.run_prompts import run_values
 from csp.room.sessions.cost_estimate import CostEstimate, OverBudget, estimate_cost
 from csp.room.sessions.modes import NextSpeaker, row_of
 from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_state import STRIKES, BallotVote, Turn
-from csp.room.sessions.session_summary import tally_text
+from csp.room.sessions.session_end import tally_text
+from csp.room.sessions.session_state import STRIKES, BallotVote, Turn, WindowItem
 from csp.room.sessions.turn_prompt import max_rounds, prompt, prompt_values, render, visible_items, window
 
 #: What an agent is in when it can do nothing by itself.
@@ -31,34 +31,37 @@ WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS
 def ask(draft: SessionDraft, agent: AgentId) -> str:
     """Give the turn to `agent`; where it cannot take it, note why.
 
-    Return why it is too dear to be asked, where something else has to become of that.
+    Return why the ask is over the budget, where the caller has to act on that.
     """
-    participant = draft.participant(agent)
+    participant, session, phase = draft.participant(agent), draft.session, draft.phase
     reason = _why_not(draft, agent, participant)
     if reason:
         _pass_over(draft, agent, reason)
         return ""
-    is_led = draft.phase.speaker is NextSpeaker.LEAD and agent != draft.session.setup.lead
-    text = _text(draft, agent, "assist" if is_led else draft.phase.prompt, _round(draft))
-    cost = estimate_cost(draft.session, agent, text)
+    round = _round(draft)
+    is_led = phase.speaker is NextSpeaker.LEAD and agent != session.setup.lead
+    items = window(session, agent, draft.rules.window, draft.sessions)
+    text = _text(draft, agent, "assist" if is_led else phase.prompt, round, items)
+    cost = estimate_cost(session, agent, text)
     if isinstance(cost, OverBudget):
-        if draft.phase.kind is PhaseKind.RELAY:
+        if phase.kind is PhaseKind.RELAY:
             return cost.why
         _pass_over(draft, agent, cost.why)
         return ""
-    _signal(draft, agent, text, cost, _round(draft))
+    _signal(draft, agent, text, cost, round, items)
     draft.notice(f"@{agent} - Your turn.")
     return ""
 
 
 def ask_again(draft: SessionDraft, turn: Turn, template: str, problem: str = "") -> None:
-    """Ask once more for an answer in the form that was asked for, unless that is too dear."""
-    text = _text(draft, turn.agent, template, turn.round, problem)
+    """Ask once more for an answer in the form that was asked for, unless that is over the budget."""
+    items = window(draft.session, turn.agent, draft.rules.window, draft.sessions)
+    text = _text(draft, turn.agent, template, turn.round, items, problem)
     cost = estimate_cost(draft.session, turn.agent, text, turn.prompt_tokens)
     if isinstance(cost, OverBudget):
         fail(draft, turn, TurnState.FAILED, cost.why)
     else:
-        _signal(draft, turn.agent, text, cost, turn.round, is_repair=True)
+        _signal(draft, turn.agent, text, cost, turn.round, items, is_repair=True)
 
 
 def can_pay_again(draft: SessionDraft, turn: Turn) -> bool:
@@ -105,17 +108,24 @@ def _round(draft: SessionDraft) -> int:
     return session.steps + 1 if is_counted else session.stage.round
 
 
-def _text(draft: SessionDraft, agent: AgentId, template: str, round: int, problem: str = "") -> str:
-    """Return the whole prompt of a turn."""
-    session, room, size = draft.session, draft.room, draft.rules.window
-    kind = room.participants[agent].kind
-    values = prompt_values(session, agent, kind, round, size, room.sessions)
+def _text(
+    draft: SessionDraft,
+    agent: AgentId,
+    template: str,
+    round: int,
+    items: list[WindowItem],
+    problem: str = "",
+) -> str:
+    """Return the whole prompt of a turn with these items in its window."""
+    session, size = draft.session, draft.rules.window
+    kind = draft.room.participants[agent].kind
+    values = prompt_values(session, agent, kind, round, size, draft.sessions, items)
     # What the whiteboard has beside the window; it takes no more space however much there is.
     found = draft.hits.get(session.id) or draft.hits.get("") or ()
-    known = [item.id for item in window(session, agent, size, room.sessions)] if found else []
-    items = hits_as_items(found, known=known)
-    hits = {"hits": visible_items(items, size)}
-    values["board"] = render(draft.rules.prompts, "board", hits) if items else ""
+    hits = hits_as_items(found, known=[item.id for item in items])
+    values["board"] = ""
+    if hits:
+        values["board"] = render(draft.rules.prompts, "board", {"hits": visible_items(hits, size)})
     # In a second ballot, whose proposal is whose would show.
     is_counted = bool(session.counted) and not session.stage.candidates
     values["votes"] = tally_text(session) if is_counted else ""
@@ -126,12 +136,18 @@ def _text(draft: SessionDraft, agent: AgentId, template: str, round: int, proble
 
 
 def _signal(
-    draft: SessionDraft, agent: AgentId, text: str, cost: CostEstimate, round: int, *, is_repair: bool = False
+    draft: SessionDraft,
+    agent: AgentId,
+    text: str,
+    cost: CostEstimate,
+    round: int,
+    items: list[WindowItem],
+    *,
+    is_repair: bool = False,
 ) -> None:
     """Ask an agent for its turn; what was held for the turn stands in its window."""
     session, room_draft = draft.session, draft.room_draft
     turn = TurnId(f"t-{room_draft.next_seq}")
-    read = [item.id for item in window(session, agent, draft.rules.window, draft.room.sessions)]
     room_draft.emit(
         TurnSignal(
             *room_draft.message_header(SYSTEM, agent, text, thread=session.thread),
@@ -155,7 +171,7 @@ def _signal(
         for event in room_draft.events
         if isinstance(event, DeliveryMoved) and (event.agent, event.state) == (agent, DeliveryState.QUEUED)
     }
-    for message in filter(None, map(draft.room.message, read)):
+    for message in filter(None, [draft.room.message(item.id) for item in items]):
         delivery = message.deliveries.get(agent)
         if delivery is not None and (
             delivery.is_held_for_turn or (delivery.state is DeliveryState.QUEUED and message.id in released)

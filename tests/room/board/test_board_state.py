@@ -24,7 +24,7 @@ from csp.room.board.board_state import (
 from csp.room.commands import WriteNote
 from csp.room.room_reducer import replay
 from csp.room.room_state import dump, load
-from csp.room.sessions.token_estimate import CHARS_PER_TOKEN
+from csp.room.sessions.cost_estimate import CHARS_PER_TOKEN
 from tests.room.live import CLAUDE, CODEX, LiveRoom
 from tests.room.playing import RULES, Play
 

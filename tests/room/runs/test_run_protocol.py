@@ -1,6 +1,6 @@
 """The tests of the course of a run."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -35,8 +35,8 @@ from csp.protocol.review_messages import (
 )
 from csp.protocol.session_parts import EndReason, Limits, TurnState
 from csp.room.commands import PostReply, Remove, SayInRun, SetMode, Stop
-from csp.room.runs.run_protocol import ASKS, LEGAL, MAX_STEPS, TURN_OF
-from csp.room.runs.run_waits import REMIND_S
+from csp.room.runs.run_protocol import ASKS, LEGAL, MAX_STEPS, TURN_OF, continue_after
+from csp.room.runs.run_views import REMIND_S
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, Play
 from tests.room.reviewing import PLAN, Reviewing
@@ -750,3 +750,8 @@ def test_turn_of_a_run_is_an_ordinary_turn() -> None:
     run.reply(CLAUDE, "@working on it")
 
     assert run.turn(CLAUDE).state is TurnState.WORKING
+
+
+def test_message_of_no_known_kind_is_a_fault_of_ours() -> None:
+    with pytest.raises(AssertionError):
+        continue_after(cast(Any, None), cast(Any, "words"))

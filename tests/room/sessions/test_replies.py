@@ -578,3 +578,12 @@ def test_human_is_typed_at_once(play: Play) -> None:
     assert sent.session_id == play.session.id
     elsewhere = one(play.do(Send(sender=HUMAN, to=CLAUDE, text="x", thread="dev")), HumanMessage)
     assert elsewhere.session_id is None
+
+
+def test_word_in_a_sentence_gives_no_more_time(play: Play) -> None:
+    play.start("round_robin")
+    before = play.turn(CLAUDE)
+    play.now += 10
+    play.do(Send(sender=CLAUDE, to="human", text="I am still working on it"))
+
+    assert play.turn(CLAUDE) == before

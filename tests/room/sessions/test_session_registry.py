@@ -1,7 +1,12 @@
 """The sessions of a room, as long as they are remembered."""
 
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
 from csp.protocol.enums import HUMAN, MessageId, SessionId
-from csp.protocol.events import AgentResponse, ModeChanged, TurnMoved
+from csp.protocol.events import AgentResponse, Event, ModeChanged, TurnMoved
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import Change, TurnState
 from csp.room.commands import RedactMessage, SetMode, Stop
@@ -119,3 +124,15 @@ def test_session_of_another_journal_line_is_found_by_its_id() -> None:
     play.start("single")
 
     assert play.room.sessions.get(SessionId(play.session.id)) == play.session
+
+
+def test_event_or_change_of_no_known_kind_is_a_fault_of_ours() -> None:
+    play = Play()
+    play.start("single")
+    change = play.all(ModeChanged)[-1]
+    odd = Event(9, 1.0, MessageId("e-9"), HUMAN, HUMAN, "default", "words")
+
+    with pytest.raises(AssertionError):
+        step(play.session, cast(Any, odd))
+    with pytest.raises(AssertionError):
+        step(play.session, replace(change, change=cast(Any, "odd")))

@@ -6,7 +6,7 @@ from csp.protocol.enums import HUMAN
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import EndReason
 from csp.room.commands import Stop
-from csp.room.sessions.session_summary import closing
+from csp.room.sessions.session_end import closing
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import Play
 

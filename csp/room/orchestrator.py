@@ -1,15 +1,64 @@
-"""What the room tells an agent of itself: an answer to a query, a digest; short enough to be typed."""
+"""The orchestrator: when it is woken, what it is told, and what people are told if it does not answer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from csp.protocol.enums import Mode
-from csp.protocol.events import AnyEvent, Unknown
+from csp.protocol.enums import HUMAN, SYSTEM, Mode
+from csp.protocol.events import AnyEvent, NoticePosted, SystemReply, Unknown
 from csp.protocol.session_parts import Status
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
+from csp.room.room_state import Room
+from csp.room.sessions.cost_estimate import cut
+from csp.room.sessions.session_draft import SessionDraft
+from csp.room.sessions.session_end import tally_text
 from csp.room.sessions.session_state import Session
-from csp.room.sessions.session_summary import tally_text
-from csp.room.sessions.token_estimate import cut
 from csp.room.sessions.turn_prompt import last_outputs, render, round_label
+from csp.room.wakeups import ENOUGH, UnansweredWakeups
+
+
+def wake(draft: RoomDraft) -> None:
+    """Send one digest for each session that gave reason for it, however many reasons there are.
+
+    Who takes turns in the session itself is not woken: it knows, and its turns are how it acts.
+    """
+    for session_id, reasons in draft.wake_reasons.items():
+        session_draft = SessionDraft(draft, session_id)
+        session, orchestrator = session_draft.session, session_draft.orchestrator()
+        if orchestrator is None or orchestrator.id in (*session.agents, *session.turns):
+            continue
+        text = digest(draft.rules.prompts, session, reasons)
+        header = draft.message_header(SYSTEM, orchestrator.id, text, thread=session.thread)
+        draft.emit(SystemReply(*header, recipients=(orchestrator.id,), session_id=session_id))
+
+
+def next_deadline(room: Room, rules: RoomRules) -> float | None:
+    """Return when the silence of an orchestrator will next be worth a word."""
+    times = [_due_at(silence, rules) for silence in room.wakeups.by_agent.values() if _is_news(silence)]
+    return min(times, default=None)
+
+
+def tick(draft: RoomDraft) -> None:
+    """Tell the human once that an orchestrator leaves its wake-ups unanswered."""
+    for agent, silence in list(draft.room.wakeups.by_agent.items()):
+        if _is_news(silence) and _due_at(silence, draft.rules) <= draft.clock:
+            participant = draft.room.participants.get(agent)
+            state = f" It is {participant.shown_state.replace('_', ' ')}." if participant else ""
+            text = f"{agent} has left {ENOUGH} wake-ups unanswered.{state} The modes go on without it."
+            draft.emit(NoticePosted(*draft.header(SYSTEM, HUMAN, text), silent=agent))
+
+
+def _is_news(silence: UnansweredWakeups) -> bool:
+    return len(silence.since) == ENOUGH and not silence.is_told
+
+
+def _due_at(silence: UnansweredWakeups, rules: RoomRules) -> float:
+    """Return when the last of the wake-ups is unanswered for as long as a turn may take."""
+    return silence.since[-1] + rules.timeout_s
+
+
+# --- what an agent is told of the room ---------------------------------------------------------------
+
 
 MAX_ANSWER: Final = 2000
 MAX_LINE: Final = 300

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import AgentId, MessageId, SessionAction
 from csp.protocol.events import AnyEvent, NoticePosted, Unknown
-from csp.room.orchestrator.digest import MAX_ANSWER, digest, log_text
+from csp.room.orchestrator import MAX_ANSWER, digest, log_text
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import Play
 

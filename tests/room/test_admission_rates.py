@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from csp.room import agent_rates
-from csp.room.agent_rates import (
+from csp.room.admission import (
     BURST,
     MAX_QUOTA,
     OPERATIONS_PER_S,
+    SLOW_PASS_S,
     Bucket,
     draw,
     in_turn,
@@ -66,7 +66,7 @@ def test_only_a_full_bucket_can_be_forgotten(bucket: Bucket, expected: bool) -> 
 
 def test_a_slow_pass_halves_the_quota_and_quick_ones_bring_it_back() -> None:
     quotas = [MAX_QUOTA]
-    for took_s in [agent_rates.SLOW_PASS_S * 2] * 8 + [0.0] * 40:
+    for took_s in [SLOW_PASS_S * 2] * 8 + [0.0] * 40:
         quotas.append(next_quota(quotas[-1], took_s))
 
     assert quotas[1] == MAX_QUOTA // 2

@@ -16,9 +16,9 @@ from csp.protocol.events import (
     SystemReply,
 )
 from csp.protocol.session_parts import Change
-from csp.room.orchestrator.wake_state import UnansweredWakeups, Wakeups
 from csp.room.room_reducer import replay
 from csp.room.room_state import dump, load
+from csp.room.wakeups import UnansweredWakeups, Wakeups
 from tests.room.playing import BOSS
 
 SESSION = SessionId("s-1")

@@ -6,7 +6,7 @@ from csp.protocol.enums import SessionAction
 from csp.protocol.events import RunReminded
 from csp.protocol.review_messages import MAILBOX, RunAction, RunPhase
 from csp.room.runs.run_protocol import CALLS
-from csp.room.runs.run_waits import REMIND_S, remind_at, waits_for
+from csp.room.runs.run_views import REMIND_S, remind_at, waits_for
 from tests.room.reviewing import Reviewing
 from tests.room.runs.test_run_protocol import at_phase
 

@@ -1,1 +1,0 @@
-"""The orchestrator: when it is woken, and what it is told."""
