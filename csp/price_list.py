@@ -3,12 +3,11 @@
 from importlib import metadata
 from typing import Final
 
+from csp.model_providers import PROVIDERS
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Price
 
 _PACKAGE: Final = "genai-prices"
-#: What the list of prices calls those who serve models.
-_NAMES: Final = {"anthropic": "anthropic", "openai": "openai", "gemini": "google"}
 _MILLION: Final = 1_000_000
 #: Few enough for the price of a call as the room makes it: some models cost more where the input is long.
 _MANY: Final = 10_000
@@ -58,8 +57,8 @@ def _alike(usage: Usage) -> list[tuple[int, tuple[int, ...]]]:
 
 def price_of(model: str, provider: str) -> Price | None:
     """Return what a model costs by the name of its provider here; None where nobody can say."""
-    name = _NAMES.get(provider)
-    if name is None:
+    name = PROVIDERS[provider].prices if provider in PROVIDERS else ""
+    if not name:
         return None
     put_in = cost_usd(model, Usage(input=_MANY), provider=name)
     put_out = cost_usd(model, Usage(output=_MANY), provider=name)

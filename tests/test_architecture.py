@@ -20,7 +20,16 @@ TOP_LEVEL: Final = {
     *("bin", "csp", "history", "prompts", "tests"),
 }
 
-BASE: Final = {"protocol", "errors", "config", "fast_start", "trust", "setting_types", "__init__"}
+BASE: Final = {
+    "protocol",
+    "errors",
+    "config",
+    "fast_start",
+    "trust",
+    "setting_types",
+    "model_providers",
+    "__init__",
+}
 CORES: Final = {"room", "terminal"}
 SHELLS: Final = {
     *("agents", "cli", "client", "gateway", "human", "journal", "mcp", "http_client", "panes"),

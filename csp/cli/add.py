@@ -10,6 +10,7 @@ from csp.cli.up import at_work, check_place, directory, panes_of
 from csp.cli.verb_call import VerbCall
 from csp.config import AgentSpec, process_environment
 from csp.errors import BadInput
+from csp.model_providers import variables_of
 from csp.panes.members import PaneMember, member_for, model_for, need
 from csp.panes.wait_ready import StartOutcome
 
@@ -68,6 +69,7 @@ def _add_model(call: VerbCall, env: Mapping[str, str]) -> tuple[str, StartOutcom
     args, settings, room = call.args, call.settings, call.address.room
     found = wanted(args.provider, args.base_url, args.key_env, env)
     variable = args.key_env or found.provider.key_env
+    keys = variables_of(args.provider, args.key_env)
     with at_work(settings.state_dir, room) as progress:
         dir = directory(call, args.dir) if args.dir else None
         panes = panes_of(settings.state_dir, room)
@@ -79,7 +81,7 @@ def _add_model(call: VerbCall, env: Mapping[str, str]) -> tuple[str, StartOutcom
         member = _model(args, dir or call.cwd)
         starting = BackgroundAgent(settings.state_dir, room, call.gateway)
         argv = sidecar_argv(member, room, member.command)
-        return member.agent, starting.start(member.name, argv, member.cwd, env, progress.show, variable)
+        return member.agent, starting.start(member.name, argv, member.cwd, env, progress.show, keys)
 
 
 def _model(args: argparse.Namespace, dir: Path) -> PaneMember:

@@ -15,8 +15,9 @@ from csp.cli.output import is_terminal
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, Refused
-from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment, identity, usual_key
+from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment, identity
 from csp.fast_start.room_files import agents_dir
+from csp.model_providers import variables_of
 
 if TYPE_CHECKING:
     from csp.agents.api.agent_program import AgentProgram, AgentStay
@@ -47,8 +48,8 @@ def agent(call: VerbCall) -> int:
 def _drop_what_it_does_not_need(call: VerbCall) -> None:
     """Become the same command without the keys of others; the pane of a room has the user's environment."""
     before = process_environment()
-    key = call.args.key_env or usual_key(call.args.provider)
-    clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=(key,))
+    keys = variables_of(call.args.provider, call.args.key_env)
+    clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=keys)
     if MADE not in before and call.argv:
         os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], clean)
 
@@ -99,9 +100,11 @@ def _stay(call: VerbCall) -> "AgentStay":
 
 def _opened(stay: "AgentStay") -> "Model":
     """Load the SDK, which takes seconds; what it says of itself may name the key."""
+    from csp.agents.api.providers import open_model
+
     _write(f"loading {stay.provider.extra}...\n")
     try:
-        return stay.provider.open(stay.target)
+        return open_model(stay.provider, stay.target)
     except ImportError as exc:
         raise Broken(f"the package {stay.provider.extra!r} cannot be loaded: {exc}") from exc
 

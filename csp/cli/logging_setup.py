@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.human.safe_text import visible
+from csp.model_providers import sdk_packages
 
 _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -31,7 +32,7 @@ def configure(*, is_verbose: bool) -> None:
 
 
 #: What an SDK or its HTTP client logs of a call may hold more than is for anybody's eyes.
-_TALKATIVE: Final = ("anthropic", "openai", "httpx2", "httpcore2")
+_TALKATIVE: Final = (*sdk_packages(), "httpx2", "httpcore2")
 
 
 def log_to(path: Path) -> None:

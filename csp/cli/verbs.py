@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
+from csp.model_providers import PROVIDERS, well_known
 from csp.setting_types import COUNT, FROM_ZERO, NUMBER, PORT, SettingType, read_text
 
 
@@ -84,7 +85,7 @@ _ADD: Final = (
     Arg(("name",), "name of the agent in the room", {"metavar": "NAME"}),
     _value("--profile", "P", "claude, codex, gemini, demo, generic or shell; default: by the command's name"),
     _value("--dir", "DIR", "directory the agent works in; default: the room's"),
-    _value("--provider", "P", "a model behind an API instead of a command: anthropic, openai, gemini, ..."),
+    _value("--provider", "P", f"a model behind an API instead of a command: {', '.join(well_known())}, ..."),
     _value("--model", "M", "with --provider: the model's name there"),
     _value("--base-url", "URL", "with --provider: address of the API; default: the provider's own"),
     _value("--key-env", "NAME", "with --provider: variable that has the key; default: the provider's own"),
@@ -140,7 +141,7 @@ _API: Final = (
     Arg(("--name",), "name of the agent in the room", {"metavar": "N", "required": True}),
     Arg(
         ("--provider",),
-        "anthropic, openai, gemini or openai-compatible",
+        " or ".join((", ".join([*PROVIDERS][:-1]), [*PROVIDERS][-1])),
         {"metavar": "P", "required": True},
     ),
     Arg(("--model",), "the model's name at its provider", {"metavar": "M", "required": True}),

@@ -15,7 +15,7 @@ from csp.protocol.enums import JoinRole
 from csp.room.identity import ORCHESTRATOR, to_id
 
 if TYPE_CHECKING:
-    from csp.agents.api.providers import Provider
+    from csp.model_providers import Provider
 
 #: How this very program is run again, whatever the caller's directory or PATH.
 CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
@@ -324,6 +324,6 @@ def _advice(member: PaneMember) -> str:
 
 def _provider(name: str) -> "Provider":
     """Return a provider of models by its name; most rooms have no model behind an API, so it loads late."""
-    from csp.agents.api.providers import provider_named
+    from csp.model_providers import provider_named
 
     return provider_named(name)

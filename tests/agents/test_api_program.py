@@ -9,10 +9,11 @@ import pytest
 from csp.agents.api import agent_program as programs
 from csp.agents.api.agent_program import AgentProgram, AgentStay, _why, taken_up
 from csp.agents.api.model_pane import ModelPane
-from csp.agents.api.providers import PROVIDERS, Model, Target
+from csp.agents.api.providers import Model, Target
 from csp.client import Registered
 from csp.errors import Broken, Forbidden, NotFound, Unauthenticated
 from csp.gateway.room_rules_loader import load_prompts
+from csp.model_providers import PROVIDERS
 from csp.protocol.enums import JoinRole
 from csp.protocol.requests import Usage
 from csp.room.room_rules import WindowSize
@@ -130,7 +131,7 @@ def test_only_turns_that_will_not_come_again_are_given_back() -> None:
 
 def test_a_turn_is_given_back_with_its_reason(stay: AgentStay, monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = Recorded({"/agent-output": {}})
-    monkeypatch.setattr(programs, "Gateway", lambda url, token: gateway)
+    monkeypatch.setattr(programs, "GatewayClient", lambda url, token: gateway)
     monkeypatch.setattr(programs, "taken_up", lambda found, agent: [f"t-{agent}"])
     program_of(stay)._hand_back(joined())
 
@@ -144,7 +145,7 @@ async def test_who_comes_late_hears_what_was_said_before(
 ) -> None:
     said = {"id": "m-1", "sender": "human", "target": "all", "text": "hello", "thread": "side"}
     gateway = Recorded({"/history": {"items": [said]}})
-    monkeypatch.setattr(programs, "Gateway", lambda url, token: gateway)
+    monkeypatch.setattr(programs, "GatewayClient", lambda url, token: gateway)
     heard: list[tuple[Any, str]] = []
     listener: Any = type("Listener", (), {"hear": lambda self, item, thread: heard.append((item, thread))})()
     await program_of(stay)._catch_up(listener, joined())

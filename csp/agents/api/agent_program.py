@@ -14,10 +14,11 @@ from typing import Any, Final
 from csp import price_list
 from csp.agents.api.connector import AgentConfig, Connector
 from csp.agents.api.model_pane import ModelPane
-from csp.agents.api.providers import Model, Provider, Target
+from csp.agents.api.providers import Model, Target
 from csp.client import Client, Registered
 from csp.errors import CspError, Forbidden, NotFound, Unauthenticated
 from csp.http_client import GatewayClient, field, objects
+from csp.model_providers import Provider
 from csp.protocol.enums import AgentId, Ending, JoinRole, ParticipantKind, Scalar
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Status

@@ -5,8 +5,8 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Final
 
-from csp.agents.api.providers import Provider
 from csp.errors import Refused
+from csp.model_providers import Provider
 
 #: Under which name of a service a keyring has our keys.
 SERVICE: Final = "csp"

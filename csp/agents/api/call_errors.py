@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from csp.errors import CallFailed
+from csp.model_providers import sdk_packages
 
 ATTEMPTS: Final = 5
 FIRST_S: Final = 0.5
@@ -28,7 +29,7 @@ _DEPTH: Final = 4
 #: Who is told to wait longer asks again all the same: nobody means a thousand years.
 _LONGEST_S: Final = 24 * 3600.0
 #: What these raise without a status has happened on the way to the provider.
-_NETWORK: Final = frozenset({"anthropic", "anyio", "httpcore2", "httpx2", "openai"})
+_NETWORK: Final = frozenset({"anyio", "httpcore2", "httpx2"} | sdk_packages())
 #: A quota that is used up comes with the same code as too many calls, but does not pass by itself.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _PASSING_CODES: Final = frozenset(

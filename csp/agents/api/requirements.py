@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from csp.agents.api.api_keys import find_key
 from csp.agents.api.packages import check_extra
-from csp.agents.api.providers import Provider, provider_named
 from csp.errors import BadInput
+from csp.model_providers import Provider, provider_named
 from csp.setting_types import WEB, read_text
 
 
