@@ -53,11 +53,7 @@ async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView,
 
 async def act_on_message(gateway: Gateway, call: Call) -> Answer:
     message_id = call.path["id"]
-    try:
-        action = MessageAction(call.path["action"])
-    except ValueError as exc:
-        known = ", ".join(MessageAction)
-        raise NotFound(f"unknown action {call.path['action']!r}", f"expected one of: {known}") from exc
+    action = call.chosen("action", MessageAction)
     if action is MessageAction.RESEND:
         return await _resend(gateway, message_id, call.body.id)
     if action is MessageAction.REDACT:

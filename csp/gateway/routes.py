@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, get_args
 import msgspec
 
 from csp import __version__, price_list
-from csp.errors import Forbidden, NotFound, Refused
+from csp.errors import Forbidden, Refused
 from csp.gateway import (
     board_routes,
     collaboration_routes,
@@ -236,11 +236,7 @@ def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
 
 
 async def control(gateway: Gateway, call: Call) -> Answer:
-    try:
-        verb = ControlVerb(call.path["verb"])
-    except ValueError as exc:
-        verbs = ", ".join(ControlVerb)
-        raise NotFound(f"unknown control {call.path['verb']!r}", f"expected one of: {verbs}") from exc
+    verb = call.chosen("verb", ControlVerb, "control")
     before = await answered(gateway, call)
     if before is not None:
         return ControlView(success=True, seq=gateway.writer.safe_seq, id=before or None)

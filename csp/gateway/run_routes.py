@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 
-from csp.errors import BadInput, Forbidden, NotFound, Refused
+from csp.errors import BadInput, Forbidden, Refused
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Answer, Call, answered
 from csp.protocol.codec import check_text, encode
@@ -109,11 +109,7 @@ async def say_in_run(gateway: Gateway, call: Call) -> Answer:
 
 
 async def act_on_run(gateway: Gateway, call: Call) -> Answer:
-    try:
-        action = RunAction(call.path["act"])
-    except ValueError as exc:
-        known = ", ".join(RunAction)
-        raise NotFound(f"unknown action {call.path['act']!r}", f"expected one of: {known}") from exc
+    action = call.chosen("act", RunAction)
     body: RunActionBody = call.body
     command = ActOnRun(
         **call.once,

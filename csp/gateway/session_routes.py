@@ -106,11 +106,7 @@ async def get_session(gateway: Gateway, call: Call) -> Answer:
 
 
 async def act_on_session(gateway: Gateway, call: Call) -> Answer:
-    try:
-        action = SessionAction(call.path["change"])
-    except ValueError as exc:
-        known = ", ".join(SessionAction)
-        raise NotFound(f"unknown action {call.path['change']!r}", f"expected one of: {known}") from exc
+    action = call.chosen("change", SessionAction)
     body: SessionActionBody = call.body
     command = Steer(
         sender=call.caller.id,

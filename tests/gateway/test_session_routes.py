@@ -49,7 +49,7 @@ async def test_who_steers_says_what_is_meant() -> None:
         sender=CLAUDE, session="s-1", action=SessionAction.EXTEND, agent="codex", rounds=2, minutes=1.5
     )
     with pytest.raises(NotFound, match="unknown action 'dance'") as error:
-        await session_routes.act_on_session(gateway, SimpleNamespace(path={"change": "dance"}))  # type: ignore[arg-type]  # it is enough
+        await gateway.command(session_routes.act_on_session, AGENT, body, id="s-1", change="dance")
     assert "extend" in error.value.hint
 
 
