@@ -41,7 +41,7 @@ class Scene:
         monkeypatch.setattr(module, "os", SimpleNamespace(getppid=lambda: self.parent))
         monkeypatch.setattr(module, "socket", SimpleNamespace(socket=self.take))
         monkeypatch.setattr(module, "configure", lambda **options: self.seen.append(options))
-        monkeypatch.setattr(module, "Run", SimpleNamespace(load=lambda folder: run))
+        monkeypatch.setattr(module, "SidecarRecord", SimpleNamespace(load=lambda folder: run))
         monkeypatch.setattr(module, "find_room", lambda given: found)
         monkeypatch.setattr(module, "load_profile_file", lambda path: f"profile {path}")
         monkeypatch.setattr(module, "run_brain", self.work)

@@ -264,7 +264,7 @@ def test_a_port_that_is_taken_is_a_fault_only_where_it_was_chosen() -> None:
 def test_a_room_answers_and_has_its_supervisor(
     health: Any, supervisor: int | None, ok: bool, detail: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "Gateway", lambda url, token: Recorded({"/health": health}))
+    monkeypatch.setattr(doctor, "GatewayClient", lambda url, token: Recorded({"/health": health}))
     found = doctor._check_room(running(supervisor=supervisor))
 
     assert (found.check, found.ok, found.detail) == ("room den", ok, detail)
