@@ -490,7 +490,7 @@ async def test_a_call_has_the_time_and_the_secret_of_its_voice(
             given.append(words[1:])
             super().__init__(*words)
 
-    monkeypatch.setattr("csp.agents.api.connector.Calling", Noted)
+    monkeypatch.setattr("csp.agents.api.connector.ModelCall", Noted)
     scene.connector._voice = replace(scene.connector._voice, secret="sk-1", step_s=7.5)
     scene.answers = ["one"]
     scene.say(5, "x")
