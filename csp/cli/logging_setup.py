@@ -13,7 +13,7 @@ _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 
 
 class _Formatter(logging.Formatter):
-    """One line a record: the event first, its fields behind it."""
+    """One line per record: the event, then its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         details = {key: value for key, value in vars(record).items() if key not in _KNOWN}
@@ -23,7 +23,7 @@ class _Formatter(logging.Formatter):
 
 
 def configure(*, is_verbose: bool) -> None:
-    """Send records to stderr: what a user did, or with `is_verbose` the mechanics too."""
+    """Send records to stderr; with `is_verbose` debug records too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
@@ -36,7 +36,7 @@ _TALKATIVE: Final = (*sdk_packages(), "httpx2", "httpcore2")
 
 
 def log_to(path: Path) -> None:
-    """Send our own records to a file that is for its user alone; nothing goes to this terminal."""
+    """Send our records to a private file; nothing goes to this terminal."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     handler = logging.StreamHandler(open(fd, "a", encoding="utf-8"))  # noqa: SIM115  # open until we end
@@ -49,6 +49,6 @@ def log_to(path: Path) -> None:
 
 
 def log_failure(error: Exception) -> None:
-    """Log an error that nobody expected, with its traceback."""
+    """Log an unexpected error with its traceback."""
     configure(is_verbose=True)
     logging.getLogger(__name__).error("command failed", exc_info=error)

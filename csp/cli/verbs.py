@@ -1,6 +1,6 @@
 """List the verbs of the command line: one row each.
 
-A row names its function instead of importing it, so that a verb pays only for what it needs.
+A row names its function instead of importing it, so that a verb loads only what it needs.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from csp.setting_types import COUNT, FROM_ZERO, NUMBER, PORT, SettingType, read_
 
 
 class Arg(NamedTuple):
-    """One argument in the words of argparse."""
+    """One argument with the options of argparse."""
 
     names: tuple[str, ...]
     help: str
@@ -31,7 +31,7 @@ class Verb(NamedTuple):
 
 
 class _Typed:
-    """Read a value by its kind, as argparse wants to have it done."""
+    """Read a value by its kind, as a type function of argparse."""
 
     def __init__(self, kind: SettingType[Any]) -> None:
         self._kind = kind

@@ -1,4 +1,4 @@
-"""Which packages a provider needs, whether they are here, how to get them."""
+"""Check whether the SDK of a provider is installed, and say how to install it."""
 
 import importlib.util
 from pathlib import Path
@@ -11,7 +11,7 @@ _ROOT: Final = Path(__file__).resolve().parents[3]
 
 
 def is_installed(provider: Provider) -> bool:
-    """Tell whether the SDK of a provider can be loaded; that itself would take seconds."""
+    """Return whether the SDK of a provider is installed; loading it would take seconds."""
     return importlib.util.find_spec(provider.extra) is not None
 
 
@@ -23,7 +23,7 @@ def how_to_install(provider: Provider) -> str:
 
 
 def check_extra(provider: Provider) -> None:
-    """Raise where the SDK of a provider is not installed."""
+    """Raise Refused if the SDK of a provider is not installed."""
     if not is_installed(provider):
         raise Refused(
             f"the package {provider.extra!r} is not installed", f"install it: {how_to_install(provider)}"

@@ -42,7 +42,7 @@ Piece = str | Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Which model to call, where, with which key."""
+    """The model to call, with its address and its key."""
 
     provider: str
     model: str
@@ -55,7 +55,7 @@ Stream = Callable[[ModelRequest], AsyncGenerator[Piece, None]]
 
 
 class Model(NamedTuple):
-    """A model that can be called, until it is closed."""
+    """An open model: a function that streams an answer and one that closes it."""
 
     stream: Stream
     close: Callable[[], Awaitable[None]]
@@ -121,7 +121,7 @@ def anthropic_usage(counted: dict[str, Any], model: str) -> Usage:
 
 
 def openai(target: Target) -> Model:
-    """Call OpenAI's Responses API; nothing of it is to be kept there."""
+    """Call OpenAI's Responses API without storing anything there."""
     client = _openai_client(target)
     unknown: set[str] = set()
 
@@ -168,7 +168,7 @@ def responses_usage(counted: dict[str, Any], model: str) -> Usage:
 
 
 def chat(target: Target) -> Model:
-    """Call a server that speaks Chat Completions; what it does not know is left out from then on."""
+    """Call a Chat Completions server; options that it does not know are left out from then on."""
     client = _openai_client(target)
     unknown: set[str] = set()
 
