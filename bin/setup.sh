@@ -178,10 +178,12 @@ is_venv_fresh() {
 
 # wanted_extras FILE   the extras that the models of a csp.toml need, one a line
 wanted_extras() {
+    local provider
     [[ -r $1 ]] || return 0
     sed -n "s/^[[:space:]]*provider[[:space:]]*=[[:space:]]*[\"']\([a-z-]*\)[\"'].*/\1/p" "$1" |
-        sed -n -e 's/^anthropic$/anthropic/p' -e 's/^openai$/openai/p' \
-            -e 's/^gemini$/openai/p' -e 's/^openai-compatible$/openai/p' | sort -u
+        while read -r provider; do
+            sed -n "s/^    \"$provider\": Provider(extra=\"\([a-z0-9_-]*\)\".*/\1/p" "$ROOT/csp/model_providers.py"
+        done | sort -u
 }
 
 has_extra() { "$ROOT/.venv/bin/python" -I -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))"; }

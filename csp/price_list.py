@@ -3,12 +3,11 @@
 from importlib import metadata
 from typing import Final
 
+from csp.model_providers import PROVIDERS
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Price
 
 _PACKAGE: Final = "genai-prices"
-#: The names of providers in the price list.
-_NAMES: Final = {"anthropic": "anthropic", "openai": "openai", "gemini": "google"}
 _MILLION: Final = 1_000_000
 #: Small enough for the base price: some models cost more per token for long inputs.
 _MANY: Final = 10_000
@@ -58,8 +57,8 @@ def _alike(usage: Usage) -> list[tuple[int, tuple[int, ...]]]:
 
 def price_of(model: str, provider: str) -> Price | None:
     """Return the price of a model of a provider; None if unknown."""
-    name = _NAMES.get(provider)
-    if name is None:
+    name = PROVIDERS[provider].prices if provider in PROVIDERS else ""
+    if not name:
         return None
     put_in = cost_usd(model, Usage(input=_MANY), provider=name)
     put_out = cost_usd(model, Usage(output=_MANY), provider=name)

@@ -71,7 +71,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _ask_about_trust(args: "Namespace") -> "Ask":
-    """Return what asks the user about a csp.toml; most runs have nothing to ask."""
+    """Return the function that asks the user to trust a csp.toml."""
 
     def ask(found: "Untrusted") -> bool:
         from csp.cli.trust import asker
@@ -83,7 +83,7 @@ def _ask_about_trust(args: "Namespace") -> "Ask":
 
 
 def _find(name: str) -> "Callable[..., int]":
-    """Import the function of a verb, now that it is needed."""
+    """Import the function of a verb."""
     from importlib import import_module
 
     module, _, function = name.partition(":")
@@ -92,7 +92,7 @@ def _find(name: str) -> "Callable[..., int]":
 
 
 def _accept_any_text() -> None:
-    """Have text that the locale cannot show escaped; an agent's words must not end a command."""
+    """Escape text that the locale cannot show, so that an agent's words cannot end a command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -124,7 +124,7 @@ def _as_broken(error: OSError) -> Broken:
 
 
 def _abandon_stdout() -> None:
-    """Keep Python from writing once more at exit what could not be written."""
+    """Keep Python from writing at exit what could not be written before."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):

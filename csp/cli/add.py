@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from csp.cli.output import put_json, talk
-from csp.cli.up import at_work, check_place, directory, panes_of
+from csp.cli.up import at_work, check_place, panes_of
 from csp.cli.verb_call import VerbCall
 from csp.config import AgentSpec, process_environment
 from csp.errors import BadInput
+from csp.model_providers import variables_of
 from csp.panes.members import PaneMember, member_for, model_for, need
 from csp.panes.wait_ready import StartOutcome
 
@@ -18,7 +19,7 @@ _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
 
 
 def add(call: VerbCall) -> int:
-    """Start one more agent in the room; return when it is there."""
+    """Start one more agent in the room; return when it has joined."""
     check_place(call)
     if not call.address.room:
         raise BadInput("csp add needs a room of this machine", "unset CSP_GATEWAY_URL")
@@ -35,7 +36,7 @@ def add(call: VerbCall) -> int:
 
 
 def _check_kind(args: argparse.Namespace) -> None:
-    """Refuse what belongs to a model for a CLI, or the other way round."""
+    """Refuse options of a model for a CLI, and a command for a model."""
     given = [name for name in _OF_MODELS if getattr(args, name)]
     if args.provider and args.command:
         raise BadInput("a model behind an API has no command", "leave out what stands behind --")
@@ -54,7 +55,7 @@ def _add_cli(call: VerbCall, env: Mapping[str, str]) -> tuple[str, StartOutcome]
     args, settings = call.args, call.settings
     with at_work(settings.state_dir, call.address.room) as progress:
         joining = AddAgents(settings, call.address, env, progress.show)
-        dir = directory(call, args.dir) if args.dir else joining.dir
+        dir = call.directory(args.dir) if args.dir else joining.dir
         member = member_for(args.name, args.command, settings, dir, args.profile or "")
         return member.agent, joining.add(need(member, env))
 
@@ -68,8 +69,9 @@ def _add_model(call: VerbCall, env: Mapping[str, str]) -> tuple[str, StartOutcom
     args, settings, room = call.args, call.settings, call.address.room
     found = wanted(args.provider, args.base_url, args.key_env, env)
     variable = args.key_env or found.provider.key_env
+    keys = variables_of(args.provider, args.key_env)
     with at_work(settings.state_dir, room) as progress:
-        dir = directory(call, args.dir) if args.dir else None
+        dir = call.directory(args.dir) if args.dir else None
         panes = panes_of(settings.state_dir, room)
         if panes is not None and panes.id:
             joining = AddAgents(settings, call.address, env, progress.show)
@@ -79,7 +81,7 @@ def _add_model(call: VerbCall, env: Mapping[str, str]) -> tuple[str, StartOutcom
         member = _model(args, dir or call.cwd)
         starting = BackgroundAgent(settings.state_dir, room, call.gateway)
         argv = sidecar_argv(member, room, member.command)
-        return member.agent, starting.start(member.name, argv, member.cwd, env, progress.show, variable)
+        return member.agent, starting.start(member.name, argv, member.cwd, env, progress.show, keys)
 
 
 def _model(args: argparse.Namespace, dir: Path) -> PaneMember:

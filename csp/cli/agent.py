@@ -14,9 +14,10 @@ from csp.cli.logging_setup import log_to
 from csp.cli.output import is_terminal
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
-from csp.errors import BadInput, Broken, Refused
-from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment, identity, usual_key
+from csp.errors import Broken
+from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment, identity
 from csp.fast_start.room_files import agents_dir
+from csp.model_providers import variables_of
 
 if TYPE_CHECKING:
     from csp.agents.api.agent_program import AgentProgram, AgentStay
@@ -28,11 +29,11 @@ _LOG: Final = "brain.log"
 
 
 def agent(call: VerbCall) -> int:
-    """Join the room with a model, show in this terminal what it says, until it is stopped."""
+    """Join the room with a model and show its answers in this terminal until it is stopped."""
     from csp.agents.api.agent_program import AgentProgram
     from csp.agents.api.model_pane import ModelPane
 
-    _check_place(call)
+    call.check_free_pane("it")
     _drop_what_it_does_not_need(call)
     stay = _stay(call)
     pane = ModelPane(_write, has_colour=is_terminal(sys.stdout))
@@ -45,24 +46,16 @@ def agent(call: VerbCall) -> int:
 
 
 def _drop_what_it_does_not_need(call: VerbCall) -> None:
-    """Become the same command without the keys of others; the pane of a room has the user's environment."""
+    """Run the same command again without the keys of other providers: a pane has the user's environment."""
     before = process_environment()
-    key = call.args.key_env or usual_key(call.args.provider)
-    clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=(key,))
+    keys = variables_of(call.args.provider, call.args.key_env)
+    clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=keys)
     if MADE not in before and call.argv:
         os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], clean)
 
 
-def _check_place(call: VerbCall) -> None:
-    owner = call.settings.agent
-    if owner:
-        raise Refused(f"this pane is already agent {owner!r}", "start it in another pane")
-    if not call.address.token:
-        raise BadInput("no token for the room", "set CSP_AUTH_TOKEN")
-
-
 def _stay(call: VerbCall) -> "AgentStay":
-    """Read what was asked for; raise where something of it is missing."""
+    """Read the options; raise if something is missing."""
     from csp.agents.api.agent_program import AgentStay
     from csp.agents.api.providers import Target
     from csp.agents.api.requirements import wanted
@@ -98,16 +91,18 @@ def _stay(call: VerbCall) -> "AgentStay":
 
 
 def _opened(stay: "AgentStay") -> "Model":
-    """Load the SDK, which takes seconds; what it says of itself may name the key."""
+    """Load the SDK, which takes seconds."""
+    from csp.agents.api.providers import open_model
+
     _write(f"loading {stay.provider.extra}...\n")
     try:
-        return stay.provider.open(stay.target)
+        return open_model(stay.provider, stay.target)
     except ImportError as exc:
         raise Broken(f"the package {stay.provider.extra!r} cannot be loaded: {exc}") from exc
 
 
 async def _run(call: VerbCall, program: "AgentProgram") -> str:
-    """Join, then work until a signal comes; return why it ended by itself, if it did."""
+    """Join and work until a signal comes; return why it ended by itself, if it did."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
@@ -120,7 +115,7 @@ async def _run(call: VerbCall, program: "AgentProgram") -> str:
 
 
 def _write(text: str) -> None:
-    """Write to the pane at once; one that has gone away is no reason to stop."""
+    """Write to the pane at once; a closed pane is not a reason to stop."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -128,7 +123,7 @@ def _write(text: str) -> None:
 
 @contextlib.contextmanager
 def _quiet_terminal() -> Iterator[None]:
-    """Have keys that nobody reads not shown among what the model says."""
+    """Do not echo typed keys between the words of the model."""
     if not is_terminal(sys.stdin):
         yield
         return

@@ -19,7 +19,7 @@ _FILTERS: Final = ("session", "author", "kind", "tag", "limit")
 
 
 class _Form(NamedTuple):
-    """One form: what it does, how many words behind it are understood, which options."""
+    """One form: its function, the number of words it takes and its options."""
 
     do: Callable[[VerbCall, list[str]], int]
     words: int = 0
@@ -27,7 +27,7 @@ class _Form(NamedTuple):
 
 
 def board(call: VerbCall) -> int:
-    """Do what the first word says."""
+    """Run the form that the first word names."""
     name, *words = call.args.form or ["show"]
     form = _FORMS.get(name)
     if form is None:

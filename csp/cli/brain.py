@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def brain(folder: str) -> None:
-    """Work until the child has ended; a failure ends the process, and the relay starts another one."""
+    """Work until the child has ended; after a failure the relay starts another brain."""
     configure(is_verbose=False)
     run = SidecarRecord.load(Path(folder))
     if run is None:
@@ -30,18 +30,10 @@ def brain(folder: str) -> None:
     except (Unauthenticated, Forbidden) as error:
         log.warning("room no longer knew us", extra={"why": error.message})
         # The next sidecar of this name has its id now, or will want it.
-        if not _is_orphan(run) and not rejoin(run):
+        is_relay_gone = os.getppid() != run.pid
+        if not is_relay_gone and not rejoin(run):
             log.warning("agent was removed from the room")
-            _stay_away(spare)
-
-
-def _is_orphan(run: SidecarRecord) -> bool:
-    """Tell whether the relay that started this brain has gone: then nobody is there to speak for."""
-    return os.getppid() != run.pid
-
-
-def _stay_away(link: socket.socket) -> None:
-    """Leave the CLI to its person until it ends; if we ended, the relay would start another brain."""
-    link.setblocking(True)
-    while link.recv(65536):
-        pass
+            # Leave the CLI to its person until it ends; if we ended, the relay would start another brain.
+            spare.setblocking(True)
+            while spare.recv(65536):
+                pass

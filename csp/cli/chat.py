@@ -52,7 +52,7 @@ def chat(call: VerbCall) -> int:
 
 
 def _memory_folder(call: VerbCall) -> Path:
-    """Return where the human's pane keeps what it remembers: with the history, else for that address."""
+    """Return the folder of the human pane's state: with the history, else by address."""
     address, state_dir = call.address, call.settings.state_dir
     for room in running_rooms(state_dir):
         if room.url == address.url:

@@ -43,7 +43,7 @@ class Cli(NamedTuple):
 
 
 def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
-    """Yield what is found of each agent CLI: is it there, is it known, can it be wired."""
+    """Check each agent CLI: whether it is installed, known and can be wired."""
     for cli in _clis(settings):
         found = find(cli.command, cwd, env)
         if found is None:
@@ -54,7 +54,7 @@ def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterato
 
 
 def _missing(settings: Settings, cli: Cli) -> CheckResult:
-    """Say of a CLI that it is not there: a fault only where somebody has asked for it."""
+    """Report a CLI that is not installed; a failure only if somebody asked for it."""
     name, command = f"cli {cli.name}", cli.command[0]
     if cli.source:
         advice = f"check its spelling, or unset {cli.source}"
@@ -105,7 +105,7 @@ def _check_cli(
 def _check_wiring(
     cli: Cli, profile: Profile, path: str, env: Mapping[str, str], cwd: Path, folder: Path
 ) -> Iterator[CheckResult]:
-    """Wire a run that is never started, in a folder of its own."""
+    """Wire a run in a folder of its own, without starting it."""
     argv = [path, *cli.command[1:]]
     try:
         wired = wire(profile.capture, CliRun(folder, argv, env, str(uuid4()), "rules", cwd=str(cwd)))
@@ -128,7 +128,7 @@ def _check_wiring(
 
 
 def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping[str, str]) -> CheckResult:
-    """Look whether the CLI's own help knows the arguments that we add."""
+    """Check that the CLI's own help knows the arguments that we add."""
     ours = sorted({word for word in wired.argv if _FLAG.fullmatch(word)} - set(argv))
     try:
         done = subprocess.run(
@@ -161,7 +161,7 @@ def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mappin
 
 
 def _check_hook(cli: Cli, spool: Path) -> CheckResult:
-    """Run the line of our hooks as the CLI would; the CLI itself is not started."""
+    """Run our hook command as the CLI would, without starting the CLI."""
     said = '{"hook_event_name": "SessionStart"}'
     done = subprocess.run(
         ["sh", "-c", hook_command(spool)],
@@ -181,7 +181,7 @@ def _check_hook(cli: Cli, spool: Path) -> CheckResult:
 
 
 def _check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
-    """Look whether the place of the CLI's transcripts can be read."""
+    """Check that the folder of the CLI's transcripts can be read."""
     hint = Path(wired.transcript_hint)
     folder = hint.parent.parent if hint.suffix == ".jsonl" else hint
     name = f"transcripts {cli.name}"

@@ -1,4 +1,4 @@
-"""Have models work on an objective; wait for what comes of it."""
+"""Have models work on an objective and wait for the result."""
 
 import time
 from typing import Any, Final
@@ -26,10 +26,14 @@ _LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_fai
 
 
 def collaborate(call: VerbCall) -> int:
-    """Begin a collaboration, go on with one, wait for one, stop one."""
+    """Start, continue, wait for or stop a collaboration."""
     args = call.args
     if args.stop or args.poll:
-        _check_alone(call)
+        beside = [name for name in ("objective", "models", "session", *_OPTIONS) if getattr(args, name)]
+        if args.poll and args.stop:
+            raise BadInput("expected --poll or --stop, got both", _HELP)
+        if beside:
+            raise BadInput(f"--{'poll' if args.poll else 'stop'} stands alone, got {beside[0]!r} too", _HELP)
     if args.stop:
         return _answer(call, call.gateway.post(f"/collaborations/{segment(args.stop)}/stop"))
     if args.poll:
@@ -38,22 +42,14 @@ def collaborate(call: VerbCall) -> int:
     handle = field(answer, "handle", str)
     talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
     if not args.no_wait:
-        return _follow(call, handle, after=_lines_before(call, handle))
+        # Of one that goes on, the lines of progress so far are old news.
+        path = f"/collaborations/{segment(handle)}"
+        return _follow(call, handle, after=field(call.gateway.get(path), "lines", int) if args.session else 0)
     if call.is_json:
         put_json(answer)
     else:
         put(handle)
     return 0
-
-
-def _check_alone(call: VerbCall) -> None:
-    """Refuse what has no meaning beside --poll or --stop."""
-    args = vars(call.args)
-    beside = [name for name in ("objective", "models", "session", *_OPTIONS) if args[name]]
-    if args["poll"] and args["stop"]:
-        raise BadInput("expected --poll or --stop, got both", _HELP)
-    if beside:
-        raise BadInput(f"--{'poll' if args['poll'] else 'stop'} stands alone, got {beside[0]!r} too", _HELP)
 
 
 def _body(call: VerbCall) -> dict[str, Any]:
@@ -68,13 +64,6 @@ def _body(call: VerbCall) -> dict[str, Any]:
     if args["models"]:
         body["models"] = [name for name in args["models"].split(",") if name]
     return {name: value for name, value in body.items() if value not in (None, "")}
-
-
-def _lines_before(call: VerbCall, handle: str) -> int:
-    """Return how many lines of progress are old news: none of what is new, all of what goes on."""
-    if not call.args.session:
-        return 0
-    return field(call.gateway.get(f"/collaborations/{segment(handle)}"), "lines", int)
 
 
 def _follow(call: VerbCall, handle: str, *, after: int) -> int:
@@ -99,7 +88,7 @@ def _say_how_to_go_on(handle: str) -> None:
 
 
 def _answer(call: VerbCall, view: Object) -> int:
-    """Print the result, say what it took."""
+    """Print the result and its cost."""
     reason, result = str(view.get("reason")), view.get("result")
     failed = ", ".join(map(str, field(view, "failed", list)))
     cost = f"{view.get('cost_usd'):.4f} USD, " if view.get("cost_usd") else ""
@@ -113,7 +102,7 @@ def _answer(call: VerbCall, view: Object) -> int:
 
 
 class _Following:
-    """Show the progress of a collaboration until it is over; it outlives its gateway, so do we."""
+    """Show the progress of a collaboration until it ends, across restarts of the gateway."""
 
     def __init__(self, call: VerbCall, handle: str, after: int) -> None:
         self._call = call
@@ -123,7 +112,7 @@ class _Following:
         self._progress = Progress()
 
     def run(self) -> Object:
-        """Return how far it is at its end, or when the time is over."""
+        """Return its view at its end, or after the timeout."""
         deadline = time.monotonic() + (0.0 if self._call.args.no_wait else self._call.args.timeout)
         view: Object = {}
         try:
@@ -136,7 +125,7 @@ class _Following:
             self._progress.clear()
 
     def _look(self, wait_s: float) -> Object:
-        """Return how far it is; nothing where the gateway is away."""
+        """Return its view, or an empty one while the gateway is away."""
         try:
             self._gateway = self._gateway or self._call.reconnect()
             view: Object = self._gateway.get(self._path, after=self._after, wait=f"{wait_s:.3f}")

@@ -29,7 +29,7 @@ _QUIET_S: Final = 1.0
 
 
 def control(call: VerbCall) -> int:
-    """Press one of an agent's buttons; of those that matter at once, wait for what comes of it."""
+    """Send a control to an agent; for urgent ones, wait for the outcome."""
     choice = getattr(call.args, "choice", None)
     body = {} if choice is None else {"choice": choice}
     answer: Object = call.gateway.post_once(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
@@ -43,7 +43,7 @@ def control(call: VerbCall) -> int:
 
 
 class _Proof:
-    """Wait for what becomes of a button."""
+    """Wait for the outcome of a control."""
 
     def __init__(self, call: VerbCall, pressed: Object) -> None:
         self._call = call
@@ -67,7 +67,7 @@ class _Proof:
         return self._end(state, reason)
 
     def _look(self, state: str, reason: str) -> tuple[str, str]:
-        """Return how far the button has come; a gateway that is away keeps it, so it is waited for."""
+        """Return the state of the control; a gateway that is away keeps it, so wait for it."""
         try:
             self._gateway = self._gateway or self._call.reconnect()
             recipients = field(self._gateway.get(f"/messages/{segment(self._id)}"), "recipients", dict)

@@ -1,11 +1,11 @@
-"""Be a scripted demo agent."""
+"""Run a scripted demo agent."""
 
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 
 
 def demo(call: VerbCall) -> int:
-    """Talk in this terminal as one of the demo agents, until the person leaves."""
+    """Run one of the demo agents in this terminal until the person leaves."""
     from csp.agents.demo.demo_program import Program
 
     return Program(call.args.persona, process_environment()).run()

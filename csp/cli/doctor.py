@@ -36,7 +36,7 @@ def doctor(call: VerbCall) -> int:
 
 
 def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
-    """Yield what can be told without changing anything, or paying for a turn."""
+    """Run the checks that change nothing and cost nothing."""
     rooms = running_rooms(settings.state_dir)
     yield _check_python()
     yield _check_tmux(env)
@@ -78,7 +78,7 @@ def _check_tmux(env: Mapping[str, str]) -> CheckResult:
 
 
 def _check_terminal(env: Mapping[str, str]) -> CheckResult:
-    """Tell whether tmux could draw here, in letters of all kinds."""
+    """Check that tmux can draw here, with Unicode."""
     name = env.get("TERM", "")
     locale = next((env[key] for key in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(key)), "")
     if not is_terminal(sys.stdout):
@@ -97,7 +97,7 @@ def _check_terminal(env: Mapping[str, str]) -> CheckResult:
 
 
 def _colours(name: str) -> str:
-    """Return how many colours a terminal has; inside tmux nobody has asked for its description yet."""
+    """Return the number of colours of a terminal."""
     import curses
 
     try:
@@ -124,7 +124,7 @@ def _check_history(path: Path) -> CheckResult:
 
 
 def _check_new(name: str, path: Path, advice: str) -> CheckResult:
-    """Tell whether a folder can be written, or else be made."""
+    """Check that a folder can be written or created."""
     place = next(folder for folder in (path, *path.parents) if folder.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
         will = "" if place == path else ", will be made by the first gateway"
@@ -192,7 +192,7 @@ def _journal(call: VerbCall) -> int:
 
 
 def journal_path(call: VerbCall) -> Path:
-    """Return the journal that is meant, whether its room is running or not."""
+    """Return the journal of the room, whether it is running or not."""
     settings = call.settings
     name = settings.room if settings.is_set("history_dir") else _room_name(call)
     folder = settings.history_dir / name

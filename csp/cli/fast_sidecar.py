@@ -16,7 +16,7 @@ _OPTIONS = ("--name", "--profile", "--role", "--room")
 
 
 def start_plain_sidecar(words: list[str]) -> None:
-    """Become the sidecar that the words behind the verb ask for; return if they are not plain."""
+    """Become the sidecar that the arguments ask for; return if they are not plain."""
     env = process_environment.process_environment()
     given = read_words(words)
     if given is None or not is_plain(env):
@@ -43,7 +43,7 @@ def start_plain_sidecar(words: list[str]) -> None:
 
 
 def read_words(words: list[str]) -> tuple[dict[str, str], list[str]] | None:
-    """Return the options with the command behind them; None where a parser has to look at the words."""
+    """Return the options and the command; None if the real parser is needed."""
     if "--" not in words or not all(_is_text(word) for word in words):
         return None
     at = words.index("--")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def stop_plainly(words: list[str]) -> bool:
-    """Stop, and say what was stopped; return False, with nothing done, where the words are not plain."""
+    """Stop and print what was stopped; do nothing and return False if the arguments are not plain."""
     env = process_environment.process_environment()
     options = read_words(words)
     if options is None or not is_plain(env) or not plain_folder(env):
@@ -34,7 +34,7 @@ def stop_plainly(words: list[str]) -> bool:
 
 
 def read_words(words: list[str]) -> tuple[bool, str] | None:
-    """Return whether all threads are meant, and the room; None where a parser has to look at the words."""
+    """Return whether --all is given, and the room; None if the real parser is needed."""
     rest = [word for word in words if word != "--all"]
     if not rest:
         return len(words) > 0, ""
@@ -44,7 +44,7 @@ def read_words(words: list[str]) -> tuple[bool, str] | None:
 
 
 def stopped_line(answer: "Any") -> str:
-    """Return what a person reads of the answer to a stop."""
+    """Return the answer to a stop as one line for a person."""
     from csp.http_client import field
 
     stopped = field(answer, "stopped", list)

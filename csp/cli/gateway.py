@@ -16,7 +16,7 @@ def gateway(call: VerbCall) -> int:
 
 
 def gateway_options(call: VerbCall) -> GatewayOptions:
-    """Return what was asked for, with every path checked."""
+    """Return the options with every path checked."""
     args = call.args
     cert, key = _file(call, "--tls-cert", args.tls_cert), _file(call, "--tls-key", args.tls_key)
     if (cert is None) != (key is None):
@@ -27,7 +27,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
         tls_key=key,
         insecure=args.insecure,
         supervise=args.supervise,
-        dir=_directory(call, args.dir),
+        dir=call.directory(args.dir),
     )
 
 
@@ -38,10 +38,3 @@ def _file(call: VerbCall, flag: str, text: str | None) -> Path | None:
     if not path.is_file():
         raise BadInput(f"{flag}: expected a file, got {text!r}")
     return path
-
-
-def _directory(call: VerbCall, text: str | None) -> Path:
-    path = call.cwd / Path(text or ".")
-    if not path.is_dir():
-        raise BadInput(f"--dir: expected a directory, got {text!r}")
-    return path.resolve()

@@ -17,7 +17,7 @@ _COMMON: Final = frozenset({"v", "seq", "ts", "id", "type", "sender", "target", 
 
 
 def history(call: VerbCall) -> int:
-    """Show items, or do what the form says: prune, redact."""
+    """Show, prune or redact the history."""
     match call.args.form:
         case []:
             return _follow(call) if call.args.follow else _show(call)
@@ -34,7 +34,7 @@ def _query(call: VerbCall) -> dict[str, Any]:
 
 
 def _items(call: VerbCall) -> list[Object]:
-    """Return the newest items; behind --after the first ones, which the next call goes on from."""
+    """Return the newest items; with --after the first ones, so that the next call can continue."""
     args, limit = call.args, call.args.limit or _LIMIT
     if args.after is not None:
         found: Iterable[Object] = oldest(call.gateway, args.after, before=args.before, **_query(call))
@@ -116,7 +116,7 @@ def _prune(call: VerbCall) -> int:
     if before <= 1:
         talk("nothing to prune")
         return 0
-    if not call.args.yes and not confirm(f"remove all events before #{before} for good?"):
+    if not call.args.yes and not confirm(f"permanently remove all events before #{before}?"):
         talk("nothing was removed")
         return 1
     answer = call.gateway.post("/history/prune", {"before": before})
@@ -137,7 +137,7 @@ def _prune_before(call: VerbCall) -> int:
 
 
 def _redact(call: VerbCall, message: str) -> int:
-    if not call.args.yes and not confirm(f"take the text of {message} out of the history for good?"):
+    if not call.args.yes and not confirm(f"permanently remove the text of {message} from the history?"):
         talk("nothing was redacted")
         return 1
     answer = call.gateway.post(f"/messages/{segment(message)}/redact")

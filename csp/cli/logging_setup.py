@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from csp.human.safe_text import visible
+from csp.model_providers import sdk_packages
 
 _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class _Formatter(logging.Formatter):
-    """One line a record: the event first, its fields behind it."""
+    """One line per record: the event, then its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         details = {key: value for key, value in vars(record).items() if key not in _KNOWN}
@@ -22,7 +23,7 @@ class _Formatter(logging.Formatter):
 
 
 def configure(*, is_verbose: bool) -> None:
-    """Send records to stderr: what a user did, or with `is_verbose` the mechanics too."""
+    """Send records to stderr; with `is_verbose` debug records too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
@@ -31,11 +32,11 @@ def configure(*, is_verbose: bool) -> None:
 
 
 #: What an SDK or its HTTP client logs of a call may hold more than is for anybody's eyes.
-_TALKATIVE: Final = ("anthropic", "openai", "httpx2", "httpcore2")
+_TALKATIVE: Final = (*sdk_packages(), "httpx2", "httpcore2")
 
 
 def log_to(path: Path) -> None:
-    """Send our own records to a file that is for its user alone; nothing goes to this terminal."""
+    """Send our records to a private file; nothing goes to this terminal."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     handler = logging.StreamHandler(open(fd, "a", encoding="utf-8"))  # noqa: SIM115  # open until we end
@@ -48,6 +49,6 @@ def log_to(path: Path) -> None:
 
 
 def log_failure(error: Exception) -> None:
-    """Log an error that nobody expected, with its traceback."""
+    """Log an unexpected error with its traceback."""
     configure(is_verbose=True)
     logging.getLogger(__name__).error("command failed", exc_info=error)

@@ -14,7 +14,7 @@ from csp.room_registry import Address, find_room
 
 
 def mcp(call: VerbCall) -> int:
-    """Serve one client on stdin and stdout until it goes; a room is looked for when it is needed."""
+    """Serve one client on stdin and stdout until it disconnects; find a room when it is needed."""
     if not is_installed():
         raise Refused("the package 'mcp' is not installed", f"install it: {how_to_install()}")
     from csp.mcp.room_client import HttpRoomClient
@@ -34,7 +34,7 @@ def _connect(call: VerbCall) -> GatewayClient:
 
 
 def find(call: VerbCall) -> Address:
-    """Return the room; where a client has kept its user's runtime folder from us, look there all the same."""
+    """Return the room, also if the client did not pass on XDG_RUNTIME_DIR."""
     try:
         return find_room(call.settings, call.cwd)
     except Unreachable:

@@ -1,4 +1,4 @@
-"""Set, show, steer, end the mode of a room."""
+"""Set, show, steer and end the mode of a room."""
 
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ _OPTIONS: Final = ("agents", *_SET, *_LIMITS)
 
 
 def mode(call: VerbCall) -> int:
-    """Do what the first word says."""
+    """Run the form that the first word names."""
     name = next(iter(call.args.form or ()), "")
     if name and name not in _FORMS and name in _modes():
         raise BadInput(f"unknown form {name!r} of mode", f"begin it with: csp mode set {name}")
@@ -42,7 +42,7 @@ def _set(call: VerbCall, words: list[str]) -> int:
 
 
 def _body(call: VerbCall, mode: str, topic: str) -> dict[str, Any]:
-    """Return what was asked for; what was left out is left to the room."""
+    """Return the request; the room decides what was left out."""
     args = vars(call.args)
     body: dict[str, Any] = {"mode": mode, "topic": topic, **{name: args[name] for name in _SET}}
     body = {name: value for name, value in body.items() if value not in (None, False, "")}
@@ -96,7 +96,7 @@ def _resume(call: VerbCall, words: list[str]) -> int:
 
 
 def _halt(call: VerbCall, verb: str, status: str) -> int:
-    """Pause or resume; what is so already is no fault, but it is said."""
+    """Pause or resume; say so if nothing changes."""
     view = _running(call)
     already = " already" if view.get("status") == status else ""
     return _answer(call, _steer(call, view, verb), f"{view['mode']} is {status}{already}")
@@ -128,7 +128,7 @@ def _stop(call: VerbCall, words: list[str]) -> int:
 
 
 def _running(call: VerbCall) -> Object:
-    """Return the mode that runs, or raise saying how to begin one."""
+    """Return the running mode; raise with a hint how to start one."""
     view = _view(call)
     if view.get("sessionId") is None or view.get("status") == "ended":
         raise Refused("no mode is running", _START)
@@ -182,7 +182,7 @@ def _line(view: Object) -> str:
 
 
 def _lines(view: Object) -> list[str]:
-    """Return what a person wants to know, as the seed's /status shows it."""
+    """Return the mode as lines for a person."""
     lines = [f"mode: {view.get('mode')}"]
     if view.get("sessionId") is None:
         return lines

@@ -16,7 +16,7 @@ _ERASE_LINE: Final = "\r\x1b[K"
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Tell whether a person looks at this stream; a closed one is None."""
+    """Return whether this stream is a terminal; a closed one is None."""
     return stream is not None and stream.isatty()
 
 
@@ -42,19 +42,19 @@ def talk(text: str) -> None:
 
 
 class Progress:
-    """One line on stderr that says what is being waited for; it is gone before anything else is written."""
+    """One progress line on stderr; clear it before anything else is written."""
 
     def __init__(self) -> None:
         self._line = ""
 
     def show(self, line: str) -> None:
-        """Show this line in place of the last, if a person looks."""
+        """Replace the line, if stderr is a terminal."""
         if is_terminal(sys.stderr) and line != self._line:
             print(f"{_ERASE_LINE}{visible(line)}", end="", file=sys.stderr, flush=True)
             self._line = line
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._line:
             print(_ERASE_LINE, end="", file=sys.stderr, flush=True)
             self._line = ""

@@ -20,7 +20,7 @@ MAX_SHOWN: Final = 300
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal; argparse would load shutil to find that out, even without --help."""
+    """Help as wide as the terminal, without shutil, which argparse would load even without --help."""
 
     def __init__(self, prog: str) -> None:
         try:
@@ -54,7 +54,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
 
 
 def _parse_verb(verb: Verb, rest: list[str]) -> argparse.Namespace:
-    """Parse a verb's arguments; argparse would take what stands behind -- for options all the same."""
+    """Parse a verb's arguments; argparse would still read options after --."""
     words = next((arg.names[0] for arg in verb.args if arg.options.get("nargs") == "*"), "")
     if not words or "--" not in rest:
         return verb_parser(verb).parse_intermixed_args(rest)
@@ -114,7 +114,7 @@ def verb_parser(verb: Verb) -> argparse.ArgumentParser:
 
 
 def _add(parser: argparse.ArgumentParser, arg: Arg) -> None:
-    """Add an argument; one that is a setting has no default here, so that the table's order holds."""
+    """Add an argument; a setting has no default here, so that the order of its sources holds."""
     row = _FLAGS.get(arg.names[0])
     options: dict[str, Any] = dict(arg.options)
     if row:

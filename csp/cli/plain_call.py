@@ -18,13 +18,13 @@ _VARIABLES = ("CSP_ROOM", "CSP_AUTH_TOKEN", "CSP_PANES")
 
 
 def is_plain(env: "Mapping[str, str]") -> bool:
-    """Tell whether the environment has nothing to say that a table of settings would have to check."""
+    """Return whether the environment holds no setting that the table of settings has to check."""
     ours = {name for name, value in env.items() if name.startswith("CSP_") and value}
     return ours.issubset(_VARIABLES) and env.get("CSP_AUTH_TOKEN", "").isprintable()
 
 
 def plain_folder(env: "Mapping[str, str]") -> str:
-    """Return the current folder; nothing where it has gone, or where a file may have settings."""
+    """Return the current folder; an empty string if it is gone or a settings file may apply."""
     user = process_environment.xdg(env, "XDG_CONFIG_HOME", ".config")
     try:
         cwd = os.getcwd()
@@ -44,7 +44,7 @@ def _may_be(path: str) -> bool:
 
 
 def plain_room(chosen: str, env: "Mapping[str, str]") -> tuple[str, str, str] | None:
-    """Return the url, the token and the name of the room that is named, or of the only one that runs."""
+    """Return the url, the token and the name of the named room, or of the only one that runs."""
     state_dir = process_environment.state_dir(env)
     name = chosen or env.get("CSP_ROOM", "")
     try:

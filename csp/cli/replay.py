@@ -1,4 +1,4 @@
-"""Show again what a room has been through: its history as it came, its logs."""
+"""Show the history of a room as it came, or its logs."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ GATEWAY: Final = "gateway"
 
 
 def replay(call: VerbCall) -> int:
-    """Print the items of a journal with the pauses they had, so many times as fast."""
+    """Print the items of a journal with their pauses, sped up."""
     speed = call.args.speed
     items: Iterable[Object] = _items(journal_path(call))
     if call.args.limit is not None:
@@ -42,7 +42,7 @@ def replay(call: VerbCall) -> int:
 
 
 def _items(path: Path) -> Iterator[Object]:
-    """Yield what a person would see of a journal, its room running or not; damaged lines are passed over."""
+    """Yield what a person would see of a journal; skip damaged lines."""
     import json
 
     from csp.journal.history_query import HIDDEN_TYPES
@@ -62,7 +62,7 @@ def _items(path: Path) -> Iterator[Object]:
 
 
 def logs(call: VerbCall) -> int:
-    """Print the newest lines of each log, then what comes if that is wanted."""
+    """Print the newest lines of each log, then follow them if asked to."""
     files = _logs(call)
     width = max(map(len, files))
     places: dict[str, int] = {}
@@ -85,7 +85,7 @@ def _put_line(name: str, line: str, width: int, *, is_alone: bool) -> None:
 
 
 def _logs(call: VerbCall) -> dict[str, Path]:
-    """Return the logs that are there, of the one that was named or of all."""
+    """Return the existing logs of the named process, or of all."""
     state_dir, room = call.settings.state_dir, _room(call)
     found = {GATEWAY: log_path(state_dir, room)}
     for folder in sorted(agents_dir(state_dir, room).glob("*/")):
@@ -115,7 +115,7 @@ def _room(call: VerbCall) -> str:
 
 
 def _tail(path: Path, limit: int) -> tuple[list[str], int]:
-    """Return the last lines of a file with the place behind them."""
+    """Return the last lines of a file and the offset after them."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - _TAIL_BYTES))
@@ -126,7 +126,7 @@ def _tail(path: Path, limit: int) -> tuple[list[str], int]:
 
 
 def _news(path: Path, place: int) -> tuple[list[str], int]:
-    """Return whole lines behind a place; a file that begins anew is read from its start."""
+    """Return whole lines after an offset; a truncated file is read from its start."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size < place:

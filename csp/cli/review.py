@@ -1,4 +1,4 @@
-"""Begin, watch, decide about the runs of a builder with its reviewer."""
+"""Start, watch and decide the runs of a builder and its reviewer."""
 
 import json
 import os
@@ -25,7 +25,7 @@ _START: Final = (
 
 
 def review(call: VerbCall) -> int:
-    """Do what the first word says."""
+    """Run the form that the first word names."""
     return do_form(call, "review", _FORMS, "list")
 
 
@@ -71,7 +71,7 @@ def _row(run: Object) -> str:
 
 
 def _since(run: Object) -> str:
-    """Say how long a run has been in its phase."""
+    """Return how long a run has been in its phase."""
     since = run.get("since")
     if run.get("reason") or not since:
         return ""
@@ -139,7 +139,7 @@ def _stat_line(one: Object) -> str:
 
 
 def _misses(one: Object) -> str:
-    """Say what a reviewer has let pass."""
+    """Return what a reviewer has missed."""
     rate = one.get("miss_rate")
     if rate is None:
         return "no defects known"
@@ -201,7 +201,7 @@ def _act(call: VerbCall, run_id: str, action: str, body: dict[str, Any]) -> int:
 
 
 def _run_id(call: VerbCall, words: list[str]) -> str:
-    """Return the run that is meant: the one that is named, else the only one that goes on."""
+    """Return the named run, else the only one that is running."""
     if words:
         return words[0]
     live = [run for run in field(call.gateway.get("/runs"), "items", list) if not run.get("reason")]

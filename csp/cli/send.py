@@ -1,4 +1,4 @@
-"""Send a message; wait for what comes of it if asked to."""
+"""Send a message and, if asked to, wait for the replies."""
 
 import sys
 import time
@@ -78,8 +78,10 @@ def _body(call: VerbCall) -> Object:
 def _text(call: VerbCall) -> str:
     words = call.args.text
     text = read_stdin() if words == ["-"] else " ".join(words)
-    if call.args.from_last:
-        text = _quote(text, call.args.from_last, _last_text(call.gateway, call.args.from_last))
+    agent = call.args.from_last
+    if agent:
+        quoted = "\n".join(f"> {line}".rstrip() for line in _last_text(call.gateway, agent).split("\n"))
+        text = f"{text}\n\n{agent} said:\n{quoted}".lstrip("\n")
     if not text.strip():
         raise BadInput("expected a text to send, got nothing", "see: csp send --help")
     return text
@@ -106,11 +108,6 @@ def _last_text(gateway: GatewayClient, agent: str) -> str:
     raise NotFound(f"no message from {agent!r} was found", "see: csp history")
 
 
-def _quote(text: str, agent: str, said: str) -> str:
-    quoted = "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
-    return f"{text}\n\n{agent} said:\n{quoted}".lstrip("\n")
-
-
 class _Waiting:
     """Wait for the reply of each recipient to one message."""
 
@@ -132,8 +129,9 @@ class _Waiting:
         try:
             while self._open and (left := deadline - time.monotonic()) > 0:
                 self._look(min(_POLL_S, left))
-                if time.monotonic() - started > _QUIET_S:
-                    self._show_progress()
+                if self._open and time.monotonic() - started > _QUIET_S:
+                    waiting = ", ".join(f"{agent} ({state})" for agent, state in self._open.items())
+                    self._progress.show(f"waiting for {waiting}…")
         finally:
             self._progress.clear()
         for agent, state in list(self._open.items()):
@@ -141,7 +139,7 @@ class _Waiting:
         return self._end()
 
     def _look(self, wait_s: float) -> None:
-        """Read what is new; the message outlives its gateway, so one that is away is waited for."""
+        """Read what is new; wait for a gateway that is away, because the message is safe."""
         try:
             self._gateway = self._gateway or self._call.reconnect()
             self._take_replies(self._gateway, wait_s)
@@ -161,13 +159,15 @@ class _Waiting:
             if item.get("replyTo") == self._id and sender in self._open:
                 del self._open[sender]
                 self._replies[sender] = item
-                self._print_reply(sender, item)
-                self._take_ending(sender, str(item.get("ending") or ""))
-
-    def _take_ending(self, sender: str, ending: str) -> None:
-        """Count a turn that broke off as lost, whatever it had said by then."""
-        if ending:
-            self._lose(sender, _ENDINGS.get(ending, ending))
+                self._progress.clear()
+                text = field(item, "text", str)
+                if text and not self._call.is_json:
+                    put(text if self._is_single else f"{sender}: {text}")
+                    sys.stdout.flush()
+                ending = str(item.get("ending") or "")
+                if ending:
+                    # A turn that broke off counts as lost, whatever it had said by then.
+                    self._lose(sender, _ENDINGS.get(ending, ending))
 
     def _take_states(self, gateway: GatewayClient) -> None:
         if not self._open:
@@ -186,18 +186,6 @@ class _Waiting:
         self._lost[agent] = reason
         self._progress.clear()
         talk(f"csp: {agent}: {reason}")
-
-    def _print_reply(self, sender: str, item: Object) -> None:
-        self._progress.clear()
-        if not self._call.is_json:
-            text = field(item, "text", str)
-            if text:
-                put(text if self._is_single else f"{sender}: {text}")
-                sys.stdout.flush()
-
-    def _show_progress(self) -> None:
-        if self._open:
-            self._progress.show(f"waiting for {', '.join(f'{a} ({s})' for a, s in self._open.items())}…")
 
     def _end(self) -> int:
         if self._call.is_json:

@@ -1,5 +1,6 @@
 """Show the state of things: agents, room, settings."""
 
+import contextlib
 import time
 from typing import Final
 
@@ -34,7 +35,7 @@ _WHY: Final = {
 
 
 def agents(call: VerbCall) -> int:
-    """List the agents with what each does."""
+    """List the agents with their states."""
     found = objects(call.gateway.get("/agents"))
     if call.is_json:
         put_json(found)
@@ -44,11 +45,14 @@ def agents(call: VerbCall) -> int:
 
 
 def status(call: VerbCall) -> int:
-    """Show the room, its sessions, its agents, and each message that waits with what it waits for."""
+    """Show the room, its sessions, its agents and each waiting message with its reason."""
     health = call.gateway.get("/health")
     found = objects(call.gateway.get("/agents"))
     sessions = objects(field(call.gateway.get("/sessions"), "items", list))
-    queue, usage = _queue(call), call.gateway.get("/usage")
+    queue: list[Object] | None = None
+    with contextlib.suppress(Forbidden):  # a token of an agent may not see what waits
+        queue = objects(field(call.gateway.get("/queue"), "items", list))
+    usage = call.gateway.get("/usage")
     if call.is_json:
         shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue, "usage": usage}
         put_json({"url": call.address.url, **shown})
@@ -62,7 +66,7 @@ def status(call: VerbCall) -> int:
 
 
 def token(call: VerbCall) -> int:
-    """Print the token that this command would speak with."""
+    """Print the token of this command."""
     put(call.address.token)
     return 0
 
@@ -83,16 +87,8 @@ def config(call: VerbCall) -> int:
     return 0
 
 
-def _queue(call: VerbCall) -> list[Object] | None:
-    """Return what waits, or None for a token that may not see it."""
-    try:
-        return objects(field(call.gateway.get("/queue"), "items", list))
-    except Forbidden:
-        return None
-
-
 def _session_line(item: Object) -> str:
-    """Return one session as somebody wants it who asks what goes on."""
+    """Return one session as one line."""
     rounds = field(item, "maxRounds", int)
     where = f"round {field(item, 'round', int) + 1}" + (f" of {rounds}" if rounds else "")
     topic = _one_line(field(item, "topic", str), _TEXT)
@@ -112,7 +108,9 @@ def _agent_row(item: Object, mode: Object) -> list[str]:
     state = bracketed(word)
     until, detail = item.get("until"), item.get("detail")
     if isinstance(until, int | float):
-        state += f" until {_clock(until)}"
+        day = time.localtime(until)
+        is_today = day[:3] == time.localtime()[:3]
+        state += f" until {time.strftime('%H:%M' if is_today else '%Y-%m-%d %H:%M', day)}"
     if detail:
         state += f" ({_one_line(str(detail), _DETAIL)})"
     role = field(item, "role", str)
@@ -128,7 +126,7 @@ def _agent_row(item: Object, mode: Object) -> list[str]:
 
 
 def _dialog_lines(item: Object) -> list[str]:
-    """Return what an agent asks of a person, with the commands that answer it."""
+    """Return an agent's dialog with the commands that answer it."""
     dialog = item.get("dialog")
     if not isinstance(dialog, dict):
         return []
@@ -141,13 +139,6 @@ def _dialog_lines(item: Object) -> list[str]:
     lines = [f"wants {wanted}" if wanted else "", asked, " · ".join(offered)]
     lines.append(f"answer with: csp approve {agent} [--choice N], or csp deny {agent}")
     return [f"    {line}" for line in lines if line]
-
-
-def _clock(when: float) -> str:
-    """Return a time of day; of another day than today, with its date."""
-    day = time.localtime(when)
-    is_today = day[:3] == time.localtime()[:3]
-    return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", day)
 
 
 def _one_line(text: str, size: int) -> str:
@@ -170,7 +161,7 @@ def _health_lines(url: str, health: object) -> list[str]:
 
 
 def _board_lines(health: object) -> list[str]:
-    """Return how large the whiteboards are, once something stands on them."""
+    """Return the size of the whiteboards, if there are notes."""
     # A gateway that was started by an older version does not tell.
     boards = health.get("boards") if isinstance(health, dict) else None
     if not boards or not field(boards, "notes", int):

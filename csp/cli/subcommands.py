@@ -1,4 +1,4 @@
-"""The forms of a verb, such as `csp mode set`: each with its own words, its own options."""
+"""The forms of a verb, such as `csp mode set`, each with its own arguments and options."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ ANY: Final = 1 << 20
 
 
 class Form(NamedTuple):
-    """One form: what it does, how many words behind it are understood, which options."""
+    """One form: its function, the number of words it takes and its options."""
 
     do: Callable[[VerbCall, list[str]], int]
     words: int = 0
@@ -20,7 +20,7 @@ class Form(NamedTuple):
 
 
 def do_form(call: VerbCall, verb: str, forms: Mapping[str, Form], default: str) -> int:
-    """Do what the first word says; refuse words and options that only other forms take."""
+    """Run the form that the first word names; refuse arguments that only other forms take."""
     name, *words = call.args.form or [default]
     form, help_hint = forms.get(name), f"see: csp {verb} --help"
     if form is None:

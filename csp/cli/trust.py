@@ -21,7 +21,7 @@ _TOLD: Final = ("down", "replay", "doctor")
 
 
 def trust(call: VerbCall) -> int:
-    """Accept what a csp.toml sets, list what was accepted, or take it back."""
+    """Accept what a csp.toml sets, list what was accepted, or revoke it."""
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "a person has to accept this")
     accepted = Accepted(process_environment())
@@ -88,7 +88,7 @@ def _path(cwd: Path, text: str | None) -> Path:
 
 
 def asker(args: argparse.Namespace, env: Mapping[str, str]) -> Ask:
-    """Return what decides about a file that was not accepted, for one command."""
+    """Return the function that decides about an untrusted file for one command."""
 
     def ask(found: Untrusted) -> bool:
         if args.verb not in _NEEDED_BY or getattr(args, "provider", None):
@@ -106,7 +106,7 @@ def asker(args: argparse.Namespace, env: Mapping[str, str]) -> Ask:
 
 
 def _agreed(found: Untrusted) -> bool:
-    """Show the settings to a person, ask about them; off a terminal say which command accepts them."""
+    """Show the settings and ask a person; without a terminal name the command that accepts them."""
     if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
         import shlex
 

@@ -23,7 +23,7 @@ DEFAULT: Final = "default"
 
 
 def up(call: VerbCall) -> int:
-    """Open the room, or join the one that runs; return when all agents are there, or attach."""
+    """Open the room or join the running one; return or attach when all agents have joined."""
     from csp.panes.tmux_session import check_terminal, check_tmux
     from csp.panes.up import OpenRoom, plan
 
@@ -60,7 +60,7 @@ def down(call: VerbCall) -> int:
     if (
         call.args.purge
         and not call.args.yes
-        and not confirm(f"remove the history of room {room} in {history} for good?")
+        and not confirm(f"permanently remove the history of room {room} in {history}?")
     ):
         talk("nothing was ended")
         return 1
@@ -99,15 +99,8 @@ def _wish(call: VerbCall) -> MemberRequest:
     if args.agents is not None and not only:
         raise BadInput("--agents: expected names with commas between, got nothing")
     return MemberRequest(
-        dir=directory(call, args.dir), demo=args.demo, orchestrator=args.orchestrator, only=only
+        dir=call.directory(args.dir), demo=args.demo, orchestrator=args.orchestrator, only=only
     )
-
-
-def directory(call: VerbCall, text: str | None) -> Path:
-    path = call.cwd / Path(text or ".")
-    if not path.is_dir():
-        raise BadInput(f"--dir: expected a directory, got {text!r}")
-    return path.resolve()
 
 
 def check_place(call: VerbCall) -> None:
@@ -122,7 +115,7 @@ def _refuse_agents(call: VerbCall) -> None:
 
 
 def _room_name(call: VerbCall) -> str:
-    """Return the room that is meant, be its gateway there or not."""
+    """Return the name of the room, whether its gateway runs or not."""
     if call.settings.is_set("room"):
         return call.settings.room
     try:
@@ -141,19 +134,12 @@ def _terminal_size() -> tuple[int, int] | None:
     return (size.columns, size.lines) if size.columns and size.lines else None
 
 
-def _tmux_missing() -> type[Exception]:
-    from libtmux.exc import TmuxCommandNotFound
-
-    found: type[Exception] = TmuxCommandNotFound
-    return found
-
-
 # --- what is said ---------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
-    """Hold the room's lock with a line that says what is being waited for."""
+    """Hold the room's lock and show progress."""
     progress = Progress()
     try:
         with locked(state_dir, room, progress.show):
@@ -166,7 +152,7 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
 
 
 def _what_is_left(state_dir: Path, room: str) -> str:
-    """Say to somebody who has interrupted us what still runs, with what can be done about it."""
+    """Return what still runs after an interrupt, and how to go on or end it."""
     from csp.panes.start_gateway import running_room
 
     running, panes = running_room(state_dir, room), panes_of(state_dir, room)
@@ -181,11 +167,13 @@ def _what_is_left(state_dir: Path, room: str) -> str:
 
 def panes_of(state_dir: Path, room: str) -> "TmuxSession | None":
     """Return the panes of a room, or nothing on a machine without tmux."""
+    from libtmux.exc import TmuxCommandNotFound
+
     from csp.panes.tmux_session import TmuxSession
 
     try:
         return TmuxSession(room, state_dir)
-    except (CspError, _tmux_missing()):
+    except (CspError, TmuxCommandNotFound):
         return None
 
 
@@ -217,7 +205,7 @@ def _show_plan(call: VerbCall, found: dict[str, Any]) -> int:
 def _report(
     call: VerbCall, summary: dict[str, Any], outcomes: list[dict[str, Any]], argv: list[str], attaches: bool
 ) -> int:
-    """Say how it went, then attach if that is wanted."""
+    """Report the outcome, then attach if wanted."""
     up_count = sum(not outcome["problem"] for outcome in outcomes)
     if call.is_json:
         put_json({**summary, "agents": outcomes})
@@ -234,4 +222,4 @@ def _report(
     return 0 if up_count or not outcomes else 1
 
 
-__all__ = ["at_work", "check_place", "directory", "down", "panes_of", "up"]
+__all__ = ["at_work", "check_place", "down", "panes_of", "up"]

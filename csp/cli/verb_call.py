@@ -1,4 +1,4 @@
-"""Carry what one call of a verb needs."""
+"""What one call of a verb needs."""
 
 import argparse
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from csp.config import Settings
+from csp.errors import BadInput, Refused
 from csp.http_client import GatewayClient
 from csp.room_registry import Address, find_room
 
@@ -40,3 +41,19 @@ class VerbCall:
             )
         found = find_room(settings, self.cwd)
         return GatewayClient(found.url, found.token)
+
+    def directory(self, text: str | None) -> Path:
+        """Return the directory that --dir names, by default the current one."""
+        path = self.cwd / Path(text or ".")
+        if not path.is_dir():
+            raise BadInput(f"--dir: expected a directory, got {text!r}")
+        return path.resolve()
+
+    def check_free_pane(self, what: str) -> None:
+        """Refuse to start an agent inside another's pane: the new one would join as that agent."""
+        if self.settings.agent:
+            raise Refused(
+                f"this pane is already agent {self.settings.agent!r}", f"start {what} in another pane"
+            )
+        if not self.address.token:
+            raise BadInput("no token for the room", "set CSP_AUTH_TOKEN")

@@ -1,6 +1,6 @@
 """List the verbs of the command line: one row each.
 
-A row names its function instead of importing it, so that a verb pays only for what it needs.
+A row names its function instead of importing it, so that a verb loads only what it needs.
 """
 
 import argparse
@@ -9,11 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from csp.clis.registry import profile_names
 from csp.errors import BadInput
+from csp.model_providers import PROVIDERS, well_known
 from csp.setting_types import COUNT, FROM_ZERO, NUMBER, PORT, SettingType, read_text
 
 
 class Arg(NamedTuple):
-    """One argument in the words of argparse."""
+    """One argument with the options of argparse."""
 
     names: tuple[str, ...]
     help: str
@@ -31,7 +32,7 @@ class Verb(NamedTuple):
 
 
 class _Typed:
-    """Read a value by its kind, as argparse wants to have it done."""
+    """Read a value by its kind, as a type function of argparse."""
 
     def __init__(self, kind: SettingType[Any]) -> None:
         self._kind = kind
@@ -91,7 +92,7 @@ _ADD: Final = (
     Arg(("name",), "name of the agent in the room", {"metavar": "NAME"}),
     _PROFILE,
     _value("--dir", "DIR", "directory the agent works in; default: the room's"),
-    _value("--provider", "P", "a model behind an API instead of a command: anthropic, openai, gemini, ..."),
+    _value("--provider", "P", f"a model behind an API instead of a command: {', '.join(well_known())}, ..."),
     _value("--model", "M", "with --provider: the model's name there"),
     _value("--base-url", "URL", "with --provider: address of the API; default: the provider's own"),
     _value("--key-env", "NAME", "with --provider: variable that has the key; default: the provider's own"),
@@ -147,7 +148,7 @@ _API: Final = (
     Arg(("--name",), "name of the agent in the room", {"metavar": "N", "required": True}),
     Arg(
         ("--provider",),
-        "anthropic, openai, gemini or openai-compatible",
+        " or ".join((", ".join([*PROVIDERS][:-1]), [*PROVIDERS][-1])),
         {"metavar": "P", "required": True},
     ),
     Arg(("--model",), "the model's name at its provider", {"metavar": "M", "required": True}),

@@ -24,7 +24,7 @@ _SNAPS: Final = Path("/snap/bin")
 
 
 def web(call: VerbCall) -> int:
-    """Print a one-time link to the page, and open it where there is a browser."""
+    """Print a one-time link to the page and open it in a browser, if there is one."""
     if call.args.leave_all:
         call.gateway.post("/page/leave", {"all": True})
         if call.is_json:
@@ -71,7 +71,7 @@ def _tell(urls: list[str], why_not: str, *, is_opened: bool) -> None:
 
 
 def why_no_browser(env: Mapping[str, str], platform: str = sys.platform) -> str:
-    """Return why no browser can be opened from here, nothing if one can."""
+    """Return why no browser can be opened here, or an empty string."""
     if env.get("BROWSER"):
         return ""
     if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
@@ -82,7 +82,7 @@ def why_no_browser(env: Mapping[str, str], platform: str = sys.platform) -> str:
 
 
 def _open(call: VerbCall, url: str) -> bool:
-    """Open a link in the user's browser; tell whether one could be started."""
+    """Open a link in the user's browser; return whether one was started."""
     is_chosen = bool(process_environment().get("BROWSER"))
     target = url if is_chosen or _SNAPS.is_dir() else _stepping_stone(call, url)
     child = subprocess.Popen(
@@ -102,7 +102,7 @@ def _open(call: VerbCall, url: str) -> bool:
 
 
 def _stepping_stone(call: VerbCall, url: str) -> str:
-    """Return the address of a private file that leads on to `url`: everybody may read a command line."""
+    """Return the address of a private file that redirects to `url`: everybody may read a command line."""
     folder = call.settings.state_dir / "web"
     make_private_dir(folder)
     path = folder / f"{call.address.room or 'room'}.html"

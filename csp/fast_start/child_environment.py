@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 TOOL = "tool"
 #: A csp process: a check of the journal, the brain of a sidecar.
 HELPER = "helper"
-#: A csp process that calls an API model; `keys` names the variable with its key.
+#: A csp process that calls an API model; `keys` names the variables that its SDK reads.
 CONNECTOR = "connector"
 #: A program of the user: a CLI, a test command, a shell, a browser, or what starts these.
 USER = "user"
@@ -44,10 +44,6 @@ _OURS = frozenset(
 _OUR_PREFIXES = ("XDG_", "CSP_", "PYTHON", "TMUX", "SSL_CERT_", "TERMINFO_")
 #: In upper and lower case: programs differ in which one they read.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-#: Read by the SDKs of providers, in addition to a key: address and account.
-_PROVIDERS = frozenset(
-    {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_PROJECT"}
-)
 #: Shorter secrets would match unrelated values.
 _LEAST_SECRET = 8
 
@@ -63,8 +59,8 @@ def child_environment(
     """Return the environment of a child.
 
     `own` is what this child is given beside it, such as its own token. `keys` are names that a connector gets
-    though they are secret. A variable with one of `secrets` in its value is left out, whatever its name is;
-    the token in `environ` is always one of them.
+    though they are secret, or of use to its SDK alone. A variable with one of `secrets` in its value is left
+    out, whatever its name is; the token in `environ` is always one of them.
     """
     known = [secret for secret in (environ.get(TOKEN, ""), *secrets) if len(secret) >= _LEAST_SECRET]
     named = set(keys) if kind == CONNECTOR else set()
@@ -75,11 +71,6 @@ def child_environment(
         and name not in IDENTITY
         and not any(secret in value for secret in known)
     } | dict(own or {})
-
-
-def usual_key(provider: str) -> str:
-    """Return the default variable for the key of a provider."""
-    return f"{provider.upper().replace('-', '_')}_API_KEY"
 
 
 def identity(environ: "Mapping[str, str]") -> dict[str, str]:
@@ -96,9 +87,7 @@ def _is_for(kind: str, name: str) -> bool:
         return True
     if kind == TOOL:
         return False
-    if name in _OURS or name.startswith(_OUR_PREFIXES) or name.upper() in _PROXIES:
-        return True
-    return kind == CONNECTOR and name in _PROVIDERS
+    return name in _OURS or name.startswith(_OUR_PREFIXES) or name.upper() in _PROXIES
 
 
 def without_git(environ: "Mapping[str, str]") -> dict[str, str]:
@@ -116,6 +105,5 @@ __all__ = [
     "USER",
     "child_environment",
     "identity",
-    "usual_key",
     "without_git",
 ]

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, CspError, Refused, TooMany
-from csp.fast_start.child_environment import CONNECTOR, child_environment, usual_key
+from csp.fast_start.child_environment import CONNECTOR, child_environment
+from csp.model_providers import variables_of
 from csp.protocol.enums import JoinRole
 from csp.protocol.requests import StartBody
 from csp.protocol.responses import StartedView
@@ -64,8 +65,8 @@ class AgentLauncher:
             raise TooMany(f"{_MOST} agents are being started", "try again in a moment")
         self._under_way += 1
         try:
-            key = body.key_env or usual_key(body.provider)
-            code, out, err = await _run(start_argv(body, self._room), key, patience_s)
+            keys = variables_of(body.provider, body.key_env)
+            code, out, err = await _run(start_argv(body, self._room), keys, patience_s)
         finally:
             self._under_way -= 1
         found = _outcome(out)
@@ -89,12 +90,12 @@ def start_argv(body: StartBody, room: str) -> list[str]:
     return [*_CSP, "add", body.name, f"--room={room}", "--json", *words]
 
 
-async def _run(argv: list[str], key: str, patience_s: float) -> tuple[int, str, str]:
+async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tuple[int, str, str]:
     # Use the room's own command, however the gateway was started.
     rest = {name: value for name, value in process_environment().items() if name != "CSP_ROOM"}
     process = await asyncio.create_subprocess_exec(
         *argv,
-        env=child_environment(CONNECTOR, rest, keys=(key,)),
+        env=child_environment(CONNECTOR, rest, keys=keys),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -13,6 +13,7 @@ from typing import Final
 from aiohttp import web
 
 from csp.errors import NotFound
+from csp.model_providers import well_known
 
 _FOLDER: Final = Path(__file__).parent.parent / "web" / "page"
 INDEX: Final = "index.html"
@@ -72,8 +73,15 @@ async def _serve(request: web.BaseRequest, name: str) -> web.StreamResponse:
         body = await asyncio.to_thread((_FOLDER / name).read_bytes)
     except OSError as exc:
         raise NotFound(f"the page has no file {name!r}", "open / instead") from exc
+    body = with_providers(body) if name == INDEX else body
     tag = sha256(body).hexdigest()[:32]
     headers = _HEADERS | {"ETag": f'"{tag}"'}
     if any(known.value in (tag, "*") for known in request.if_none_match or ()):
         return web.Response(status=304, headers=headers)
     return web.Response(body=body, headers=headers | {"Content-Type": _TYPES[name.rpartition(".")[2]]})
+
+
+def with_providers(page: bytes) -> bytes:
+    """Return the page with the providers of models that its form offers."""
+    options = "".join(f"<option>{name}</option>" for name in well_known())
+    return page.replace(b"<!-- providers -->", options.encode())

@@ -34,18 +34,18 @@ class BackgroundAgent:
         dir: Path,
         env: Mapping[str, str],
         show: Callable[[str], None],
-        key: str = "",
+        keys: tuple[str, ...] = (),
     ) -> StartOutcome:
         """Start it; return the outcome once it has joined, has ended, or time is up.
 
-        `key` is the variable that has the key of its provider.
+        `keys` are the variables that the SDK of its provider reads.
         """
         own = {MARK: room_key(self._state_dir, self._room), MADE: "1"}
         with tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
                 argv,
                 cwd=dir,
-                env=child_environment(CONNECTOR, env, own, keys=(key,)),
+                env=child_environment(CONNECTOR, env, own, keys=keys),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=said,

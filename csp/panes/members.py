@@ -16,7 +16,7 @@ from csp.protocol.enums import JoinRole
 from csp.room.identity import ORCHESTRATOR, to_id
 
 if TYPE_CHECKING:
-    from csp.agents.api.providers import Provider
+    from csp.model_providers import Provider
 
 #: The command that runs this program again, independent of directory and PATH.
 CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
@@ -307,6 +307,6 @@ def _advice(member: PaneMember) -> str:
 
 def _provider(name: str) -> "Provider":
     """Return a provider of models; loaded late, because most rooms have no API model."""
-    from csp.agents.api.providers import provider_named
+    from csp.model_providers import provider_named
 
     return provider_named(name)

@@ -10,7 +10,8 @@ from typing import Any, Final, Self
 
 from csp.agents.api.agent_program import AgentProgram, AgentStay
 from csp.agents.api.model_pane import ModelPane
-from csp.agents.api.providers import PROVIDERS, Target
+from csp.agents.api.providers import Target, open_model
+from csp.model_providers import PROVIDERS
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import JoinRole
 from csp.room.room_rules import DEFAULT_WINDOW
@@ -57,7 +58,7 @@ class Player:
     async def _run(self) -> None:
         stay = self._stay
         self._stopped = asyncio.Event()
-        program = AgentProgram(stay, stay.provider.open(stay.target), ModelPane(self.shown.append))
+        program = AgentProgram(stay, open_model(stay.provider, stay.target), ModelPane(self.shown.append))
         joined = await program.join()
         self._is_here.set()
         self.why = await program.run(joined, self._stopped)

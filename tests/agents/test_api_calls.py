@@ -9,9 +9,10 @@ from typing import Any, Final
 import pytest
 
 from csp.agents.api.model_call import ModelCall
-from csp.agents.api.providers import PROVIDERS, Model, Target
+from csp.agents.api.providers import Model, Target, open_model
 from csp.agents.api.request import ModelMessage, ModelRequest, reply_schema
 from csp.errors import CallFailed
+from csp.model_providers import PROVIDERS
 from csp.protocol.requests import Usage
 from tests.agents.api_room import KEY, MODELS
 from tests.models.rules import Cut, Endless, Fail, Part, Pause, Rule, Text, slow
@@ -37,7 +38,7 @@ def server() -> Iterator[ModelServer]:
 async def opened(server: ModelServer, provider: str) -> AsyncIterator[Model]:
     base = server.url(provider) + ("" if provider == "anthropic" else "/v1")
     target = Target(provider=provider, model=MODELS[provider], key=KEY, base_url=base)
-    model = PROVIDERS[provider].open(target)
+    model = open_model(PROVIDERS[provider], target)
     try:
         yield model
     finally:
@@ -191,7 +192,7 @@ async def test_a_server_that_is_not_there_is_a_failure_with_one_reason(
 ) -> None:
     monkeypatch.setattr("csp.agents.api.model_call.wait_s", lambda failure, tries: 0.0)
     target = Target(provider="openai", model="gpt-5", key=KEY, base_url="http://127.0.0.1:9/v1")
-    model = PROVIDERS["openai"].open(target)
+    model = open_model(PROVIDERS["openai"], target)
     calling = ModelCall(model, "gpt-5", KEY)
     with pytest.raises(CallFailed, match=r"no connection to the provider \(APIConnectionError\)"):
         await calling.run(ASK, lambda _: None, lambda _: None)

@@ -10,9 +10,10 @@ import pytest
 from aiohttp import web
 
 from csp.agents.api.model_call import ModelCall
-from csp.agents.api.providers import PROVIDERS, Target
+from csp.agents.api.providers import Target, open_model
 from csp.agents.api.request import ModelMessage, ModelRequest, reply_schema
 from csp.errors import CallFailed
+from csp.model_providers import PROVIDERS
 from tests.agents.api_room import KEY
 from tests.closing import close
 
@@ -158,7 +159,7 @@ async def served(answers: list[Answer], bodies: list[Event]) -> AsyncIterator[st
 async def heard(provider: str, *answers: Answer, step_s: float = 20.0) -> Heard:
     found = Heard()
     async with served(list(answers), found.bodies) as url:
-        model = PROVIDERS[provider].open(Target(provider=provider, model="m", key=KEY, base_url=url))
+        model = open_model(PROVIDERS[provider], Target(provider=provider, model="m", key=KEY, base_url=url))
         found.calling = ModelCall(model, "m", KEY, step_s)
         try:
             found.text = await found.calling.run(ASK, lambda _: None, lambda _: None)

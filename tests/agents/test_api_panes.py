@@ -10,12 +10,13 @@ import pytest
 
 from csp.agents.api.api_keys import find_key
 from csp.agents.api.packages import how_to_install
-from csp.agents.api.providers import PROVIDERS, Target
+from csp.agents.api.providers import Target
 from csp.cli.agent import _stay, agent
 from csp.cli.parser import parse
 from csp.cli.verb_call import VerbCall
 from csp.config import AgentSpec, Settings, load_settings
 from csp.errors import BadInput, CspError, NotFound, Refused
+from csp.model_providers import PROVIDERS
 from csp.panes.members import CSP, MemberRequest, choose
 from csp.panes.up import sidecar_argv
 from csp.protocol.enums import JoinRole

@@ -9,9 +9,10 @@ import pytest
 from csp.agents.api import agent_program as programs
 from csp.agents.api.agent_program import AgentProgram, AgentStay, _why, taken_up
 from csp.agents.api.model_pane import ModelPane
-from csp.agents.api.providers import PROVIDERS, Model, Target
+from csp.agents.api.providers import Model, Target
 from csp.client import Registered
 from csp.errors import Broken, Forbidden, NotFound, Unauthenticated
+from csp.model_providers import PROVIDERS
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import JoinRole
 from csp.protocol.requests import Usage

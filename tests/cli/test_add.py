@@ -8,6 +8,7 @@ import pytest
 
 from csp.cli import add
 from csp.errors import BadInput, Refused
+from csp.model_providers import variables_of
 from csp.panes.wait_ready import StartOutcome
 from csp.room_registry import Address
 from tests.cli.recording import call_of, with_settings
@@ -149,7 +150,8 @@ def test_a_model_of_a_room_without_panes_runs_without_one(
     monkeypatch.setattr("csp.panes.background_agents.BackgroundAgent.start", start)
     call = call_of("add", "gpt", "--provider", "openai", "--model", "m", cwd=tmp_path)
     add.add(with_settings(call, state_dir=tmp_path))
-    ((name, argv, place, given, _, key),) = started
+    ((name, argv, place, given, _, keys),) = started
 
-    assert (name, place, given, key, added) == ("gpt", tmp_path, env, "OPENAI_API_KEY", [])
+    assert (name, place, given, added) == ("gpt", tmp_path, env, [])
+    assert keys == variables_of("openai", None)
     assert argv[-2:] == ["--room", "default"]

@@ -79,11 +79,12 @@ def test_who_leaves_against_its_will_says_why(
         agent.agent(call)
 
 
-def test_a_package_that_cannot_be_loaded_is_named() -> None:
-    def fail(target: object) -> None:
+def test_a_package_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(provider: object, target: object) -> None:
         raise ImportError("no _ssl")
 
-    stay: Any = SimpleNamespace(provider=SimpleNamespace(extra="openai", open=fail), target=None)
+    monkeypatch.setattr("csp.agents.api.providers.open_model", fail)
+    stay: Any = SimpleNamespace(provider=SimpleNamespace(extra="openai"), target=None)
     with pytest.raises(Broken, match="the package 'openai' cannot be loaded: no _ssl"):
         agent._opened(stay)
 

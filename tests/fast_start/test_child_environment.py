@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.agents.api.providers import PROVIDERS
 from csp.config import ROWS
 from csp.fast_start.child_environment import (
     CONNECTOR,
@@ -16,7 +15,6 @@ from csp.fast_start.child_environment import (
     USER,
     child_environment,
     identity,
-    usual_key,
     without_git,
 )
 
@@ -116,12 +114,6 @@ def test_every_setting_but_the_token_and_who_we_are_reaches_our_helpers() -> Non
     env = {row.env: "1" for row in ROWS}
 
     assert set(env) - set(child_environment(HELPER, env)) == set(IDENTITY)
-
-
-def test_every_provider_that_needs_a_key_has_it_under_the_usual_name() -> None:
-    assert {name: usual_key(name) for name, one in PROVIDERS.items() if one.key_env} == {
-        name: one.key_env for name, one in PROVIDERS.items() if one.key_env
-    }
 
 
 def test_who_we_are_can_be_handed_on() -> None:

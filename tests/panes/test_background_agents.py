@@ -46,7 +46,7 @@ class Room:
 def start(tmp_path: Path, room: Room, *argv: str, **env: str) -> StartOutcome:
     made = BackgroundAgent(tmp_path, "default", cast(GatewayClient, room))
     given = {"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), **env}
-    return made.start("m", argv, tmp_path, given, lambda _: None, "MY_KEY")
+    return made.start("m", argv, tmp_path, given, lambda _: None, ("MY_KEY",))
 
 
 def state(word: str, *, online: bool = True) -> list[dict[str, Any]]:

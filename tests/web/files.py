@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.gateway import page_files
+from csp.gateway.page_files import with_providers
 
 HERE: Final = Path(__file__).resolve().parent
 FILES: Final = HERE.parent.parent / "csp" / "web" / "page"
@@ -34,7 +35,7 @@ class _Files(http.server.SimpleHTTPRequestHandler):
         elif name.endswith(".js"):
             self._answer((FILES / name).read_bytes(), "text/javascript")
         elif name == "parts":
-            text = (FILES / "index.html").read_bytes().replace(START, b"")
+            text = with_providers((FILES / "index.html").read_bytes().replace(START, b""))
             self._answer(text, "text/html; charset=utf-8", page_files._POLICY)
         elif name.endswith((".css", ".svg")):
             self._answer(b"", "text/css" if name.endswith(".css") else "image/svg+xml")

@@ -1,4 +1,4 @@
-"""A model's stay in a room: it joins, works, finds the room again, leaves."""
+"""Run a model in a room: join, answer, reconnect after a move, and leave."""
 
 import asyncio
 import contextlib
@@ -14,10 +14,11 @@ from typing import Any, Final
 from csp import price_list
 from csp.agents.api.connector import AgentConfig, Connector
 from csp.agents.api.model_pane import ModelPane
-from csp.agents.api.providers import Model, Provider, Target
+from csp.agents.api.providers import Model, Target
 from csp.client import Client, Registered
 from csp.errors import CspError, Forbidden, NotFound, Unauthenticated
 from csp.http_client import GatewayClient, field, objects
+from csp.model_providers import Provider
 from csp.protocol.enums import AgentId, Ending, JoinRole, ParticipantKind, Scalar
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Status
@@ -37,7 +38,7 @@ _PAST: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStay:
-    """Who joins which room, with which model; `name` is the room's, empty where only its address is known."""
+    """Who joins which room with which model; `room` is empty if only the room's address is known."""
 
     name: str
     role: JoinRole
@@ -65,7 +66,7 @@ class AgentProgram:
         self.agent = ""
 
     async def join(self) -> Registered:
-        """Join the room, under the id of one of that name which no longer runs if there is one."""
+        """Join the room; reuse the id of an agent of the same name that no longer runs."""
         stay = self._stay
         before = left_behind(str(stay.state_dir), stay.room, stay.name) if stay.room else None
         if before and before.get("url") == stay.url:
@@ -85,7 +86,7 @@ class AgentProgram:
         return joined
 
     async def run(self, joined: Registered, stopped: asyncio.Event) -> str:
-        """Work until `stopped`; return why it ended, empty if it was told to."""
+        """Work until `stopped`; return why it ended, or an empty string if it was asked to stop."""
         self._record(joined)
         client = Client(self._stay.url, joined.token, after=joined.seq)
         voice = self._voice()
@@ -128,7 +129,7 @@ class AgentProgram:
             await client.close(timeout_s=0.0)
 
     async def _moved(self, client: Client) -> RoomConnection:
-        """Return the room once it runs at another address than ours."""
+        """Wait until the room runs at another address, and return it."""
         while True:
             await asyncio.sleep(_LOOK_S)
             if self._run is not None and not client.status.is_connected and has_moved(self._run):
@@ -143,7 +144,7 @@ class AgentProgram:
         return Client(room.url, self._run.token, after=before.seq)
 
     def _hand_back(self, joined: Registered) -> None:
-        """Give back the turns that a connector before us had taken up: its calls have died with it."""
+        """Fail the turns that an earlier connector accepted: its calls ended with its process."""
         gateway = GatewayClient(self._stay.url, joined.token)
         try:
             for turn in taken_up(gateway, joined.agent):
@@ -160,7 +161,7 @@ class AgentProgram:
     # --- what the room has to know, what we have to know -----------------------------------------
 
     def _record(self, joined: Registered) -> None:
-        """Leave the record that the panes look for; a room that is only an address has none."""
+        """Write the record that the panes look for; a room known only by its address has none."""
         stay = self._stay
         if not stay.room:
             return
@@ -199,7 +200,7 @@ class AgentProgram:
         )
 
     async def _catch_up(self, connector: Connector, joined: Registered) -> None:
-        """Hear what was said before, as far as it concerns us."""
+        """Read the recent history that this agent may see."""
         gateway = GatewayClient(self._stay.url, joined.token)
         types = "human_message,agent_call,agent_response"
         try:
@@ -213,7 +214,7 @@ class AgentProgram:
 
 
 def taken_up(gateway: GatewayClient, agent: str) -> list[str]:
-    """Return the turns of ours that will not be delivered any more, since somebody has taken them up."""
+    """Return this agent's open turns that will not be delivered again because they were already accepted."""
     running = [
         field(session, "id", str)
         for session in objects(field(gateway.get("/sessions"), "items", list))
@@ -227,7 +228,7 @@ def taken_up(gateway: GatewayClient, agent: str) -> list[str]:
 
 
 def _price(model: str, provider: str, usage: Usage) -> float | None:
-    """Return what a reply cost; of a server that the list of prices does not know nobody can say."""
+    """Return the cost of a reply in USD; None if the price list does not know the provider."""
     return price_list.cost_usd(model, usage, provider=provider) if provider else None
 
 

@@ -5,15 +5,15 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Final
 
-from csp.agents.api.providers import Provider
 from csp.errors import Refused
+from csp.model_providers import Provider
 
 #: Under which name of a service a keyring has our keys.
 SERVICE: Final = "csp"
 
 
 def find_key(name: str, provider: Provider, key_env: str, env: Mapping[str, str]) -> str:
-    """Return the key, empty for a server that wants none; one that is missing is asked for."""
+    """Return the key, or an empty string for a server without one; raise Refused if it is missing."""
     variable = key_env or provider.key_env
     key = (env.get(variable, "").strip() or _in_keyring(variable)) if variable else ""
     if not key and (provider.needs_key or key_env):
@@ -23,7 +23,7 @@ def find_key(name: str, provider: Provider, key_env: str, env: Mapping[str, str]
 
 
 def _in_keyring(variable: str) -> str:
-    """Return a key that the user's keyring has, where there is a keyring at all."""
+    """Return a key from the user's keyring, or an empty string."""
     if importlib.util.find_spec("keyring") is None:
         return ""
     keyring = importlib.import_module("keyring")

@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from csp.errors import CallFailed
+from csp.model_providers import sdk_packages
 
 ATTEMPTS: Final = 5
 FIRST_S: Final = 0.5
@@ -28,7 +29,7 @@ _DEPTH: Final = 4
 #: Who is told to wait longer asks again all the same: nobody means a thousand years.
 _LONGEST_S: Final = 24 * 3600.0
 #: What these raise without a status has happened on the way to the provider.
-_NETWORK: Final = frozenset({"anthropic", "anyio", "httpcore2", "httpx2", "openai"})
+_NETWORK: Final = frozenset({"anyio", "httpcore2", "httpx2"} | sdk_packages())
 #: A quota that is used up comes with the same code as too many calls, but does not pass by itself.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _PASSING_CODES: Final = frozenset(
@@ -78,7 +79,7 @@ def _without_status(error: Exception, secret: str) -> CallFailed:
 
 
 def broken_off(code: object, body: object, secret: str, what: str = "the answer broke off") -> CallFailed:
-    """Return what it means that a provider said in place of an answer, or behind its beginning, this."""
+    """Return the failure for an error that a provider sent instead of an answer, or after its beginning."""
     return CallFailed(_said(body or code, secret, what), is_passing=_is_passing(str(code or "")))
 
 
@@ -88,7 +89,7 @@ def _is_passing(code: str) -> bool:
 
 
 def _code(error: Exception) -> str:
-    """Return the provider's own word for what went wrong."""
+    """Return the provider's own error code."""
     body = getattr(error, "body", None)
     while isinstance(body, list) and body:
         body = body[0]
@@ -98,13 +99,13 @@ def _code(error: Exception) -> str:
 
 
 def _said(body: object, secret: str, what: str) -> str:
-    """Return what happened with what the provider said of it."""
+    """Return what happened, followed by the provider's own message."""
     said = scrubbed(_words(body), secret)
     return f"{what}: {said}" if said else what
 
 
 def _words(body: object) -> str:
-    """Return what a body says went wrong, in whichever of the usual shapes; markup is not for people."""
+    """Return the message of an error body in any of the usual shapes; HTML is left out."""
     if isinstance(body, bytes):
         body = _decoded(body)
     for _ in range(_DEPTH):
@@ -124,14 +125,14 @@ def _decoded(body: bytes) -> object:
 
 
 def scrubbed(text: str, secret: str) -> str:
-    """Return a text of others as one short line without anything that could be a key."""
+    """Return a text from outside as one short line without anything that could be a key."""
     plain = text.replace(secret, "[key]") if secret else text
     line = " ".join(_KEYLIKE.sub("[key]", plain).split())
     return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}…"
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return how long a provider wants to be left alone, if it says so."""
+    """Return the provider's Retry-After in seconds, if it sends one."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             found = float(headers.get(name, "")) * unit
@@ -150,7 +151,7 @@ def _bounded(after_s: float) -> float:
 
 
 def wait_s(failure: CallFailed, tries: int) -> float:
-    """Return how long to wait before the next try: what the provider wants, else longer each time.
+    """Return the delay before the next try: what the provider asks for, else a growing one.
 
     A little is added, so that many connectors do not come back at one moment.
     """

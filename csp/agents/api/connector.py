@@ -1,4 +1,4 @@
-"""A model as a participant: it answers what the room delivers, each delivery with one call."""
+"""A model as a participant: it answers each delivery of the room with one call."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ Price = Callable[[Usage], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """Who speaks, with which model, by which prompts, at what price."""
+    """The agent's id, its model, its prompts and its prices."""
 
     agent: AgentId
     model: Model
@@ -63,7 +63,7 @@ class AgentConfig:
 
 
 class _Work:
-    """One delivery that is being answered; what is not `wanted` any more says nothing to the room."""
+    """One delivery that is being answered; if it is not `wanted` any more, nothing is posted."""
 
     def __init__(self, item: Deliver) -> None:
         self.item = item
@@ -74,12 +74,12 @@ class _Work:
         self._is_cancelled = False
 
     def take_usage(self) -> Usage | None:
-        """Return what its call has taken, once: it is told to the room by whoever comes first."""
+        """Return the usage of its call, once: the first caller reports it to the room."""
         calling, self.calling = self.calling, None
         return calling.usage if calling else None
 
     def begin(self) -> None:
-        """Raise CancelledError if it is over before it has begun."""
+        """Raise CancelledError if it was cancelled before it began."""
         self._has_begun = True
         if self._is_cancelled:
             raise asyncio.CancelledError
@@ -123,7 +123,7 @@ class Connector:
             self.take(item)
 
     def take(self, item: Item) -> None:
-        """Act on one thing that came from the room."""
+        """Handle one item from the room."""
         match item:
             case Deliver(kind=DeliverKind.CONTROL):
                 self._do(self._obey(item))
@@ -172,7 +172,7 @@ class Connector:
             work.task = self._do(self._serve(work))
 
     def _drop(self, is_meant: Callable[[_Work], bool]) -> None:
-        """Break off the work that nobody waits for any more."""
+        """Cancel work that nobody waits for any more."""
         for work in list(self._works.values()):
             if is_meant(work):
                 work.cancel(is_wanted=False)
@@ -221,7 +221,7 @@ class Connector:
         await self._post(work, reply)
 
     async def _take_up(self, item: Deliver) -> bool:
-        """Tell the room that we are at it; a turn's clock runs from then on."""
+        """Confirm the delivery; the clock of a turn runs from then on."""
         state = ReportedState.SUBMITTED if item.kind is DeliverKind.TURN else ReportedState.TYPED
         try:
             await self._reach(lambda: self.client.report(item.id, state))
@@ -273,7 +273,7 @@ class Connector:
             await self._fail(work, CallFailed(error.message), Ending.FAILED)
 
     async def _tell_cost(self, work: _Work, priced: Usage | None) -> None:
-        """Tell what a call took whose answer nobody waits for any more: the room drops the rest."""
+        """Report the usage of a call whose answer nobody waits for; the room drops the rest."""
         if priced is None or work.item.kind is not DeliverKind.TURN:
             return
         fields: dict[str, Any] = {"turn": work.item.turn, "ending": Ending.INTERRUPTED, "id": uuid4().hex}
@@ -283,7 +283,7 @@ class Connector:
             log.info("cost was not taken", extra={"message_id": work.item.id, "why": error.message})
 
     async def _fail(self, work: _Work, failure: CallFailed, ending: Ending) -> None:
-        """Say that there will be no answer, and why; that is no part of the conversation."""
+        """Report that there will be no answer, and why; it is not part of the conversation."""
         item, reason, priced = work.item, failure.message, self._priced(work.take_usage())
         log.warning("call failed", extra={"message_id": item.id, "why": reason})
         self._pane.finish()
@@ -318,7 +318,7 @@ class Connector:
         return replace(usage, cost_usd=cost_usd, unpriced=cost_usd is None)
 
     async def _reach(self, act: Callable[[], Awaitable[object]]) -> None:
-        """Do something at the room, over whichever client gets through."""
+        """Call the room, with the new client if the room has moved meanwhile."""
         while True:
             client = self.client
             try:
@@ -329,12 +329,12 @@ class Connector:
                     raise
 
     async def _recover(self, after_s: float) -> None:
-        """Say that the time is over for which a provider wanted to be left alone."""
+        """Report that the provider's Retry-After is over."""
         await asyncio.sleep(after_s + 0.1)
         await self._tell_state()
 
     async def _tell_state(self) -> None:
-        """Say what we are doing, with what went wrong last."""
+        """Report the agent's state with its last error."""
         state, detail, until = ReportedAgentState.IDLE, "", None
         if self._trouble:
             detail = f"its last call failed: {self._trouble}"
@@ -367,14 +367,14 @@ class Connector:
             log.info("control was not wanted", extra={"message_id": item.id, "why": error.message})
 
     def _interrupt(self, turn: str | None) -> str:
-        """Break off a turn that the room has ended, or all that a person wants to have stopped."""
+        """Cancel a turn that the room has ended, or everything that a person interrupts."""
         found = [work for work in self._works.values() if turn is None or work.item.turn == turn]
         for work in found:
             work.cancel(is_wanted=turn is None)
         return "" if found or turn is not None else "nothing is running"
 
     def _show(self, work: _Work, words: str) -> None:
-        """Show words as they come: in the pane those of one answer at a time, to watchers all."""
+        """Show words as they come: one answer at a time in the pane, all of them to watchers."""
         if not words:
             return
         if self._speaking is None:
@@ -393,7 +393,7 @@ class Connector:
     # --- the end ---------------------------------------------------------------------------------
 
     async def stop(self, reason: str) -> None:
-        """Give back what is being worked on; nobody else will answer it."""
+        """Fail what is being worked on; nobody else will answer it."""
         self._leaving = reason
         works = list(self._works.values())
         for work in works:

@@ -24,7 +24,7 @@ Hear = Callable[[str], None]
 
 
 class ModelCall:
-    """Asks a model until it answers, or until that is hopeless; `hear` gets its words as they come.
+    """Calls a model until it answers or a retry is hopeless; `hear` gets its words as they come.
 
     `note` is told why there is another try. `usage` is what all tries together have taken so far.
     """
@@ -82,7 +82,7 @@ class ModelCall:
         return text
 
     def _guess(self, ask: ModelRequest, text: str) -> Usage:
-        """Return about what a try has taken of which nobody has told the figures."""
+        """Estimate the usage of a try whose provider reported none."""
         return Usage(input=ask.tokens, output=tokens_in(text), model=self._name, estimated=True)
 
     def _count(self, more: Usage) -> None:

@@ -1,4 +1,4 @@
-"""What the pane of a model shows: what it is asked in a line, what it says, what that costs."""
+"""The pane of a model: one line for what it is asked, then its answer and its cost."""
 
 import re
 from collections import deque
@@ -26,7 +26,7 @@ Write = Callable[[str], None]
 
 
 class ModelPane:
-    """Writes lines to a terminal, and remembers the last of them for who wants to see the screen."""
+    """Writes lines to a terminal and keeps the last ones for viewers of the screen."""
 
     def __init__(self, write: Write, *, has_colour: bool = False) -> None:
         self._write = write
@@ -53,7 +53,7 @@ class ModelPane:
             self.say("\n")
 
     def line(self, text: str, style: str = "") -> None:
-        """Show a line of ours."""
+        """Show a line that is not part of an answer."""
         self.finish()
         plain = without_controls(text)
         self._rows.append(plain)
@@ -66,7 +66,7 @@ class ModelPane:
         self.line(f"  {text}", _FAINT)
 
     def ask(self, item: Deliver) -> None:
-        """Show in a line what is asked."""
+        """Show what is asked as one line."""
         is_turn = item.kind is DeliverKind.TURN
         # The first line of a turn says which round it is; the rest is for the model.
         words = " ".join((item.text.partition("\n")[0] if is_turn else item.text).split())
@@ -79,13 +79,13 @@ class ModelPane:
         self.note(cost_text(usage, prices))
 
     def screen(self) -> ScreenView:
-        """Return what is to be seen, for those who watch from elsewhere."""
+        """Return the visible rows, for viewers elsewhere."""
         rows = [*self._rows, self._line][-ROWS:]
         return ScreenView(rows=tuple((RunView(row[:1000]),) if row else () for row in rows), cols=COLS)
 
 
 def cost_text(usage: Usage, prices: str | None) -> str:
-    """Say in a line what a reply took."""
+    """Return the usage and the cost of a reply as one line."""
     tokens = f"{usage.new:,} new tokens ({usage.output:,} output), {usage.cached:,} cached"
     if usage.estimated:
         tokens = f"about {tokens} (estimated)"

@@ -22,7 +22,8 @@ from csp.agents.api.sdk_streams import (
     is_streamed,
     latest,
 )
-from csp.errors import BadInput, CallFailed
+from csp.errors import CallFailed
+from csp.model_providers import Provider
 from csp.protocol.requests import Usage
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ MAX_TOKENS: Final = 8192
 _LEAST_OUTPUT: Final = 16
 #: For servers that want no key; the SDK wants one.
 _NO_KEY: Final = "none"
-_GEMINI_URL: Final = "https://generativelanguage.googleapis.com/v1beta/openai/"
 
 #: A piece of text, or at the end what it took.
 Piece = str | Usage
@@ -42,7 +42,7 @@ Piece = str | Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Which model to call, where, with which key."""
+    """The model to call, with its address and its key."""
 
     provider: str
     model: str
@@ -55,7 +55,7 @@ Stream = Callable[[ModelRequest], AsyncGenerator[Piece, None]]
 
 
 class Model(NamedTuple):
-    """A model that can be called, until it is closed."""
+    """An open model: a function that streams an answer and one that closes it."""
 
     stream: Stream
     close: Callable[[], Awaitable[None]]
@@ -121,7 +121,7 @@ def anthropic_usage(counted: dict[str, Any], model: str) -> Usage:
 
 
 def openai(target: Target) -> Model:
-    """Call OpenAI's Responses API; nothing of it is to be kept there."""
+    """Call OpenAI's Responses API without storing anything there."""
     client = _openai_client(target)
     unknown: set[str] = set()
 
@@ -168,7 +168,7 @@ def responses_usage(counted: dict[str, Any], model: str) -> Usage:
 
 
 def chat(target: Target) -> Model:
-    """Call a server that speaks Chat Completions; what it does not know is left out from then on."""
+    """Call a Chat Completions server; options that it does not know are left out from then on."""
     client = _openai_client(target)
     unknown: set[str] = set()
 
@@ -253,40 +253,16 @@ def _openai_usage(counted: dict[str, Any], before: str, after: str, model: str) 
     )
 
 
-# --- the table -----------------------------------------------------------------------------------
+# --- which function calls whom -------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """One who serves models.
-
-    `extra` is what has to be installed, by the name of the package; `prices` is its name in the list of
-    prices, empty for a server of which nobody knows what it asks. Such a server gets a key only if somebody
-    names one: that of another provider is none of its business.
-    """
-
-    open: Callable[[Target], Model]
-    extra: str
-    key_env: str
-    prices: str = ""
-    base_url: str = ""
-    needs_key: bool = True
-    needs_url: bool = False
-
-
-PROVIDERS: Final = {
-    "anthropic": Provider(open=anthropic, extra="anthropic", key_env="ANTHROPIC_API_KEY", prices="anthropic"),
-    "openai": Provider(open=openai, extra="openai", key_env="OPENAI_API_KEY", prices="openai"),
-    "gemini": Provider(
-        open=chat, extra="openai", key_env="GEMINI_API_KEY", prices="google", base_url=_GEMINI_URL
-    ),
-    "openai-compatible": Provider(open=chat, extra="openai", key_env="", needs_key=False, needs_url=True),
+#: By the names in csp.model_providers.
+OPENERS: Final[dict[str, Callable[[Target], Model]]] = {
+    "anthropic": anthropic,
+    "openai": openai,
+    "chat": chat,
 }
 
 
-def provider_named(name: str) -> Provider:
-    """Return a provider, or say which there are."""
-    found = PROVIDERS.get(name)
-    if found is None:
-        raise BadInput(f"unknown provider {name!r}", f"expected one of: {', '.join(PROVIDERS)}")
-    return found
+def open_model(provider: Provider, target: Target) -> Model:
+    """Return a model that can be called; loads the SDK of its provider."""
+    return OPENERS[provider.opens](target)

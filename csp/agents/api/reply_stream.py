@@ -1,4 +1,4 @@
-"""What a model's answer says, as far as it has come."""
+"""Read a model's answer while it streams."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _HEAD_CHARS: Final = 2000
 
 
 def without_nulls(text: str) -> str:
-    """Return a reply without its members that are null: a strict schema lets none be left out."""
+    """Return a reply without its null members: a strict schema does not let a model omit them."""
     whole = text.strip()
     if not (whole.startswith("{") and whole.endswith("}")):
         return text
@@ -31,7 +31,7 @@ def without_nulls(text: str) -> str:
 
 
 def is_blank(reply: str) -> bool:
-    """Tell whether a reply says nothing, in an envelope or without."""
+    """Return whether a reply is empty, in an envelope or without one."""
     try:
         found = msgspec.json.decode(reply)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -41,7 +41,7 @@ def is_blank(reply: str) -> bool:
 
 
 class Listener:
-    """Hears a reply piece by piece; of an envelope only the message is for people's eyes."""
+    """Reads a reply piece by piece; of an envelope it returns only the message."""
 
     def __init__(self) -> None:
         self._head = ""
@@ -52,7 +52,7 @@ class Listener:
         self._high = ""
 
     def hear(self, piece: str) -> str:
-        """Return what a piece adds to the words that are said."""
+        """Return the visible text that a piece adds."""
         if self._is_plain:
             return piece
         if self._is_open:
@@ -100,7 +100,7 @@ class Listener:
         return self._unit(code)
 
     def _unit(self, code: str) -> str:
-        """Return the character of a code; one that is half of another waits for its other half."""
+        """Return the character of an escape; half of a surrogate pair waits for its other half."""
         try:
             unit = int(code, 16)
         except ValueError:

@@ -1,4 +1,4 @@
-"""What a model is asked, made of what the room delivers."""
+"""Build the request to a model from a delivery of the room."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class ModelRequest:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation as all providers take it."""
+        """The conversation in the form that all providers accept."""
         return [{"role": one.role, "content": one.text} for one in self.said]
 
     @property
@@ -49,7 +49,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What was asked last in a thread, with what came of it."""
+    """The last request in a thread with its answer."""
 
     asked: str
     answered: str
@@ -63,9 +63,9 @@ def ask_for(
     before: Exchange | None = None,
     size: WindowSize = DEFAULT_WINDOW,
 ) -> ModelRequest:
-    """Return the call for a delivery: a turn is asked for in the room's words, a message has a window.
+    """Return the request for a delivery: the prompt of a turn, or a message with its window.
 
-    To a model that shall answer once more, its answer `before` is shown: it remembers nothing.
+    A repair shows the model its answer `before`, because it remembers nothing.
     """
     if item.kind is not DeliverKind.TURN:
         known = newest([one for one in window if one.id != item.id], size)

@@ -1,18 +1,18 @@
-"""What is wanted of a provider: checked before anything is started for it."""
+"""Check that a provider can be called before anything is started for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from csp.agents.api.api_keys import find_key
 from csp.agents.api.packages import check_extra
-from csp.agents.api.providers import Provider, provider_named
 from csp.errors import BadInput
+from csp.model_providers import Provider, provider_named
 from csp.setting_types import WEB, read_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredProvider:
-    """A provider that can be called; `key` is empty for a server that wants none."""
+    """A provider that can be called; `key` is empty for a server without one."""
 
     provider: Provider
     base_url: str
@@ -20,7 +20,7 @@ class RequiredProvider:
 
 
 def wanted(name: str, base_url: str | None, key_env: str | None, env: Mapping[str, str]) -> RequiredProvider:
-    """Return the provider of that name with all that it needs; raise where something is missing."""
+    """Return the provider with its address and key; raise if something is missing."""
     provider = provider_named(name)
     url = str(read_text(WEB, base_url, "--base-url")) if base_url else provider.base_url
     if provider.needs_url and not url:

@@ -1,4 +1,4 @@
-"""How a call of an SDK begins, goes on, ends: what all providers have in common."""
+"""What the streams of all SDKs have in common."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,7 +23,7 @@ _SIGNS: Final = {
 
 
 async def begin(create: Callable[..., Awaitable[Any]], options: Mapping[str, Any], unknown: set[str]) -> Any:
-    """Return the stream of a call; what its server does not know is left out, from then on always."""
+    """Return the stream of a call; options that the server refuses are left out from then on."""
     while True:
         wanted = {name: value for name, value in options.items() if name not in unknown}
         try:
@@ -36,7 +36,7 @@ async def begin(create: Callable[..., Awaitable[Any]], options: Mapping[str, Any
 
 
 def unsupported(error: Exception, wanted: Mapping[str, Any]) -> str:
-    """Return which of the options a server has refused to know, if that is why it refused the call."""
+    """Return the option that a server does not know, if that is why it refused the call."""
     if getattr(error, "status_code", None) not in (400, 404, 422, 501):
         return ""
     said = str(getattr(error, "message", "")).lower()
@@ -44,21 +44,21 @@ def unsupported(error: Exception, wanted: Mapping[str, Any]) -> str:
 
 
 def is_streamed(events: Any) -> bool:
-    """Tell whether a server streams as it was asked to; some answer in one piece instead."""
+    """Return whether a server streams; some answer in one piece instead."""
     return not str(events.response.headers.get("content-type", "")).startswith("application/json")
 
 
 async def check_streamed(events: Any, key: str) -> None:
-    """Raise where a provider has not begun to stream, with what it says instead."""
+    """Raise CallFailed with the provider's message if it does not stream."""
     if not is_streamed(events):
         body = await events.response.aread()
         raise broken_off("", body, key, "the provider did not stream its answer")
 
 
 async def drain(events: Any) -> None:
-    """Read what stands behind the end of an answer; a server that does not hang up is not waited for.
+    """Read what follows the end of an answer, for a second at most.
 
-    A stream that is merely left leaves generators behind that nobody can close in order.
+    An abandoned stream leaves generators behind that cannot be closed in order.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(_LINGER_S):
@@ -67,22 +67,22 @@ async def drain(events: Any) -> None:
 
 
 def latest(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a stream: they only grow, though some servers end with zeros for them."""
+    """Merge the usage figures of a stream: they only grow, but some servers end with zeros."""
     return {**before, **{name: value for name, value in now.items() if value or name not in before}}
 
 
 def figures(usage: Any) -> dict[str, Any]:
-    """Return what an SDK counted, without what it does not know."""
+    """Return the usage that an SDK reports, without unknown fields."""
     return {} if usage is None else dict(usage.model_dump(exclude_none=True))
 
 
 def check_whole(end: object) -> None:
-    """Raise where a stream ended that was not at its end."""
+    """Raise CallFailed if a stream was cut off."""
     if end is None:
         raise CallFailed("the connection was cut in the middle of the answer", is_passing=True)
 
 
 def check_willing(reason: str | None) -> None:
-    """Raise where a model declined to answer."""
+    """Raise CallFailed if the model declined to answer."""
     if reason in _UNWILLING:
         raise CallFailed("the model declined to answer")

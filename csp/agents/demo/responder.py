@@ -185,7 +185,9 @@ def _position(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 def _rebuttal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     speakers = _latest(heard.theirs)
     chosen = _pick(speakers, persona.name, heard.text)
-    said = [_answer_to(persona, heard, chosen)]
+    phrase = _pick(persona.rebuttals, persona.name, chosen.text, heard.round)
+    words = _words_of(chosen.text, heard, persona.name, chosen.text)
+    said = [_fill(phrase, persona, heard, quoted=words, name=chosen.name)]
     others = [one for one in speakers if one is not chosen]
     if others and not persona.is_brief:
         also = _pick(others, persona.name, heard.topic, heard.round)
@@ -193,13 +195,6 @@ def _rebuttal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
         said.append(f'And {also.name}, your "{words}" I grant you half.')
     reason = _pick(persona.reasons, heard.text, turn)
     return f"{' '.join(said)}\n\nWhat stands: {reason}."
-
-
-def _answer_to(persona: Persona, heard: DemoPrompt, one: Said) -> str:
-    phrase = _pick(persona.rebuttals, persona.name, one.text, heard.round)
-    return _fill(
-        phrase, persona, heard, quoted=_words_of(one.text, heard, persona.name, one.text), name=one.name
-    )
 
 
 def _words_of(text: str, heard: DemoPrompt, *seed: object, among: int = 4) -> str:
@@ -251,10 +246,7 @@ def _work(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     if heard.task:
         built = f' The task was "{_words_of(heard.task, heard, among=1)}".{built}'
     said = f"{step}. This is step {number}, turn {turn + 1} of mine, on {_topic(heard)}.{built}"
-    return _handed_on(said, _next(persona, heard, turn, number), heard)
-
-
-def _handed_on(said: str, command: HandOver | Finish | None, heard: DemoPrompt) -> str:
+    command = _next(persona, heard, turn, number)
     line = f"@handoff.{command.to} {command.task}" if isinstance(command, HandOver) else "@final"
     return shaped(heard.topic, said, command, line if command else "")
 
