@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from csp.clis.profile_schema import check_tables
+from csp.clis.profile_schema import check_tables, compiled
 from csp.clis.registry import PROFILE, profile_names, profile_paths
 from csp.errors import BadInput, NotFound
 
@@ -224,14 +224,6 @@ def _profile(path: Path) -> Profile:
 
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def compiled(pattern: str, where: str) -> re.Pattern[str]:
-    """Compile a pattern of a profile; a bad one is the profile's fault, and says where."""
-    try:
-        return re.compile(pattern)
-    except re.error as exc:
-        raise BadInput(f"{where}: pattern {pattern!r} is not a regular expression: {exc}") from exc
 
 
 def _bounds(text: str, where: str) -> list[tuple[str, tuple[int, ...]]]:

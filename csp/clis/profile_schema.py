@@ -1,5 +1,6 @@
 """The keys that a profile may have, and the type of each value."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -157,3 +158,11 @@ def _nearest(key: str, schema: Mapping[str, Any]) -> str:
 
     near = get_close_matches(key, schema, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(schema)}"
+
+
+def compiled(pattern: str, where: str) -> re.Pattern[str]:
+    """Compile a pattern of a profile; a bad one is the profile's fault, and says where."""
+    try:
+        return re.compile(pattern)
+    except re.error as exc:
+        raise BadInput(f"{where}: pattern {pattern!r} is not a regular expression: {exc}") from exc

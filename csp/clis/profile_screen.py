@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from csp.clis.profile import compiled
+from csp.clis.profile_schema import compiled
 from csp.errors import BadInput
 from csp.terminal.screen_rules import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
 

@@ -31,11 +31,11 @@ from prompt_toolkit.widgets import SearchToolbar
 from csp.human.chat import Chat
 from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
 from csp.human.interfaces import ChatOrder
-from csp.human.pane_output import PaneOutput
 from csp.human.safe_text import count
 from csp.human.saved_state import SavedState
 from csp.human.status_bar import bottom_text
 from csp.human.theme import Theme
+from csp.pane_output import PaneOutput
 from csp.sidecar.relay.job_control import has_shell_above
 
 FLUSH_S: Final = 0.08

@@ -31,7 +31,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 from prompt_toolkit.utils import get_cwidth
 
-from csp.human.pane_output import PaneOutput
+from csp.pane_output import PaneOutput
 
 MAX_ITEMS: Final = 100
 MAX_ECHO_ROWS: Final = 6

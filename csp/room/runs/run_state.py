@@ -188,7 +188,7 @@ def _started(event: RunStarted) -> ReviewRun:
     )
 
 
-def _step(run: ReviewRun, event: _LaterEvent) -> ReviewRun:
+def _step(run: ReviewRun, event: _LaterEvent) -> ReviewRun:  # noqa: C901  # one case for each event
     match event:
         case RunPrepared():
             return replace(run, context=event.context)
