@@ -93,11 +93,6 @@ DIALECT: Final = re.compile(
     r")\b",
     re.IGNORECASE,
 )
-#: Folders that still have some.
-DIALECT_LEFT: Final = {
-    *("agents", "bench", "cli", "human", "journal", "room", "sidecar", "terminal", "web", "whiteboard"),
-}
-
 # Written apart, so that this file does not trip over itself.
 FOREIGN_PATH: Final = re.compile(rb"(?<![\w.])/(?:" + b"work|" + b"root)/")
 UNFINISHED: Final = re.compile(rb"\b(?:" + b"TO" + b"DO|FIX" + b"ME|XX" + b"X)" + rb"\b")
@@ -457,7 +452,6 @@ def test_texts_are_in_plain_english() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {word[0]!r} in {line.strip()[:80]!r}"
         for path in sorted(written)
-        if not (path.is_relative_to(ROOT / "csp") and path.relative_to(ROOT).parts[1] in DIALECT_LEFT)
         for number, line in _texts(path)
         for word in DIALECT.finditer(line)
     ]

@@ -35,7 +35,7 @@ def review(call: VerbCall) -> int:
 def _start(call: VerbCall, words: list[str]) -> int:
     args = vars(call.args)
     if not words or not args["builder"] or not args["reviewer"]:
-        example = "for example: csp review start 'mend the parser' --builder claude --reviewer codex"
+        example = "for example: csp review start 'fix the parser' --builder claude --reviewer codex"
         raise BadInput("expected a goal, --builder and --reviewer", example)
     body: dict[str, Any] = {"goal": " ".join(words)}
     names = {"test_timeout": "test_timeout_s"}

@@ -264,8 +264,8 @@ _REVIEW: Final = (
         "default: list",
         {"metavar": "FORM", "nargs": "*"},
     ),
-    _value("--builder", "AGENT", "who does the work; mailbox: whoever writes files"),
-    _value("--reviewer", "AGENT", "who checks it; mailbox: whoever writes files"),
+    _value("--builder", "AGENT", "who does the work; mailbox: a program that writes files"),
+    _value("--reviewer", "AGENT", "who checks it; mailbox: a program that writes files"),
     _value("--test", "CMD", "command that CSP runs after each step"),
     _value("--test-timeout", "S", "seconds it may take; default: 600", type=_SECONDS),
     _value("--max-revisions", "N", "revisions before a person is asked; default: 3", type=_Typed(PORT)),
@@ -286,7 +286,7 @@ _REVIEW: Final = (
 
 _REVIEW_EXAMPLES: Final = "\n  ".join(
     (
-        "csp review start 'mend the parser' --builder claude --reviewer codex --test 'pytest -q'",
+        "csp review start 'fix the parser' --builder claude --reviewer codex --test 'pytest -q'",
         "csp review show",
         "csp review go run-12",
         "csp review decide run-12 revise 'mind the tests'",

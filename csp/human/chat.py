@@ -368,7 +368,7 @@ class Chat:
         self.out.refresh()
 
     def say(self, to: str, text: str, *, urgent: bool = False) -> None:
-        """Send a message; what becomes of it is shown later."""
+        """Send a message; its delivery is shown later."""
         message = uuid4().hex
         self.out.put(own_line(self.look, to, text, urgent=urgent))
         self.ticks.expect(message, time.monotonic())

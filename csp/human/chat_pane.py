@@ -173,7 +173,7 @@ class ChatPane:
         self._news.set()
 
     def refresh(self) -> None:
-        """Draw the prompt with the bottom line anew."""
+        """Redraw the prompt and the bottom line."""
         self._app.invalidate()
 
     def leave(self) -> None:

@@ -116,7 +116,7 @@ def help_lines() -> list[str]:
     """Return the help: how to speak, then every command."""
     speech = [
         ["@name text", "speak to one agent or @all; alone: from now on"],
-        ["text", "speak to whoever the prompt names"],
+        ["text", "speak to the participant that the prompt names"],
         ["!name text", "urgent: interrupt the agent if it is at work"],
         ["{name.last}", "inside a text: what an agent said last"],
         ["@router collaborate a b: goal", "have agents work on it together"],

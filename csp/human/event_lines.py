@@ -39,7 +39,7 @@ _CALLED: Final = re.compile(r"@([a-z0-9-]{1,32}) - Your turn\.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpokenLine:
-    """One thing that was said or told, be it live or out of the history."""
+    """A message or notice, live or from the history."""
 
     seq: int
     ts: float

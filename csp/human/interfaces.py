@@ -22,7 +22,7 @@ class ChatOutput(Protocol):
         """Call the person."""
 
     def refresh(self) -> None:
-        """Draw anew what stays: the target, the bottom line."""
+        """Redraw what stays on the screen: the target and the bottom line."""
 
     def leave(self) -> None:
         """End the pane."""

@@ -11,7 +11,7 @@ from csp.human.chat import Chat
 from csp.human.interfaces import ChatOrder
 from csp.human.theme import Theme
 
-#: After the last line: how long to wait for what becomes of the messages.
+#: After the last line: how long to wait for the deliveries of the messages.
 PATIENCE_S: Final = 1.5
 
 

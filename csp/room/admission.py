@@ -108,7 +108,7 @@ def next_quota(quota: int, took_s: float) -> int:
 def in_turn(ready: Sequence[int], last: int, limit: int) -> list[int]:
     """Return at most `limit` of those that are ready: the ones after the last served, then the first.
 
-    Whoever is ready is served before anybody is served twice.
+    Everybody who is ready is served once before anybody is served twice.
     """
     if len(ready) <= limit:
         return list(ready)

@@ -93,7 +93,7 @@ class Send(Command, frozen=True, kw_only=True):
 
 
 class PostReply(Command, frozen=True, kw_only=True):
-    """Post what a participant wrote; it goes to whoever asked. The commands in an agent's text are run."""
+    """Post what a participant wrote; it goes to those who asked. The commands in an agent's text are run."""
 
     sender: AgentId
     text: str

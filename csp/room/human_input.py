@@ -27,7 +27,7 @@ class EmptyLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageLine:
-    """Say `text`; `to` is empty for whoever was spoken to last."""
+    """Say `text`; `to` is empty for the last addressee."""
 
     text: str
     to: str = ""

@@ -57,7 +57,7 @@ def _due_at(silence: UnansweredWakeups, rules: RoomRules) -> float:
     return silence.since[-1] + rules.timeout_s
 
 
-# --- what an agent is told of the room ---------------------------------------------------------------
+# --- what an agent learns about the room --------------------------------------------------------------
 
 
 MAX_ANSWER: Final = 2000

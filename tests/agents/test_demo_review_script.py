@@ -8,7 +8,7 @@ import pytest
 
 from csp.agents.demo.demo_prompt import DemoPrompt, Kind
 from csp.agents.demo.responder import reply
-from csp.agents.demo.review_script import FILE, MENDED, answer, work_of
+from csp.agents.demo.review_script import FILE, FIXED, answer, work_of
 from csp.protocol.enums import SessionId
 from csp.protocol.review_messages import (
     ExecutionUpdate,
@@ -72,12 +72,12 @@ def test_step_on_the_way_is_let_pass() -> None:
     assert answer(at(RunPhase.WATCH)) == "NOOP"
 
 
-@pytest.mark.parametrize(("findings", "text"), [((), ""), ((FOUND,), MENDED)])
+@pytest.mark.parametrize(("findings", "text"), [((), ""), ((FOUND,), FIXED)])
 def test_second_try_adds_what_was_missing(findings: tuple[Finding, ...], text: str) -> None:
     work = work_of(at(RunPhase.EXECUTION, findings=findings))
 
     assert work is not None and work.path == Path("/w") / FILE
-    assert (MENDED in work.text) == bool(text)
+    assert (FIXED in work.text) == bool(text)
 
 
 def test_nothing_is_written_in_other_phases_or_without_a_place() -> None:
@@ -102,4 +102,4 @@ def test_reviewer_goes_by_the_tests(passed: bool | None, cycle: int, decision: s
 def test_findings_that_need_no_revision_are_not_waited_for(change: dict[str, Any]) -> None:
     work = work_of(at(RunPhase.EXECUTION, findings=(msgspec.structs.replace(FOUND, **change),)))
 
-    assert work is not None and MENDED not in work.text
+    assert work is not None and FIXED not in work.text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from csp.agents.demo.review_script import FILE, MENDED
+from csp.agents.demo.review_script import FILE, FIXED
 from tests.panes.place import Place
 from tests.review.repository import git
 
@@ -42,7 +42,7 @@ def test_demo_agents_carry_a_goal_from_plan_to_branch(room: Place, tmp_path: Pat
         "review",
         "start",
         "write the demo file",
-        *("--builder", "ada", "--reviewer", "bob", "--test", f"grep -q {MENDED} {FILE}"),
+        *("--builder", "ada", "--reviewer", "bob", "--test", f"grep -q {FIXED} {FILE}"),
         *("--run-id", "demo-run", "--json"),
     )
     assert begun.code == 0, begun.err
@@ -61,7 +61,7 @@ def test_demo_agents_carry_a_goal_from_plan_to_branch(room: Place, tmp_path: Pat
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(place.dir), str(clone))
     git(clone, "apply", str(folder / "diffs" / "cycle-2.patch"))
-    assert MENDED in (clone / FILE).read_text()
+    assert FIXED in (clone / FILE).read_text()
     assert not (place.dir / FILE).exists()
     stats = place.csp("review", "stats")
     assert stats.out.startswith("bob: 1 runs, 1 accepted (1 after a revision)")

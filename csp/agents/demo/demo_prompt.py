@@ -135,7 +135,7 @@ def asked(
         round=view.round + 1,
         last_round=view.max_rounds or None,
         is_autopilot=view.mode is Mode.AUTOPILOT,
-        can_hand_over=decides and MODES[view.mode].heeds_handoff,
+        can_hand_over=decides and MODES[view.mode].follows_handoff,
         can_finish=decides and (MODES[view.mode].respects_final or view.mode is Mode.AUTOPILOT),
         run=run,
     )

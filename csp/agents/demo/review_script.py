@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from csp.protocol.review_messages import RunDetail, RunPhase
 
 FILE: Final = "csp-demo.txt"
-#: What the second try adds; `grep -q mended csp-demo.txt` is a test that fails first.
-MENDED: Final = "mended"
+#: What the second try adds; `grep -q fixed csp-demo.txt` is a test that fails first.
+FIXED: Final = "fixed"
 _ANSWERS: Final = {
     RunPhase.START: "ACK: ready to look at it",
     RunPhase.PLAN: f"PLAN: write a small file\n1. write {FILE}\n2. look at it\nCONFIDENCE: 0.8",
@@ -42,7 +42,7 @@ def work_of(run: RunDetail) -> Work | None:
     place = run.context.worktree or run.context.dir if run.context else ""
     if run.run.phase is not RunPhase.EXECUTION or not place:
         return None
-    lines = ["a demo agent wrote this"] + ([MENDED] if _open(run) else [])
+    lines = ["a demo agent wrote this"] + ([FIXED] if _open(run) else [])
     return Work(Path(place) / FILE, "\n".join(lines) + "\n")
 
 
@@ -54,7 +54,7 @@ def _open(run: RunDetail) -> list[str]:
 def _decision(run: RunDetail) -> str:
     tests = run.update.tests if run.update else None
     if not (tests.passed if tests else run.run.cycle > 1):
-        what = "the tests do not pass" if tests else f"{FILE} does not say that it is {MENDED}"
+        what = "the tests do not pass" if tests else f"{FILE} does not say that it is {FIXED}"
         return f"DECISION: revise\nFINDING: major - {what}\nRATIONALE: looked at the diff"
     resolved = _open(run)
     lines = ["DECISION: accept", "RATIONALE: it does what the goal wants"]

@@ -167,7 +167,7 @@ def _accept_summary(draft: RoomDraft, reply: AgentResponse, name: str, ask: Ask)
 
 def _fail(draft: RoomDraft, name: str, ask: Ask, why: str) -> None:
     known, thread = _known_board(draft.room, name)
-    text = f"the summary of {name} by {ask.by} came to nothing: {why}"
+    text = f"the summary of {name} by {ask.by} failed: {why}"
     header = draft.header(SYSTEM, ALL, text, thread=thread)
     draft.emit(
         BoardChanged(*header, change=BoardChange.FAILED, session_id=known, message=ask.message, by=ask.by)

@@ -59,7 +59,7 @@ class Board(msgspec.Struct, frozen=True, omit_defaults=True):
     next_idx: int = 0
     fresh: int = 0
     ask: Ask | None = None
-    #: The index at which the last summary came to nothing.
+    #: The index at which the last summary failed.
     failed_at: int | None = None
     #: Who keeps its notes for searching, once that is settled; the store that it has there.
     provider: Provider | None = None

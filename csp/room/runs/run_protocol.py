@@ -74,7 +74,7 @@ _ROWS: Final = {row.name: at for at, row in enumerate(MODES[Mode.REVIEW].phases)
 
 
 def ask_next(draft: SessionDraft) -> None:
-    """Ask whoever the run needs next; called when nobody owes a reply."""
+    """Ask the role that the run needs next; called when nobody owes a reply."""
     run, session = draft.run, draft.session
     if run is None:
         # Its beginning stood in a damaged line.

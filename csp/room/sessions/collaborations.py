@@ -50,7 +50,7 @@ def _check_caller(draft: RoomDraft, command: Collaborate) -> None:
     """Refuse one that takes part in a collaboration: it would wait for others of its kind without end."""
     for session in draft.sessions.live_with(command.sender):
         if session.setup.collaboration is not None:
-            hint = "finish your turn there; whoever began it can begin another one"
+            hint = "finish your turn there; its caller can begin another one"
             raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
 
 

@@ -60,7 +60,7 @@ def _options(row: ModeRow) -> tuple[ModeOption, ...]:
         ModeOption.SYNTH: Times.IF_SYNTH in times and not row.needs_no_synthesis,
         ModeOption.BALLOT: Times.IF_BALLOT in times,
         # Elsewhere a final word either ends the session anyway, or nobody hands over.
-        ModeOption.RESPECT_FINAL: row.heeds_handoff and not row.respects_final,
+        ModeOption.RESPECT_FINAL: row.follows_handoff and not row.respects_final,
         ModeOption.LIMITS: row.is_limited,
         ModeOption.ROLES: any(phase.kind is PhaseKind.REVIEW for phase in row.phases),
         ModeOption.LEAD: NextSpeaker.LEAD in speakers,

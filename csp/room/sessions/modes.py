@@ -58,7 +58,7 @@ class ModeRow:
     most: int | None = None
     is_round_a_turn: bool = False
     respects_final: bool = True
-    heeds_handoff: bool = True
+    follows_handoff: bool = True
     #: Whether plain words of an API agent are not enough, because they name nobody to go on.
     needs_envelope: bool = False
     without_handoff: EndReason = EndReason.NO_HANDOFF
@@ -130,7 +130,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         rounds=10,
         unit="steps",
         is_round_a_turn=True,
-        heeds_handoff=False,
+        follows_handoff=False,
         at_cap=EndReason.DONE,
     ),
     Mode.ORCHESTRATOR: ModeRow(
@@ -154,7 +154,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         unit="rounds",
         fewest=2,
         respects_final=False,
-        heeds_handoff=False,
+        follows_handoff=False,
     ),
     Mode.CONSENSUS: ModeRow(
         phases=(
@@ -165,7 +165,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         rounds=2,
         fewest=2,
         respects_final=False,
-        heeds_handoff=False,
+        follows_handoff=False,
         is_decided_by_vote=True,
     ),
     Mode.REVIEW: ModeRow(
@@ -183,7 +183,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         fewest=2,
         most=2,
         respects_final=False,
-        heeds_handoff=False,
+        follows_handoff=False,
     ),
 }
 

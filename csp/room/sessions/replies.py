@@ -328,7 +328,7 @@ class _Reply:
     def _handoff(self, envelope: Envelope) -> Handoff | None:
         """Return the handoff if the mode knows any, if whom it names takes part."""
         session, handoff = self._draft.session, envelope.handoff
-        if handoff is None or not row_of(session.setup).heeds_handoff:
+        if handoff is None or not row_of(session.setup).follows_handoff:
             return None
         if self._draft.phase.speaker is Speaking.LEAD and self._command.sender != session.setup.lead:
             return None

@@ -18,7 +18,7 @@ from csp.room.sessions.session_state import BallotVote, Session
 from csp.room.sessions.turn_prompt import last_outputs
 from csp.room.sessions.votes import tally_of
 
-#: Ends that a person wanted: whoever is told of them now would only be woken.
+#: Ends that a person asked for: agents are not notified, because that would wake them.
 BY_HAND: Final = frozenset({EndReason.STOPPED_BY_USER, EndReason.CANCELED, EndReason.SUPERSEDED})
 
 

@@ -42,7 +42,7 @@ def _cut_short(draft: SessionDraft, reason: EndReason, text: str) -> None:
     draft.notice(text)
     for turn in list(draft.session.turns.values()):
         if not cancel(draft, turn, reason):
-            # Whoever is at it would go on spending for nothing.
+            # An agent at work would keep spending for nothing.
             draft.interrupt(turn)
     _phase_over(draft, reason)
 

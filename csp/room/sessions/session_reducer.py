@@ -1,6 +1,6 @@
 """What an event does to a session.
 
-`step` is the one way from a session to the next. Whoever decides what happens uses it on the events of the
+`step` is the one way from a session to the next. The rules use it on the events of the
 batch, `apply` uses it on those of the journal: the two cannot come apart.
 """
 
@@ -146,7 +146,7 @@ def _next_stage(session: Session, event: ModeChanged, stage: Stage) -> Session:
         votes={} if stage.candidates else session.votes,
         first_ballot=session.first_ballot or (stage.number if stage.kind is PhaseKind.BALLOT else 0),
         done=(),
-        # Whoever was silent in a run was seen to by a person, else it would not go on.
+        # A person took care of an agent that was silent in a run; otherwise the run would not continue.
         strikes={} if stage.kind is PhaseKind.REVIEW else session.strikes,
         asked_here=0,
         fails=0,
@@ -174,7 +174,7 @@ def _resumed_turn(turn: Turn, paused_at: float, now: float) -> Turn:
 
 
 def _continued(session: Session, event: ModeChanged, setup: Setup) -> Session:
-    """Go on with a session, be it over: what was said, spent and counted stays."""
+    """Resume a session, even a finished one: its messages, spending and counters stay."""
     if session.paused_at is not None:
         session = _resumed(session, event.ts)
     rested_s = 0.0 if session.ended_at is None else event.ts - session.ended_at
@@ -187,7 +187,7 @@ def _continued(session: Session, event: ModeChanged, setup: Setup) -> Session:
         ended_at=None,
         winding=None,
         idle_s=session.idle_s + rested_s,
-        # Who failed before may have been mended since.
+        # An agent that failed before may work again.
         fails=0,
         stalls=0,
         strikes={},

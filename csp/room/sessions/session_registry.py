@@ -38,7 +38,7 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         return self.get(name) or self.newest_in(name)
 
     def newest_in(self, thread: str) -> Session | None:
-        """Return the session of a thread, be it over."""
+        """Return the session of a thread, running or finished."""
         return self.get(self.threads.get(thread))
 
     def live_in(self, thread: str) -> Session | None:

@@ -76,7 +76,7 @@ def _check_run_id(draft: RoomDraft, run_id: str | None) -> None:
 
 
 def _start_run(draft: SessionDraft, command: SetMode) -> None:
-    """Begin the run of a session; whoever does the work waits until its place is made."""
+    """Begin the run of a session; the builder waits until its worktree exists."""
     terms, session = command.terms or RunTerms(), draft.session
     builder, reviewer = session.setup.agents
     run_id = terms.run_id or f"run-{draft.room_draft.next_seq}"

@@ -157,7 +157,7 @@ class Session(_State, frozen=True):
     reminders: int = 0
     #: The limits of which people were told that they are near.
     warned: tuple[EndReason, ...] = ()
-    #: Turns in a row, whoever's, that failed; turns of the lead in a row that named nobody.
+    #: Turns in a row, of any agent, that failed; turns of the lead in a row that named nobody.
     fails: int = 0
     stalls: int = 0
     #: Timeouts in a row of each agent.

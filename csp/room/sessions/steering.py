@@ -186,7 +186,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
     """Remember to whom a turn hands over, until its reply."""
     for found, turn in _turns(draft, command):
         is_led = found.phase.speaker is NextSpeaker.LEAD and turn.agent != found.session.setup.lead
-        if row_of(found.session.setup).heeds_handoff and not is_led:
+        if row_of(found.session.setup).follows_handoff and not is_led:
             break
     else:
         raise Refused("no turn of yours is open that can be handed over", "say it with a message instead")

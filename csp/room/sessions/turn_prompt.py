@@ -80,8 +80,8 @@ def _format(session: Session, agent: AgentId, kind: ParticipantKind) -> str:
 
 
 def handoffs(session: Session, agent: AgentId) -> tuple[AgentId, ...]:
-    """Return whom `agent` may hand its turn over to; nobody where no handoff would be heeded."""
-    return session.agents if _has_word(session, agent) and row_of(session.setup).heeds_handoff else ()
+    """Return whom `agent` may hand its turn over to; nobody where handoffs are ignored."""
+    return session.agents if _has_word(session, agent) and row_of(session.setup).follows_handoff else ()
 
 
 def _has_word(session: Session, agent: AgentId) -> bool:

@@ -187,7 +187,8 @@ class UserTerminal:
             fcntl.flock(record, fcntl.LOCK_EX)
             os.write(record, _format(attributes))
         except OSError:
-            return  # without a record a kill -9 is not mended; no reason not to run
+            # Without a record the terminal is not restored after kill -9, which is no reason not to run.
+            return
 
 
 def _reopened(fd: int, mode: int) -> int:

@@ -24,7 +24,7 @@ let drawn = "";
 
 function drawAgents(room, look) {
   const cards = room.agents.map((agent) => cardOf(room, agent));
-  // Drawn anew only if it looks different: a focus or an open menu in a card would be lost.
+  // Redrawn only if it looks different: a focus or an open menu in a card would be lost.
   const wanted = JSON.stringify(cards);
   if (wanted === drawn) return;
   drawn = wanted;

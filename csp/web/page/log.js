@@ -19,7 +19,7 @@ export class Log {
     return this.items.at(-1)?.seq ?? 0;
   }
 
-  /** Begin anew with a page of the history. */
+  /** Start again with a page of the history. */
   begin(items, { isAtStart, isAtEnd }) {
     this.items = [...items];
     this.isAtStart = isAtStart;

@@ -140,7 +140,7 @@ export function appendText(parent, text) {
 
 /**
  * Appends a text with places to break within words that no line can hold. Where there are none, the
- * browser shapes the rest of such a word anew for every line: 20,000 letters take it many seconds.
+ * browser shapes the rest of such a word again for every line: 20,000 letters take it many seconds.
  */
 function appendWords(parent, text) {
   let from = 0;

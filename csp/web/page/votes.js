@@ -22,7 +22,7 @@ export function startVotes(room) {
   });
 }
 
-/** Whoever voted for a label; an own vote counts only where there are no others, as the room counts. */
+/** The agents that voted for a label; an own vote counts only where there are no others, as the room counts. */
 function votersOf(votes, proposals, label) {
   const isOwn = (agent, vote) => proposals[vote.label]?.agent === agent;
   const others = Object.entries(votes).some(([agent, vote]) => !isOwn(agent, vote));
