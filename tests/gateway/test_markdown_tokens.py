@@ -104,6 +104,10 @@ def test_time_grows_with_the_text_and_no_faster() -> None:
 
 
 def _seconds(text: str) -> float:
-    began = time.thread_time()
-    markdown_tokens(text)
-    return time.thread_time() - began
+    """Return the least CPU time of three tries: a collection of garbage may fall into one."""
+    taken = []
+    for _ in range(3):
+        began = time.thread_time()
+        markdown_tokens(text)
+        taken.append(time.thread_time() - began)
+    return min(taken)

@@ -93,6 +93,9 @@ def _ordered(found: Found, profile: str = "generic") -> Any:
         cwd: Path = Path("/")
         address: Address = Address()
 
+        def check_free_pane(self, what: str) -> None:
+            """No pane is taken."""
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch_module, "launch", lambda order, room: orders.append(order))
         sidecar(TheCall(type("Arguments", (), arguments), found.settings))  # type: ignore[arg-type]

@@ -128,13 +128,13 @@ async def test_an_orchestrator_sees_more_tools_which_work(room: LiveRoom) -> Non
     assert seen["session"]["mode"] == "single" and stopped["stopped"] == [session]
     assert prompts == [
         *(
-            "single",
+            "debate",
+            "consensus",
             "collaborate",
             "autopilot",
             "round_robin",
             "orchestrator",
-            "debate",
-            "consensus",
+            "single",
             "review",
         )
     ]

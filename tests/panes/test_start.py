@@ -35,6 +35,8 @@ def clone(tmp_path: Path) -> Path:
     """A clone with only the scripts, and an environment that is fresh or not as a test wants it."""
     clone = tmp_path / "clone"
     shutil.copytree(ROOT / "bin", clone / "bin")
+    (clone / "csp").mkdir()
+    shutil.copy(ROOT / "csp" / "model_providers.py", clone / "csp")
     (clone / "uv.lock").touch()
     (clone / "pyproject.toml").touch()
     return clone
