@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from csp.cli.logging_setup import configure
-from csp.clis.profile import load_profile_file
+from csp.clis.profile import load_recorded_profile
 from csp.errors import Broken, Forbidden, Unauthenticated
 from csp.sidecar.brain.brain_main import run_brain
 from csp.sidecar.brain.reconnect import find_room, rejoin
@@ -26,7 +26,7 @@ def brain(folder: str) -> None:
     link = socket.socket(fileno=HANDED_FD)
     spare, run = link.dup(), find_room(run)
     try:
-        asyncio.run(run_brain(run, load_profile_file(Path(run.profile)), link))
+        asyncio.run(run_brain(run, load_recorded_profile(Path(run.profile)), link))
     except (Unauthenticated, Forbidden) as error:
         log.warning("room no longer knew us", extra={"why": error.message})
         # The next sidecar of this name has its id now, or will want it.

@@ -151,6 +151,15 @@ def load_profile_file(path: Path) -> Profile:
     return checked(_profile(path))
 
 
+def load_recorded_profile(path: Path) -> Profile:
+    """Load the profile that a sidecar was started with.
+
+    One of ours is found by its name if its file is gone: an update may move it while the sidecar runs.
+    """
+    name = profile_name(path)
+    return load_profile(name) if not path.exists() and name in profile_paths() else load_profile_file(path)
+
+
 def checked(profile: Profile) -> Profile:
     """Compile every pattern now, so that a mistake shows before anything is started."""
     _ = profile.rules, profile.signals

@@ -43,7 +43,7 @@ class Scene:
         monkeypatch.setattr(module, "configure", lambda **options: self.seen.append(options))
         monkeypatch.setattr(module, "SidecarRecord", SimpleNamespace(load=lambda folder: run))
         monkeypatch.setattr(module, "find_room", lambda given: found)
-        monkeypatch.setattr(module, "load_profile_file", lambda path: f"profile {path}")
+        monkeypatch.setattr(module, "load_recorded_profile", lambda path: f"profile {path}")
         monkeypatch.setattr(module, "run_brain", self.work)
         monkeypatch.setattr(module, "rejoin", self.rejoin)
 

@@ -13,6 +13,7 @@ from csp.clis.profile import (
     checked,
     load_profile,
     load_profile_file,
+    load_recorded_profile,
     profile_for,
 )
 from csp.clis.registry import profile_names
@@ -45,6 +46,13 @@ def test_the_profiles_there_are() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_pattern_of_a_profile_compiles(name: str) -> None:
     assert checked(load_profile(name)).name == name
+
+
+def test_a_profile_of_ours_that_has_moved_is_found_by_its_name(tmp_path: Path) -> None:
+    assert load_recorded_profile(tmp_path / "profiles" / "claude.toml") == load_profile("claude")
+    assert load_recorded_profile(tmp_path / "clis" / "codex" / "profile.toml") == load_profile("codex")
+    with pytest.raises(BadInput):
+        load_recorded_profile(tmp_path / "mine.toml")
 
 
 def test_an_unknown_profile_is_refused_with_the_names() -> None:
