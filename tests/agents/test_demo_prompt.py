@@ -136,7 +136,22 @@ def test_a_turn_is_looked_up_in_the_sessions_that_run(monkeypatch: pytest.Monkey
 def test_a_turn_that_the_room_does_not_know_is_answered_as_a_message(
     answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demo_prompt, "PATIENCE_S", 0.0)
+
     assert read({"/sessions": answer}, monkeypatch)[0] == message(TURN, "ada")
+
+
+def test_a_room_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = session("s-2", "running", {"ada": "t-17"})
+    answers: dict[str, Any] = {"/sessions": {"items": [running["session"]]}, "/sessions/s-2": running}
+    answers["/history"] = {"items": [], "next": None}
+    rooms = iter([Recorded({"/sessions": Unreachable("away")}), Recorded(answers)])
+    pauses: list[float] = []
+    monkeypatch.setattr(demo_prompt, "GatewayClient", lambda url, token: next(rooms))
+    monkeypatch.setattr("csp.agents.demo.demo_prompt.time.sleep", pauses.append)
+
+    assert read_prompt(TURN, "ada", ENV).kind is Kind.WORK
+    assert len(pauses) == 1
 
 
 def test_nobody_is_asked_about_a_message_or_without_a_room(monkeypatch: pytest.MonkeyPatch) -> None:

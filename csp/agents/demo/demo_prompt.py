@@ -5,6 +5,7 @@ of the room by the same HTTP calls that any agent may make, so no wording of a p
 """
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from csp.errors import CspError
+from csp.errors import Broken, CspError, TooMany
 from csp.http_client import GatewayClient, newest
 from csp.protocol.enums import Mode
 from csp.protocol.responses import ModeView, SessionDetailView, SessionsView
@@ -20,6 +21,9 @@ from csp.protocol.review_messages import RunDetail, RunsView
 from csp.protocol.session_parts import Status
 from csp.room.sessions.modes import MODES
 
+#: How long a room that is away is asked again; a killed gateway is back within seconds.
+PATIENCE_S: Final = 60.0
+_PAUSE_S: Final = 0.2
 #: How many of the last words of a session are read.
 WINDOW: Final = 40
 _SPOKEN: Final = "human_message,agent_call,agent_response"
@@ -147,11 +151,16 @@ def asked(
 def read_prompt(prompt: str, me: str, env: Mapping[str, str]) -> DemoPrompt:
     """Return a prompt with the state of its turn; without a room that knows the turn it is a message."""
     turn, url, token = turn_of(prompt), env.get("CSP_GATEWAY_URL"), env.get("CSP_AUTH_TOKEN")
-    if turn and url and token:
+    deadline = time.monotonic() + PATIENCE_S
+    while turn and url and token:
         try:
             return _read_turn(GatewayClient(url, token), prompt, me, turn) or message(prompt, me)
+        except (Broken, TooMany):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_PAUSE_S)
         except (CspError, msgspec.ValidationError):
-            pass  # the room is away, or of another version: any answer is better than none
+            break  # the room is of another version: any answer is better than none
     return message(prompt, me)
 
 
