@@ -79,8 +79,10 @@ async def test_the_page_does_not_grow(gateway: LiveRoom, page: Page, half: int) 
     await wire.send("Performance.enable")
     sizes = []
     for first in (0, half):
-        await asyncio.to_thread(_flood, ada, first, half)
-        await see_said(page, f"flood {first + half - 1} ends")
+        # In pieces that the page keeps up with: it leaves messages out when it is far behind.
+        for start in range(first, first + half, 20):
+            await asyncio.to_thread(_flood, ada, start, 20)
+            await see_said(page, f"flood {start + 19} ends")
         sizes.append(await _size(wire))
 
     assert await page.locator("#log > li").count() <= 400
