@@ -42,7 +42,7 @@ def collaborate(call: VerbCall) -> int:
     handle = field(answer, "handle", str)
     talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
     if not args.no_wait:
-        # Of one that goes on, the lines of progress so far are old news.
+        # If it is still running, its progress so far is not shown again.
         path = f"/collaborations/{segment(handle)}"
         return _follow(call, handle, after=field(call.gateway.get(path), "lines", int) if args.session else 0)
     if call.is_json:

@@ -1,4 +1,4 @@
-"""One command ends the room, and nothing else. The tests share a place; each opens the room anew."""
+"""One command ends the room, and nothing else. The tests share a place; each opens the room again."""
 
 import json
 import os

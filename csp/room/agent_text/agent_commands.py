@@ -1,4 +1,4 @@
-"""What comes of an agent's words: the message they are, the commands in them.
+"""Post an agent's text and run the commands in it.
 
 Commands are run for every participant alike, in the batch of the words they stand in; the words are posted as
 they are. A refused command costs a notice, never the words. Notices are not typed into a pane: none can loop.
@@ -63,7 +63,7 @@ from csp.room.sessions.session_start import set_mode
 
 MAX_COMMANDS: Final = 20
 _NO_COMMANDS: Final = AgentText(commands=(), has_prose=True)
-#: Who says nothing else goes on with its turn: the answer is still to come.
+#: Commands that keep the turn open: the answer is still to come.
 _GOES_ON: Final = (Working, QueryLog)
 _RUN: Final = (SendTo, HandOver, ModeRequest, ShowMode, QueryLog, Misspelt)
 

@@ -1,4 +1,4 @@
-"""What comes of a reply to a turn."""
+"""Handle the reply to a turn."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The turns of a session: who is asked, with what, how a turn goes on until its reply."""
+"""The turns of a session: who is asked what, and the states of a turn until its reply."""
 
 from typing import Final
 
