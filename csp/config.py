@@ -134,10 +134,10 @@ class Row(NamedTuple):
     name: str
     env: str
     key: str
-    flag: str
     kind: SettingType[Any]
-    unit: str
     help: str
+    flag: str = ""
+    unit: str = ""
     default: str = ""
     secret: bool = False
 
@@ -155,15 +155,21 @@ def _peers_setting(cli: str) -> str:
     return f"{cli}_peers"
 
 
-def _cli_row(name: str, kind: SettingType[Any], help: str) -> Row:
-    return Row(name, f"CSP_{name.upper()}", f"room.{name}", "", kind, "", help)
+def _row(
+    name: str, section: str, kind: SettingType[Any], help: str, key: str = "", env: str = "", **more: Any
+) -> Row:
+    """Return a row; its variable and its key follow from its name, unless they are given."""
+    env, key = env or f"CSP_{name.upper()}", f"{section}.{key or name}" if section else ""
+    return Row(name=name, env=env, key=key, kind=kind, help=help, **more)
 
 
 _COMMAND_ROWS: Final = tuple(
-    _cli_row(command_setting(name), COMMAND, f"command of {cli.label}") for name, cli in CLIS.items()
+    _row(command_setting(name), "room", COMMAND, f"command of {cli.label}") for name, cli in CLIS.items()
 )
 _PEERS_ROWS: Final = tuple(
-    _cli_row(_peers_setting(name), BOOLEAN, cli.peers_help) for name, cli in CLIS.items() if cli.peers_help
+    _row(_peers_setting(name), "room", BOOLEAN, cli.peers_help)
+    for name, cli in CLIS.items()
+    if cli.peers_help
 )
 CLI_DEFAULTS: Final[dict[str, Any]] = {command_setting(name): (name,) for name in CLIS} | {
     row.name: False for row in _PEERS_ROWS
@@ -171,63 +177,51 @@ CLI_DEFAULTS: Final[dict[str, Any]] = {command_setting(name): (name,) for name i
 
 # fmt: off
 ROWS: Final = (
-    Row("host", "CSP_HOST", "room.host", "--host", LINE, "", "address the gateway listens on"),
-    Row("port", "CSP_PORT", "room.port", "--port", PORT, "",
-        "port it listens on; 0 takes any free one", _NEXT),
-    Row("gateway_url", "CSP_GATEWAY_URL", "", "", WEB, "",
-        "gateway to talk to, instead of looking for a running room"),
-    Row("auth_token", "CSP_AUTH_TOKEN", "", "", LINE, "",
-        "token to speak with; it decides the sender", secret=True),
-    Row("agent", "CSP_AGENT", "", "", LINE, "", "agent in whose pane a command runs; the sidecar sets it"),
-    Row("room", "CSP_ROOM", "room.name", "--room", ROOM, "", "room to start or to talk to"),
-    Row("history_dir", "CSP_HISTORY_DIR", "room.history_dir", "--history", PATH, "",
-        "folder of the journals", _LOCAL),
-    Row("history_cap", "CSP_HISTORY_CAP", "room.history_cap", "", COUNT, "", "newest events kept in memory"),
-    Row("durability", "CSP_DURABILITY", "room.durability", "--durability", DURABILITY, "",
-        "what an acknowledged message survives: flush a crash of the gateway, fsync a power cut"),
-    Row("config_file", "CSP_CONFIG_FILE", "", "", PATH, "", "file to read in place of ./csp.toml"),
-    Row("orchestrator", "CSP_ORCHESTRATOR", "room.orchestrator", "", BOOLEAN, "",
-        "start an orchestrator too"),
-    Row("orch_cmd", "CSP_ORCH_CMD", "room.orch_cmd", "", COMMAND, "", "command of the orchestrator"),
+    _row("host", "room", LINE, "address the gateway listens on", flag="--host"),
+    _row("port", "room", PORT, "port it listens on; 0 takes any free one", flag="--port", default=_NEXT),
+    _row("gateway_url", "", WEB, "gateway to talk to, instead of looking for a running room"),
+    _row("auth_token", "", LINE, "token to speak with; it decides the sender", secret=True),
+    _row("agent", "", LINE, "agent in whose pane a command runs; the sidecar sets it"),
+    _row("room", "room", ROOM, "room to start or to talk to", key="name", flag="--room"),
+    _row("history_dir", "room", PATH, "folder of the journals", flag="--history", default=_LOCAL),
+    _row("history_cap", "room", COUNT, "newest events kept in memory"),
+    _row("durability", "room", DURABILITY,
+         "what an acknowledged message survives: flush a crash of the gateway, fsync a power cut",
+         flag="--durability"),
+    _row("config_file", "", PATH, "file to read in place of ./csp.toml"),
+    _row("orchestrator", "room", BOOLEAN, "start an orchestrator too"),
+    _row("orch_cmd", "room", COMMAND, "command of the orchestrator"),
     *_COMMAND_ROWS,
-    Row("strict_cli_check", "CSP_STRICT_CLI_CHECK", "room.strict_cli_check", "", BOOLEAN, "",
-        "fail, instead of going on without, when a CLI is not installed"),
+    _row("strict_cli_check", "room", BOOLEAN,
+         "fail, instead of going on without, when a CLI is not installed"),
     *_PEERS_ROWS,
-    Row("injection_timeout_s", "CSP_INJECTION_TIMEOUT", "room.injection_timeout_s", "", NUMBER, "seconds",
-        "wait for an unknown CLI to look idle"),
-    Row("offline_after_s", "CSP_OFFLINE_AFTER_S", "room.offline_after_s", "", NUMBER, "seconds",
-        "silence after which a participant counts as offline"),
-    Row("message_ttl_s", "CSP_MESSAGE_TTL_S", "room.message_ttl_s", "", NUMBER, "seconds",
-        "age at which a message nobody could take expires"),
-    Row("turn_warn_ms", "CSP_TURN_WARN_MS", "limits.turn_warn_ms", "", COUNT, "ms",
-        "length of a turn that brings a warning"),
-    Row("turn_timeout_ms", "CSP_TURN_TIMEOUT_MS", "limits.turn_timeout_ms", "", COUNT, "ms",
-        "length of a turn after which it passes on"),
-    Row("soft_turns", "CSP_SOFT_TURNS", "limits.soft_turns", "", COUNT, "",
-        "turns from one reminder to the next"),
-    Row("soft_tokens", "CSP_SOFT_TOKENS", "limits.soft_tokens", "", COUNT, "",
-        "new tokens (not read from a cache) from one reminder to the next"),
-    Row("window_items", "CSP_WINDOW_ITEMS", "limits.window_items", "", COUNT, "",
-        "newest items that a prompt quotes, 24 at most"),
-    Row("window_tokens", "CSP_WINDOW_TOKENS", "limits.window_tokens", "", COUNT, "",
-        "tokens that these take at most"),
-    Row("max_turns", "CSP_MAX_TURNS", "limits.turns", "", COUNT, "", "turns after which a mode is stopped"),
-    Row("max_tokens", "CSP_MAX_TOKENS", "limits.tokens", "", COUNT, "",
-        "new tokens (not read from a cache) after which a mode is stopped"),
-    Row("max_minutes", "CSP_MAX_MINUTES", "limits.minutes", "", NUMBER, "minutes",
-        "time after which a mode is stopped"),
-    Row("max_cost_usd", "CSP_MAX_COST_USD", "limits.cost_usd", "", COST, "US dollars",
-        "cost after which a mode is stopped"),
-    Row("board_replies", "CSP_BOARD_REPLIES", "board.replies", "", BOOLEAN, "",
-        "put the replies of a session on its whiteboard"),
-    Row("board_summary_after", "CSP_BOARD_SUMMARY_AFTER", "board.summary_after", "", FROM_NOTHING, "",
-        "notes after which a whiteboard is summed up; 0 for never"),
-    Row("board_summariser", "CSP_BOARD_SUMMARISER", "board.summariser", "", LINE, "",
-        "agent that sums it up, else the session's synth or the orchestrator"),
-    Row("board_max_kb", "CSP_BOARD_MAX_KB", "board.max_kb", "", FROM_NOTHING, "KiB",
-        "text that a whiteboard holds; 0 for no limit"),
-    Row("board_provider", "CSP_BOARD_PROVIDER", "board.provider", "", PROVIDER, "",
-        "who searches it: local, or openai where OPENAI_API_KEY is set"),
+    _row("injection_timeout_s", "room", NUMBER,
+         "wait for an unknown CLI to look idle", env="CSP_INJECTION_TIMEOUT", unit="seconds"),
+    _row("offline_after_s", "room", NUMBER,
+         "silence after which a participant counts as offline", unit="seconds"),
+    _row("message_ttl_s", "room", NUMBER, "age at which a message nobody could take expires", unit="seconds"),
+    _row("turn_warn_ms", "limits", COUNT, "length of a turn that brings a warning", unit="ms"),
+    _row("turn_timeout_ms", "limits", COUNT, "length of a turn after which it passes on", unit="ms"),
+    _row("soft_turns", "limits", COUNT, "turns from one reminder to the next"),
+    _row("soft_tokens", "limits", COUNT, "new tokens (not read from a cache) from one reminder to the next"),
+    _row("window_items", "limits", COUNT, "newest items that a prompt quotes, 24 at most"),
+    _row("window_tokens", "limits", COUNT, "tokens that these take at most"),
+    _row("max_turns", "limits", COUNT, "turns after which a mode is stopped", key="turns"),
+    _row("max_tokens", "limits", COUNT,
+         "new tokens (not read from a cache) after which a mode is stopped", key="tokens"),
+    _row("max_minutes", "limits", NUMBER,
+         "time after which a mode is stopped", key="minutes", unit="minutes"),
+    _row("max_cost_usd", "limits", COST,
+         "cost after which a mode is stopped", key="cost_usd", unit="US dollars"),
+    _row("board_replies", "board", BOOLEAN, "put the replies of a session on its whiteboard", key="replies"),
+    _row("board_summary_after", "board", FROM_NOTHING,
+         "notes after which a whiteboard is summed up; 0 for never", key="summary_after"),
+    _row("board_summariser", "board", LINE,
+         "agent that sums it up, else the session's synth or the orchestrator", key="summariser"),
+    _row("board_max_kb", "board", FROM_NOTHING,
+         "text that a whiteboard holds; 0 for no limit", key="max_kb", unit="KiB"),
+    _row("board_provider", "board", PROVIDER,
+         "who searches it: local, or openai where OPENAI_API_KEY is set", key="provider"),
 )
 # fmt: on
 
@@ -408,7 +402,10 @@ def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
             raise BadInput(f"{file.path}: agent: expected a list of tables", "write each as [[agent]]")
         if entries:
             agents = tuple(_read_agent(file.path, entry) for entry in entries)
-            _check_names(file.path, [agent.name for agent in agents])
+            names = [agent.name for agent in agents]
+            if doubles := {name for name in names if names.count(name) > 1}:
+                problem = f"agent.name: expected names that differ, got {min(doubles)!r} twice"
+                raise BadInput(f"{file.path}: {problem}")
             return agents
     return ()
 
@@ -422,28 +419,16 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
         values[name] = read_toml(_AGENT_KINDS[name], value, path, f"agent.{name}")
     if "name" not in values:
         raise BadInput(f"{path}: agent: expected a name, got {', '.join(entry) or 'nothing'}")
-    _check_sort(path, values)
-    return AgentSpec(**values)
-
-
-def _check_sort(path: Path, values: Mapping[str, Any]) -> None:
-    """Raise if an agent mixes the fields of a CLI and of an API model."""
+    # The fields of a CLI and of an API model cannot be mixed.
     of_model = [name for name in _OF_MODELS if name in values]
-    if not of_model:
-        return
     where = f"{path}: agent {values['name']!r}"
     missing = [name for name in ("provider", "model") if name not in values]
-    if missing:
+    if of_model and missing:
         raise BadInput(f"{where}: {of_model[0]} needs a {missing[0]} beside it", f'{missing[0]} = "..."')
     both = [name for name in _OF_CLIS if name in values]
-    if both:
+    if of_model and both:
         raise BadInput(f"{where}: a model behind an API has no {both[0]}", f"leave out {both[0]} or provider")
-
-
-def _check_names(path: Path, names: list[str]) -> None:
-    doubles = {name for name in names if names.count(name) > 1}
-    if doubles:
-        raise BadInput(f"{path}: agent.name: expected names that differ, got {min(doubles)!r} twice")
+    return AgentSpec(**values)
 
 
 # --- where things live ---------------------------------------------------------------------------

@@ -29,16 +29,11 @@ LONG_POLL_S = 20.0
 
 #: The exceptions of error statuses; anything else is Broken.
 BY_STATUS: dict[int, type[CspError]] = {
-    400: BadInput,
-    401: errors.Unauthenticated,
-    403: errors.Forbidden,
-    404: errors.NotFound,
-    409: errors.Refused,
-    413: errors.TooLarge,
-    415: errors.Unsupported,
-    429: errors.TooMany,
-    503: Unreachable,
-    507: errors.StorageFull,
+    error.status: error
+    for error in (
+        *(BadInput, errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.Refused),
+        *(errors.TooLarge, errors.Unsupported, errors.TooMany, Unreachable, errors.StorageFull),
+    )
 }
 
 
@@ -105,23 +100,19 @@ class GatewayClient:
         """Return the status and the body of an answer; raise Unreachable if there is none."""
         try:
             return exchange(self._parts, method, path, self._headers, body, timeout_s, on_sent)
+        except ConnectionRefusedError as exc:
+            raise Unreachable(f"no gateway answers at {self.url}", "start one with: csp up") from exc
+        except TimeoutError as exc:
+            raise Unreachable(f"the gateway at {self.url} gave no answer within {timeout_s:g} s") from exc
+        except ConnectionError as exc:
+            what = f"the gateway at {self.url} broke off its answer"
+            raise Unreachable(what, "is it a csp gateway?") from exc
         except (OSError, UnicodeError) as exc:
-            raise self._unreachable(exc, timeout_s) from exc
-
-    def _unreachable(self, exc: Exception, timeout_s: float) -> Unreachable:
-        match exc:
-            case ConnectionRefusedError():
-                return Unreachable(f"no gateway answers at {self.url}", "start one with: csp up")
-            case TimeoutError():
-                return Unreachable(f"the gateway at {self.url} gave no answer within {timeout_s:g} s")
-            case ConnectionError():
-                return Unreachable(f"the gateway at {self.url} broke off its answer", "is it a csp gateway?")
-            case _ if "CERTIFICATE_VERIFY_FAILED" in str(exc):
+            if "CERTIFICATE_VERIFY_FAILED" in str(exc):
                 hint = "set SSL_CERT_FILE to the certificate of the gateway"
-                return Unreachable(f"the certificate of {self.url} is not trusted", hint)
-            case _:
-                reason = str(getattr(exc, "strerror", "") or exc).lower()
-                return Unreachable(f"cannot reach {self.url}: {reason}")
+                raise Unreachable(f"the certificate of {self.url} is not trusted", hint) from exc
+            reason = str(getattr(exc, "strerror", "") or exc).lower()
+            raise Unreachable(f"cannot reach {self.url}: {reason}") from exc
 
 
 def _read(status: int, raw: bytes, url: str) -> "Any":

@@ -4,6 +4,7 @@ A gateway keeps `<state dir>/<room>.json` locked while it runs. The lock, not th
 lives: the kernel drops it with the process, and a pid may belong to somebody else after a restart.
 """
 
+import contextlib
 import fcntl
 import os
 import time
@@ -66,7 +67,10 @@ def write_room(state_dir: Path, room: RunningRoom) -> RoomFile:
         for _ in range(_LOCK_TRIES):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             if lock(fd, fcntl.LOCK_EX) and is_at(fd, str(path)):
-                _fill(fd, room)
+                values = asdict(room) | {"dir": str(room.dir), "history": str(room.history)}
+                os.fchmod(fd, 0o600)
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, dumps(values).encode("ascii"), 0)
                 return RoomFile(path, fd)
             os.close(fd)
             time.sleep(_LOCK_PAUSE_S)
@@ -79,13 +83,6 @@ def remove_room(file: RoomFile) -> None:
     """Remove the announcement."""
     file.path.unlink(missing_ok=True)
     os.close(file.fd)
-
-
-def _fill(fd: int, room: RunningRoom) -> None:
-    values = asdict(room) | {"dir": str(room.dir), "history": str(room.history)}
-    os.fchmod(fd, 0o600)
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, dumps(values).encode("ascii"), 0)
 
 
 # --- the tokens of agents ------------------------------------------------------------------------
@@ -110,15 +107,13 @@ def running_rooms(state_dir: Path) -> list[RunningRoom]:
         paths = sorted(state_dir.glob("*.json"))
     except OSError:
         return []
-    return [room for path in paths if (room := _read_running(path))]
-
-
-def _read_running(path: Path) -> RunningRoom | None:
-    values = read_running(str(path)) or {}
-    try:
-        return RunningRoom(**values | {"dir": Path(values["dir"]), "history": Path(values["history"])})
-    except (TypeError, KeyError):
-        return None
+    rooms = []
+    for path in paths:
+        values = read_running(str(path)) or {}
+        with contextlib.suppress(TypeError, KeyError):
+            places = {"dir": Path(values["dir"]), "history": Path(values["history"])}
+            rooms.append(RunningRoom(**values | places))
+    return rooms
 
 
 def find_room(settings: Settings, cwd: Path) -> Address:
@@ -147,20 +142,16 @@ def _own_token(settings: Settings, room: str) -> str:
 
 def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
     here = next((room for room in rooms if room.url.rstrip("/") == settings.gateway_url.rstrip("/")), None)
-    _check_same_room(settings, here)
-    token = _own_token(settings, here.room if here else settings.room) or (here.token if here else "")
-    if not token:
-        raise BadInput("CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, got nothing")
-    return Address(url=settings.gateway_url, token=token, room=here.room if here else "")
-
-
-def _check_same_room(settings: Settings, here: RunningRoom | None) -> None:
-    """Raise if --room is not the room of the environment, whose token would be wrong for it."""
     if settings.sources.get("room") == "--room" and here and here.room != settings.room:
+        # The token of the environment would be wrong for another room.
         raise BadInput(
             f"--room: expected {here.room!r}, the room of CSP_GATEWAY_URL, got {settings.room!r}",
             "unset CSP_GATEWAY_URL to talk to another room",
         )
+    token = _own_token(settings, here.room if here else settings.room) or (here.token if here else "")
+    if not token:
+        raise BadInput("CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, got nothing")
+    return Address(url=settings.gateway_url, token=token, room=here.room if here else "")
 
 
 def _by_name(name: str, rooms: list[RunningRoom]) -> RunningRoom:

@@ -41,10 +41,6 @@ def _read_number(text: str) -> float:
     return float(text)
 
 
-def _read_optional_number(text: str) -> float | None:
-    return None if text == "none" else _read_number(text)
-
-
 def _read_line(text: str) -> str:
     if not text or not text.isprintable():
         raise ValueError
@@ -101,7 +97,9 @@ FROM_ZERO: Final = SettingType(
 PORT: Final = _whole(0, 65535)
 COUNT: Final = _whole(1)
 FROM_NOTHING: Final = _whole(0)
-COST: Final = SettingType("a number over 0, or none", _read_optional_number, (int, float, str))
+COST: Final = SettingType(
+    "a number over 0, or none", lambda text: None if text == "none" else _read_number(text), (int, float, str)
+)
 LINE: Final = SettingType("one line of text", _read_line)
 BOOLEAN: Final = SettingType("1 or 0", _read_boolean, (bool,))
 PATH: Final = SettingType("a path", _read_path)

@@ -6,6 +6,7 @@ one path with one content: that of the settings that need one, with that of the 
 they name.
 """
 
+import contextlib
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +30,6 @@ HARMLESS: Final = frozenset(
     }
 )
 AGENTS: Final = "agent"
-_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,12 @@ def examine(path: Path, data: Mapping[str, Any]) -> Untrusted | None:
     powers = tuple(_powers(data))
     if not powers:
         return None
-    return Untrusted(path, powers, _digest(path, data, powers), _foreign_owner(path))
+    try:
+        owner: int | None = path.stat().st_uid
+    except OSError:
+        owner = None
+    foreign = owner if owner is not None and is_foreign(owner, os.getuid()) else None
+    return Untrusted(path, powers, _digest(path, data, powers), foreign)
 
 
 def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,14 +110,6 @@ def _shown(value: Any) -> str:
     return shlex.join(value) if is_words else str(value)
 
 
-def _foreign_owner(path: Path) -> int | None:
-    try:
-        owner = path.stat().st_uid
-    except OSError:
-        return None
-    return owner if is_foreign(owner, os.getuid()) else None
-
-
 def is_foreign(owner: int, user: int) -> bool:
     """Return whether a file belongs to another user; root could write every file anyway."""
     return owner not in (0, user)
@@ -128,7 +125,10 @@ def _digest(path: Path, data: Mapping[str, Any], powers: tuple[Power, ...]) -> s
     places_of = {str(path.parent)} | {
         os.path.join(path.parent, str(entry.get("cwd", "."))) for entry in _entries(data.get(AGENTS))
     }
-    words = sorted({word for power in powers for word in _words(power.value)})
+    words: set[str] = set()
+    for power in powers:
+        with contextlib.suppress(ValueError):
+            words |= {word for word in shlex.split(power.value) if "\0" not in word}
     programs = [
         (file, _file_digest(file))
         for file in sorted({os.path.realpath(os.path.join(dir, word)) for dir in places_of for word in words})
@@ -138,24 +138,14 @@ def _digest(path: Path, data: Mapping[str, Any], powers: tuple[Power, ...]) -> s
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def _words(value: str) -> list[str]:
-    try:
-        return [word for word in shlex.split(value) if "\0" not in word]
-    except ValueError:
-        return []
-
-
 def _file_digest(file: str) -> str:
     import hashlib
 
-    found = hashlib.sha256()
     try:
         with open(file, "rb") as opened:
-            while chunk := opened.read(_CHUNK):
-                found.update(chunk)
+            return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError:
         return ""
-    return found.hexdigest()
 
 
 # --- what was accepted -----------------------------------------------------------------------------

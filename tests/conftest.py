@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.suite.times import TimesByFolder, import_share, longest_first
+from tests.suite.times import TimesByFolder, import_share, in_order, longest_first
 
 # A token or an address in the developer's shell must not reach a test.
 for _name in [name for name in os.environ if name.startswith("CSP_")]:
@@ -91,6 +91,7 @@ class NoSkipGate:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run the tests marked `full` too")
     parser.addoption("--longest-first", action="store_true", help="start the slowest test files first")
+    parser.addoption("--in-order", metavar="FILES", help="run test files in this order, with commas between")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -128,6 +129,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.get_closest_marker("full") is None]
     if config.getoption("--longest-first"):
         longest_first(items)
+    if order := config.getoption("--in-order"):
+        in_order(items, order.split(","))
 
 
 @pytest.fixture(autouse=True)

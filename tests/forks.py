@@ -31,6 +31,8 @@ from typing import Any, Final, NoReturn, Self
 _ROOT: Final = Path(__file__).resolve().parent.parent
 TIMEOUT_S: Final = 120.0
 _LONGEST_REQUEST: Final = 1 << 20
+#: The first start waits for the imports of the process that forks, which take minutes on a starved machine.
+_LONGEST_START_S: Final = 600.0
 #: Loaded before the first fork, beside every verb.
 _PRELOADED: Final = (
     "csp.gateway.server",
@@ -86,7 +88,7 @@ class Forked:
         status.close()
         for fd in theirs:
             os.close(fd)
-        self.pid = int(self._read_status(60.0) or 0)
+        self.pid = int(self._read_status(_LONGEST_START_S) or 0)
         assert self.pid, "the process that forks has ended"
 
     def __enter__(self) -> Self:
@@ -236,7 +238,11 @@ def _start(request: dict[str, Any], fds: list[int], ready: selectors.BaseSelecto
         _become(request, streams)
     for fd in streams:
         os.close(fd)
-    os.write(status_fd, f"{pid}".encode())
+    try:
+        os.write(status_fd, f"{pid}".encode())
+    except BrokenPipeError:
+        # Whoever asked has given up; the others still need this process.
+        os.kill(pid, signal.SIGKILL)
     ready.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, status_fd))
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -166,3 +167,26 @@ def test_no_descriptor_of_ours_stays_open(tmp_path: Path) -> None:
         run(["--version"], tmp_path, environment(tmp_path))
 
     assert len(set(os.listdir("/proc/self/fd"))) <= len(before)
+
+
+def test_a_caller_that_gives_up_does_not_end_the_process_that_forks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(["--version"], tmp_path, environment(tmp_path))
+    forker, _ = forks._forker()
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            forks, "_ask_for", lambda request, fds: asked.append((request, list(map(os.dup, fds))))
+        )
+        patched.setattr(Forked, "_read_status", lambda place, timeout_s: "1")
+        asked: list[tuple[bytes, list[int]]] = []
+        gone = Forked(["--version"], tmp_path, environment(tmp_path))
+    for end in (gone._status, gone.stdin, gone.stdout, gone.stderr):
+        assert end is not None
+        end.close()
+    for request, fds in asked:
+        socket.send_fds(forker, [request], fds)
+        for fd in fds:
+            os.close(fd)
+
+    assert run(["--version"], tmp_path, environment(tmp_path)).returncode == 0

@@ -14,7 +14,7 @@ from csp.agents.api.call_errors import failure_of
 from csp.agents.api.requirements import wanted
 from csp.cli import logging_setup
 from csp.errors import BadInput
-from csp.gateway import page_files
+from csp.gateway import page_routes
 from csp.gateway.agent_launcher import AgentLauncher
 from csp.model_providers import PROVIDERS, Provider, provider_named, sdk_packages, variables_of, well_known
 from csp.protocol.requests import StartBody
@@ -67,7 +67,7 @@ def test_a_new_provider_is_in_the_help(acme: str) -> None:
 
 
 async def test_a_new_provider_is_in_the_form_of_the_page(acme: str) -> None:
-    answer = await page_files.serve_index(make_mocked_request("GET", "/"), {})
+    answer = await page_routes.serve_index(make_mocked_request("GET", "/"), {})
     body = getattr(answer, "body", b"")
 
     assert b"".join(f"<option>{name}</option>".encode() for name in (*well_known(),)) in body

@@ -29,14 +29,13 @@ from csp.protocol.enums import HUMAN, DeliverKind, MessageId
 from csp.protocol.responses import Deliver
 from csp.protocol.review_messages import RunRole
 from csp.room import human_input, identity, secrets
-from csp.room.agent_text import code_lines, envelope, grammar, spelling
-from csp.room.board import identifiers
-from csp.room.messages import tool_dedupe
-from csp.room.runs import run_message_parser
+from csp.room.agent_text import chat_markdown, grammar
+from csp.room.messages import delivery
+from csp.room.runs import run_texts
 from csp.room.sessions import cost_estimate, turn_prompt
-from csp.sidecar.brain import limit_reset
+from csp.sidecar.brain import state_reporter
 from csp.terminal import prompt
-from csp.whiteboard import word_vectors
+from csp.whiteboard import identifiers, word_vectors
 from tests.long_texts import texts
 
 SIZE: Final = 8 * 1024
@@ -82,21 +81,17 @@ READERS: Final[dict[str, Reader]] = {
     "an ALLSTOP": human_input.is_allstop,
     "quoted agents": human_input.quoted_agents,
     "a text to fill in": lambda text: human_input.insert_last_messages(text, {"claude": "said"}),
-    "marks": tool_dedupe.fingerprints,
-    "markdown": code_lines.read_lines.__wrapped__,
-    "a misspelt command": lambda text: spelling.misspelt(text, "a hint"),
+    "marks": delivery.fingerprints,
+    "markdown": chat_markdown.read_lines.__wrapped__,
+    "a misspelt command": lambda text: grammar.misspelt(text, "a hint"),
     "a tag": prompt.tag_in,
     "controls": prompt.without_controls,
     "a prompt": lambda text: prompt.prompt_for(_delivery(text), after_at="\u2060"),
     "commands": grammar.read_agent_text,
-    "a builder's message": _lenient(
-        lambda text: run_message_parser.read_message(text, RunRole.BUILDER, "r-1")
-    ),
-    "a reviewer's message": _lenient(
-        lambda text: run_message_parser.read_message(text, RunRole.REVIEWER, "r-1")
-    ),
-    "an alert": _lenient(run_message_parser.read_alert),
-    "an envelope": envelope.Envelope.parse,
+    "a builder's message": _lenient(lambda text: run_texts.read_message(text, RunRole.BUILDER, "r-1")),
+    "a reviewer's message": _lenient(lambda text: run_texts.read_message(text, RunRole.REVIEWER, "r-1")),
+    "an alert": _lenient(run_texts.read_alert),
+    "an envelope": grammar.Envelope.parse,
     "agreement": turn_prompt.agrees,
     "a template": lambda text: turn_prompt.render({"x": "a {a} b"}, "x", {"a": text}),
     "the nearest name": lambda text: identity.nearest(text, ["claude", "codex"]),
@@ -112,7 +107,7 @@ READERS: Final[dict[str, Reader]] = {
     "a provider's error": lambda text: call_errors.scrubbed(text, "sk-secret"),
     "nulls": reply_stream.without_nulls,
     "a blank reply": reply_stream.is_blank,
-    "the end of a limit": lambda text: limit_reset.until_time(text, 0.0),
+    "the end of a limit": lambda text: state_reporter.until_time(text, 0.0),
     "words of a limit": until_words,
     "a TOML string": toml_string,
     "JSON with comments": gemini_home.without_comments,
@@ -120,7 +115,8 @@ READERS: Final[dict[str, Reader]] = {
 
 
 def _seconds(read: Reader, text: str) -> float:
-    code_lines.read_lines.cache_clear()
+    chat_markdown.read_lines.cache_clear()
+    chat_markdown.fenced_objects.cache_clear()
     began = time.thread_time()
     read(text)
     return time.thread_time() - began

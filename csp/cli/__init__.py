@@ -4,14 +4,14 @@ import io
 import os
 import sys
 
-from csp.errors import BadInput, Broken, CspError
+from csp.errors import BadInput, CspError
+from csp.fast_start import failure_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from csp.trust import Ask, Untrusted
+    from csp.trust import Untrusted
 
 DONE = 0
 FAILED = 1
@@ -22,7 +22,11 @@ BROKEN_PIPE = 141
 
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Do what the command line says; return 0 done, 1 failed, 2 misused, and never a traceback."""
-    _accept_any_text()
+    for stream in (sys.stdout, sys.stderr):
+        # Escape text that the locale cannot show, so that an agent's words cannot end a command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    failure_report.claim()
     words = sys.argv[1:] if argv is None else list(argv)
     try:
         code = _run(words)
@@ -35,13 +39,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except BrokenPipeError:
         _abandon_stdout()
         return BROKEN_PIPE
-    except CspError as exc:
-        return _fail(exc)
-    except OSError as exc:
-        _abandon_stdout()
-        return _fail(_as_broken(exc))
     except Exception as exc:
-        return _fail_unexpected(exc, is_verbose="--verbose" in words)
+        return _fail(exc, is_verbose="--verbose" in words)
     return code
 
 
@@ -59,68 +58,47 @@ def _run(argv: list[str]) -> int:
     from csp.config import current_dir, load_settings
 
     verb, args = parse(argv)
-    settings = load_settings(setting_flags(args), ask=_ask_about_trust(args))
+
+    def ask(found: "Untrusted") -> bool:
+        """Ask the user to trust a csp.toml."""
+        from csp.cli.trust import may_use
+        from csp.config import process_environment
+
+        return may_use(found, args, process_environment())
+
+    settings = load_settings(setting_flags(args), ask=ask)
     if args.verbose or verb.name == "gateway":
         from csp.cli.logging_setup import configure
 
         configure(is_verbose=args.verbose)
     from csp.cli.verb_call import VerbCall
 
-    call = VerbCall(args=args, settings=settings, cwd=current_dir(), argv=tuple(argv))
-    return _find(verb.run)(call)
+    return verb.load()(VerbCall(args=args, settings=settings, cwd=current_dir(), argv=tuple(argv)))
 
 
-def _ask_about_trust(args: "Namespace") -> "Ask":
-    """Return the function that asks the user to trust a csp.toml."""
-
-    def ask(found: "Untrusted") -> bool:
-        from csp.cli.trust import asker
-        from csp.config import process_environment
-
-        return asker(args, process_environment())(found)
-
-    return ask
-
-
-def _find(name: str) -> "Callable[..., int]":
-    """Import the function of a verb."""
-    from importlib import import_module
-
-    module, _, function = name.partition(":")
-    found: Callable[..., int] = getattr(import_module(f"csp.cli.{module}"), function)
-    return found
-
-
-def _accept_any_text() -> None:
-    """Escape text that the locale cannot show, so that an agent's words cannot end a command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _fail(error: CspError) -> int:
+def _fail(error: Exception, *, is_verbose: bool) -> int:
+    """Say in one line what failed; return the exit code."""
     from csp.cli.output import talk
 
-    line = f"csp: {error.message}" + (f" ({error.hint})" if error.hint else "")
-    talk(" ".join(line.splitlines()))
+    advice = ""
+    if isinstance(error, CspError):
+        message, hint = error.message, error.hint
+        advice = hint
+    elif isinstance(error, OSError):
+        _abandon_stdout()
+        where = f"{error.filename!r}: " if error.filename else ""
+        message, hint = f"{where}{(error.strerror or str(error)).lower()}", ""
+    else:
+        if is_verbose:
+            from csp.cli.logging_setup import log_failure
+
+            log_failure(error)
+        message, hint = f"unexpected error: {type(error).__name__}: {error}", ""
+        advice = "" if is_verbose else "add --verbose for more"
+    message, hint, advice = (" ".join(text.splitlines()) for text in (message, hint, advice))
+    talk(f"csp: {message} ({advice})" if advice else f"csp: {message}")
+    failure_report.report(message, hint)
     return MISUSED if type(error) is BadInput else FAILED
-
-
-def _fail_unexpected(error: Exception, *, is_verbose: bool) -> int:
-    from csp.cli.output import talk
-
-    if is_verbose:
-        from csp.cli.logging_setup import log_failure
-
-        log_failure(error)
-    said = " ".join(f"{type(error).__name__}: {error}".splitlines())
-    talk(f"csp: unexpected error: {said}" + ("" if is_verbose else " (add --verbose for more)"))
-    return FAILED
-
-
-def _as_broken(error: OSError) -> Broken:
-    where = f"{error.filename!r}: " if error.filename else ""
-    return Broken(f"{where}{(error.strerror or str(error)).lower()}")
 
 
 def _abandon_stdout() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from csp.cli.arguments import ROLES, SECONDS, takes, value
 from csp.cli.logging_setup import log_to
 from csp.cli.output import is_terminal
 from csp.cli.verb_call import VerbCall
@@ -17,7 +18,7 @@ from csp.config import process_environment
 from csp.errors import Broken
 from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment, identity
 from csp.fast_start.room_files import agents_dir
-from csp.model_providers import variables_of
+from csp.model_providers import PROVIDERS, variables_of
 
 if TYPE_CHECKING:
     from csp.agents.api.agent_program import AgentProgram, AgentStay
@@ -28,33 +29,45 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG: Final = "brain.log"
 
 
+@takes(
+    value("--name", "N", "name of the agent in the room", required=True),
+    value("--provider", "P", " or ".join((", ".join([*PROVIDERS][:-1]), [*PROVIDERS][-1])), required=True),
+    value("--model", "M", "the model's name at its provider", required=True),
+    value("--base-url", "URL", "address of the API; default: the provider's own"),
+    value("--key-env", "NAME", "variable that has the key; default: the provider's own"),
+    value("--role", "R", "agent or orchestrator", choices=ROLES, default="agent"),
+    value(
+        "--timeout",
+        "S",
+        "seconds an answer may take with all its tries; default: 300",
+        type=SECONDS,
+        default=300.0,
+    ),
+    examples=("csp agent --provider anthropic --model claude-sonnet-5 --name claude-api",),
+)
 def agent(call: VerbCall) -> int:
     """Join the room with a model and show its answers in this terminal until it is stopped."""
     from csp.agents.api.agent_program import AgentProgram
     from csp.agents.api.model_pane import ModelPane
 
     call.check_free_pane("it")
-    _drop_what_it_does_not_need(call)
-    stay = _stay(call)
+    before = process_environment()
+    keys = variables_of(call.args.provider, call.args.key_env)
+    clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=keys)
+    if MADE not in before and call.argv:
+        # Run the same command again without the keys of other providers: a pane has the user's environment.
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], clean)
+    stay = stay_of(call)
     pane = ModelPane(_write, has_colour=is_terminal(sys.stdout))
-    program = AgentProgram(stay, _opened(stay), pane)
-    with _quiet_terminal():
-        why = asyncio.run(_run(call, program))
+    program = AgentProgram(stay, opened_model(stay), pane)
+    with quiet_terminal():
+        why = asyncio.run(work(call, program))
     if why:
         raise Broken(f"{program.agent} has left the room: {why}")
     return 0
 
 
-def _drop_what_it_does_not_need(call: VerbCall) -> None:
-    """Run the same command again without the keys of other providers: a pane has the user's environment."""
-    before = process_environment()
-    keys = variables_of(call.args.provider, call.args.key_env)
-    clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=keys)
-    if MADE not in before and call.argv:
-        os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], clean)
-
-
-def _stay(call: VerbCall) -> "AgentStay":
+def stay_of(call: VerbCall) -> "AgentStay":
     """Read the options; raise if something is missing."""
     from csp.agents.api.agent_program import AgentStay
     from csp.agents.api.providers import Target
@@ -90,7 +103,7 @@ def _stay(call: VerbCall) -> "AgentStay":
     )
 
 
-def _opened(stay: "AgentStay") -> "Model":
+def opened_model(stay: "AgentStay") -> "Model":
     """Load the SDK, which takes seconds."""
     from csp.agents.api.providers import open_model
 
@@ -101,7 +114,7 @@ def _opened(stay: "AgentStay") -> "Model":
         raise Broken(f"the package {stay.provider.extra!r} cannot be loaded: {exc}") from exc
 
 
-async def _run(call: VerbCall, program: "AgentProgram") -> str:
+async def work(call: VerbCall, program: "AgentProgram") -> str:
     """Join and work until a signal comes; return why it ended by itself, if it did."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -122,7 +135,7 @@ def _write(text: str) -> None:
 
 
 @contextlib.contextmanager
-def _quiet_terminal() -> Iterator[None]:
+def quiet_terminal() -> Iterator[None]:
     """Do not echo typed keys between the words of the model."""
     if not is_terminal(sys.stdin):
         yield

@@ -4,12 +4,20 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from csp.cli.arguments import JSON, SECONDS, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, NotFound
 
 CLONE = Path(__file__).resolve().parents[2]
 
 
+@takes(
+    value("subject", "WHAT", "gateway, sidecar or modes", choices=("gateway", "sidecar", "modes")),
+    value("--seconds", "S", "length of each load on the gateway; default: 1", type=SECONDS),
+    switch("--quick", "shorter loads, fewer rounds, a journal of 100,000 lines instead of a million"),
+    JSON,
+    examples=("csp bench gateway --quick",),
+)
 def bench(call: VerbCall) -> int:
     """Print the figures of processes that are started for this alone; the bench is part of a clone only."""
     if call.args.seconds is not None and call.args.subject != "gateway":

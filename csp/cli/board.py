@@ -1,46 +1,51 @@
 """Write on the whiteboard, search it, show it, export it."""
 
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from csp.cli.arguments import ANY, JSON, WHOLE, Forms, switch, takes, value
 from csp.cli.output import put, put_json, put_lines, talk
 from csp.cli.send import read_stdin
 from csp.cli.verb_call import VerbCall
-from csp.config import nearest
 from csp.errors import BadInput, Broken
 from csp.http_client import Object, field, note_path, objects
 
-_ANY: Final = 1 << 20
-_HELP: Final = "see: csp board --help"
-_OPTIONS: Final = ("session", "author", "kind", "tag", "limit", "rerank", "id", "by")
 _FILTERS: Final = ("session", "author", "kind", "tag", "limit")
+_FORMS: Final = Forms("board", default="show")
 
 
-class _Form(NamedTuple):
-    """One form: its function, the number of words it takes and its options."""
-
-    do: Callable[[VerbCall, list[str]], int]
-    words: int = 0
-    options: tuple[str, ...] = ()
-
-
+@takes(
+    value(
+        "form",
+        "FORM",
+        "add TEXT, search WORDS, show [NOTE], export [DIR] or summarise; default: show; "
+        "add - reads stdin; behind -- words may begin with -",
+        nargs="*",
+    ),
+    value("--session", "S", "board of this session; add: default the room's own"),
+    value("--author", "A", "only notes of this author"),
+    value("--kind", "K", "only notes of this kind", choices=("note", "reply", "summary")),
+    value("--tag", "T", "only notes with this tag; add: tags for the note, as A,B"),
+    value("--limit", "N", "how many notes; default: 50, of a search 10", type=WHOLE),
+    switch("--rerank", "search: compare more notes word by word"),
+    value("--id", "ID", "add: id to give it; the same id is never written twice"),
+    value("--by", "AGENT", "summarise: who writes it"),
+    JSON,
+    examples=(
+        "csp board add 'the parser must keep tabs' --tag parser,decision",
+        "csp board search 'who owns the retry logic?' --session s-12 --rerank",
+        "csp board search test_roles --json",
+        "csp board show n-418",
+        "csp board summarise --session s-12 --by claude",
+        "csp board export notes --session s-12",
+    ),
+)
 def board(call: VerbCall) -> int:
     """Run the form that the first word names."""
-    name, *words = call.args.form or ["show"]
-    form = _FORMS.get(name)
-    if form is None:
-        hint = nearest(name, list(_FORMS)) or _HELP
-        raise BadInput(f"unknown form {name!r} of board, expected one of: {', '.join(_FORMS)}", hint)
-    if len(words) > form.words:
-        raise BadInput(f"csp board {name} takes no {words[form.words]!r}", _HELP)
-    for option in _OPTIONS:
-        if option not in form.options and getattr(call.args, option, None) not in (None, False):
-            raise BadInput(f"csp board {name} takes no --{option}", _HELP)
-    return form.do(call, words)
+    return _FORMS.do(call)
 
 
+@_FORMS.form("add", ANY, ("session", "tag", "id"))
 def _add(call: VerbCall, words: list[str]) -> int:
     text = read_stdin() if words == ["-"] else " ".join(words)
     if not text.strip():
@@ -56,6 +61,7 @@ def _add(call: VerbCall, words: list[str]) -> int:
     return 0
 
 
+@_FORMS.form("search", ANY, (*_FILTERS, "rerank"))
 def _search(call: VerbCall, words: list[str]) -> int:
     if not " ".join(words).strip():
         raise BadInput("expected what to look for", "for example: csp board search 'retry logic'")
@@ -71,13 +77,14 @@ def _search(call: VerbCall, words: list[str]) -> int:
     return 0
 
 
+@_FORMS.form("show", 1, _FILTERS)
 def _show(call: VerbCall, words: list[str]) -> int:
     if words:
         note = call.gateway.get(note_path(words[0]))
         if call.is_json:
             put_json(note)
         else:
-            put_lines([_head(note), field(note, "text", str)])
+            put_lines([note_head(note), field(note, "text", str)])
         return 0
     answer = call.gateway.get("/board", **{name: getattr(call.args, name) for name in _FILTERS})
     if call.is_json:
@@ -90,6 +97,7 @@ def _show(call: VerbCall, words: list[str]) -> int:
     return 0
 
 
+@_FORMS.form("export", 1, ("session",))
 def _export(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.get("/board/export", session=call.args.session)
     if call.is_json:
@@ -101,36 +109,30 @@ def _export(call: VerbCall, words: list[str]) -> int:
         path = (root / field(file, "path", str)).resolve()
         if not path.is_relative_to(root):
             raise Broken(f"the gateway named a file outside of {str(root)!r}: {str(path)!r}")
-        _write(path, field(file, "text", str))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(field(file, "text", str), encoding="utf-8", errors="replace")
+        except OSError as exc:
+            reason = (exc.strerror or str(exc)).lower()
+            raise BadInput(f"cannot write {str(path)!r}: {reason}", "name another directory") from exc
         put(str(path))
     talk(f"wrote {len(files)} notes")
     return 0
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as exc:
-        reason = (exc.strerror or str(exc)).lower()
-        raise BadInput(f"cannot write {str(path)!r}: {reason}", "name another directory") from exc
-
-
+@_FORMS.form("summarise", 0, ("session", "by"))
 def _summarise(call: VerbCall, words: list[str]) -> int:
     if not call.args.by:
         example = "for example: csp board summarise --by claude"
         raise BadInput("expected --by AGENT, who writes the summary", example)
     body = {"by": call.args.by} | ({"session": call.args.session} if call.args.session else {})
     answer = call.gateway.post("/board/summarise", body)
-    if call.is_json:
-        put_json(answer)
-    else:
-        count = len(field(answer, "stands_for", list))
-        talk(f"asked {answer.get('by')} to sum up {count} notes of {answer.get('session')}")
-    return 0
+    count = len(answer.get("stands_for", ()))
+    return call.tell(answer, f"asked {answer.get('by')} to sum up {count} notes of {answer.get('session')}")
 
 
-def _head(note: Object) -> str:
+def note_head(note: Object) -> str:
+    """Return what is known about a note beside its text."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(field(note, "ts", float)))
     tags = "".join(f" #{tag}" for tag in field(note, "tags", list))
     kind = "" if note.get("kind") == "note" else f" {note.get('kind')}"
@@ -140,13 +142,4 @@ def _head(note: Object) -> str:
 
 
 def _line(note: Object) -> str:
-    return f"{_head(note)}: {field(note, 'text', str)}".replace("\n", "\n    ")
-
-
-_FORMS: Final = {
-    "add": _Form(_add, _ANY, ("session", "tag", "id")),
-    "search": _Form(_search, _ANY, (*_FILTERS, "rerank")),
-    "show": _Form(_show, 1, _FILTERS),
-    "export": _Form(_export, 1, ("session",)),
-    "summarise": _Form(_summarise, 0, ("session", "by")),
-}
+    return f"{note_head(note)}: {field(note, 'text', str)}".replace("\n", "\n    ")

@@ -9,7 +9,7 @@ from pathlib import Path
 from csp.cli.logging_setup import configure
 from csp.clis.profile import load_recorded_profile
 from csp.errors import Broken, Forbidden, Unauthenticated
-from csp.sidecar.brain.brain_main import run_brain
+from csp.sidecar.brain.brain import run_brain
 from csp.sidecar.brain.reconnect import find_room, rejoin
 from csp.sidecar.relay.pty_processes import HANDED_FD
 from csp.sidecar.run_record import SidecarRecord

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from csp.cli.arguments import takes
 from csp.cli.output import is_terminal
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
@@ -17,6 +18,7 @@ _NO_TERMINAL: Final = ("", "dumb", "unknown")
 _OTHER: Final = re.compile(r"[^a-z0-9-]+")
 
 
+@takes(examples=("csp chat",))
 def chat(call: VerbCall) -> int:
     """Open the human pane, or a plain loop of lines where there is no terminal to draw in."""
     from csp.client.client import owner_of
@@ -36,7 +38,7 @@ def chat(call: VerbCall) -> int:
     is_drawn = is_terminal(sys.stdin) and is_terminal(sys.stdout) and env.get("TERM", "") not in _NO_TERMINAL
     order = ChatOrder(
         address=address,
-        memory=SavedState(_memory_folder(call)),
+        memory=SavedState(memory_folder(call)),
         env=env,
         cwd=call.cwd,
         is_person=is_terminal(sys.stdin),
@@ -51,7 +53,7 @@ def chat(call: VerbCall) -> int:
     return asyncio.run(run_plain(order, look))
 
 
-def _memory_folder(call: VerbCall) -> Path:
+def memory_folder(call: VerbCall) -> Path:
     """Return the folder of the human pane's state: with the history, else by address."""
     address, state_dir = call.address, call.settings.state_dir
     for room in running_rooms(state_dir):

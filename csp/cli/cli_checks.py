@@ -44,47 +44,19 @@ class Cli(NamedTuple):
 
 def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
     """Check each agent CLI: whether it is installed, known and can be wired."""
-    for cli in _clis(settings):
+    for cli in clis_of(settings):
         found = find(cli.command, cwd, env)
         if found is None:
-            yield _missing(settings, cli)
+            yield missing(settings, cli)
             continue
         path = shutil.which(found.command[0], path=env.get("PATH")) or found.command[0]
-        yield from _check_cli(cli._replace(command=found.command), path, found.profile, env, cwd)
+        yield from check_cli(cli._replace(command=found.command), path, found.profile, env, cwd)
 
 
-def _missing(settings: Settings, cli: Cli) -> CheckResult:
-    """Report a CLI that is not installed; a failure only if somebody asked for it."""
-    name, command = f"cli {cli.name}", cli.command[0]
-    if cli.source:
-        advice = f"check its spelling, or unset {cli.source}"
-        return CheckResult(name, False, f"{cli.source}: {command} was not found", advice)
-    where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
-    advice = (
-        f"{cli.install}; {where}; or go on without it" if cli.install else "check its command in csp.toml"
-    )
-    is_needed = settings.strict_cli_check or bool(settings.agents)
-    return CheckResult(name, not is_needed, f"{command} is not installed", advice)
-
-
-def _clis(settings: Settings) -> list[Cli]:
-    if settings.agents:
-        known = {name: settings.command_of(name) for name in CLIS}
-        named = [
-            (spec.name, spec.command or known.get(spec.profile or spec.name, ())) for spec in settings.agents
-        ]
-        return [Cli(name, command) for name, command in named if command]
-    found = []
-    for name, adapter in CLIS.items():
-        setting = command_setting(name)
-        source = settings.sources[setting] if settings.is_set(setting) else ""
-        found.append(Cli(name, settings.command_of(name), adapter.install, source))
-    return found
-
-
-def _check_cli(
+def check_cli(
     cli: Cli, path: str, profile_name: str, env: Mapping[str, str], cwd: Path
 ) -> Iterator[CheckResult]:
+    """Check a CLI that is installed."""
     profile = checked(load_profile(profile_name or profile_for(*cli.command).name))
     version = ask_version(profile, [path], env)
     yield CheckResult(f"cli {cli.name}", True, f"{path}" + (f", {version}" if version else ""))
@@ -92,44 +64,70 @@ def _check_cli(
         yield CheckResult(f"profile {cli.name}", True, f"{profile.name}: its screen alone tells what it does")
         return
     problem = untested(profile, version)
-    advice = "it should work; if a state is not recognised, report it" if problem else ""
     said = problem or (f"{version}, tested" if version else f"{path} does not say its version")
-    # A version that is not known is no fault of the machine: it works, with a warning.
-    yield CheckResult(
-        f"profile {cli.name}", bool(version), said, advice or ("" if version else f"run {path} once by hand")
-    )
+    advice = "" if version else f"run {path} once by hand"
+    if problem:
+        advice = "it should work; if a state is not recognised, report it"
+    # An unknown version is not an error: the CLI works, with a warning.
+    yield CheckResult(f"profile {cli.name}", bool(version), said, advice)
     with tempfile.TemporaryDirectory(prefix="csp-doctor-") as folder:
-        yield from _check_wiring(cli, profile, path, env, cwd, Path(folder))
+        yield from check_wiring(cli, profile, path, env, cwd, Path(folder))
 
 
-def _check_wiring(
+def missing(settings: Settings, cli: Cli) -> CheckResult:
+    """Report a CLI that is not installed; a failure only if somebody asked for it."""
+    name, command = f"cli {cli.name}", cli.command[0]
+    if cli.source:
+        advice = f"check its spelling, or unset {cli.source}"
+        return CheckResult(name, False, f"{cli.source}: {command} was not found", advice)
+    advice = "check its command in csp.toml"
+    if cli.install:
+        where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
+        advice = f"{cli.install}; {where}; or go on without it"
+    is_needed = settings.strict_cli_check or bool(settings.agents)
+    return CheckResult(name, not is_needed, f"{command} is not installed", advice)
+
+
+def clis_of(settings: Settings) -> list[Cli]:
+    """Return the CLIs of the agents in csp.toml, else all that are known."""
+    known = {name: settings.command_of(name) for name in CLIS}
+    if settings.agents:
+        named = [
+            (spec.name, spec.command or known.get(spec.profile or spec.name, ())) for spec in settings.agents
+        ]
+        return [Cli(name, command) for name, command in named if command]
+    set_by = {
+        name: settings.sources[command_setting(name)] if settings.is_set(command_setting(name)) else ""
+        for name in CLIS
+    }
+    return [Cli(name, known[name], adapter.install, set_by[name]) for name, adapter in CLIS.items()]
+
+
+def check_wiring(
     cli: Cli, profile: Profile, path: str, env: Mapping[str, str], cwd: Path, folder: Path
 ) -> Iterator[CheckResult]:
     """Wire a run in a folder of its own, without starting it."""
-    argv = [path, *cli.command[1:]]
+    argv, name = [path, *cli.command[1:]], f"wiring {cli.name}"
     try:
         wired = wire(profile.capture, CliRun(folder, argv, env, str(uuid4()), "rules", cwd=str(cwd)))
     except OSError as exc:
-        yield CheckResult(
-            f"wiring {cli.name}", False, f"cannot be written: {exc}", "check the rights of your home"
-        )
+        yield CheckResult(name, False, f"cannot be written: {exc}", "check the rights of your home")
         return
     unwire(folder)
     if not wired.spool_dir:
-        shown = " ".join(cli.command)
-        yield CheckResult(
-            f"wiring {cli.name}", True, f"{shown!r} is no interactive session, so nothing is added"
-        )
+        said = f"{' '.join(cli.command)!r} is no interactive session, so nothing is added"
+        yield CheckResult(name, True, said)
         return
-    yield _check_flags(cli, path, argv, wired, env)
+    yield check_flags(cli, path, argv, wired, env)
     if find_adapter(profile.capture).has_hooks:
-        yield _check_hook(cli, Path(wired.spool_dir))
-    yield _check_transcripts(cli, wired)
+        yield check_hook(cli, Path(wired.spool_dir))
+    yield check_transcripts(cli, wired)
 
 
-def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping[str, str]) -> CheckResult:
+def check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping[str, str]) -> CheckResult:
     """Check that the CLI's own help knows the arguments that we add."""
     ours = sorted({word for word in wired.argv if _FLAG.fullmatch(word)} - set(argv))
+    name, by_hand = f"wiring {cli.name}", f"run {path} --help by hand"
     try:
         done = subprocess.run(
             [path, "--help"],
@@ -143,24 +141,21 @@ def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mappin
         )
     except subprocess.TimeoutExpired:
         said = f"--help did not end within {version_check.TIMEOUT_S:g} s"
-        return CheckResult(f"wiring {cli.name}", False, said, f"run {path} --help by hand")
+        return CheckResult(name, False, said, by_hand)
     except OSError as exc:
-        return CheckResult(f"wiring {cli.name}", False, f"--help failed: {exc}", f"run {path} --help by hand")
+        return CheckResult(name, False, f"--help failed: {exc}", by_hand)
     known = set(_FLAG.findall(done.stdout + done.stderr))
     strange = [flag for flag in ours if flag not in known]
     if strange:
-        return CheckResult(
-            f"wiring {cli.name}",
-            False,
-            f"its --help does not know {', '.join(strange)}, which we start it with",
-            f"install a version that the profile was tested with, or use --profile generic for {cli.name}",
+        said = f"its --help does not know {', '.join(strange)}, which we start it with"
+        advice = (
+            f"install a version that the profile was tested with, or use --profile generic for {cli.name}"
         )
-    return CheckResult(
-        f"wiring {cli.name}", True, f"its --help knows what we add: {', '.join(ours) or 'nothing'}"
-    )
+        return CheckResult(name, False, said, advice)
+    return CheckResult(name, True, f"its --help knows what we add: {', '.join(ours) or 'nothing'}")
 
 
-def _check_hook(cli: Cli, spool: Path) -> CheckResult:
+def check_hook(cli: Cli, spool: Path) -> CheckResult:
     """Run our hook command as the CLI would, without starting the CLI."""
     said = '{"hook_event_name": "SessionStart"}'
     done = subprocess.run(
@@ -175,12 +170,11 @@ def _check_hook(cli: Cli, spool: Path) -> CheckResult:
     if done.returncode == 0 and arrived == [said]:
         what = f"our hook's line works; that {cli.name} runs it shows with its first message"
         return CheckResult(f"hooks {cli.name}", True, what)
-    return CheckResult(
-        f"hooks {cli.name}", False, "our hook's line did not arrive", "is there a working sh, cat, mv?"
-    )
+    advice = "is there a working sh, cat, mv?"
+    return CheckResult(f"hooks {cli.name}", False, "our hook's line did not arrive", advice)
 
 
-def _check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
+def check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
     """Check that the folder of the CLI's transcripts can be read."""
     hint = Path(wired.transcript_hint)
     folder = hint.parent.parent if hint.suffix == ".jsonl" else hint
@@ -189,6 +183,5 @@ def _check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
         return CheckResult(name, True, f"{folder} will be made by the first conversation")
     if os.access(folder, os.R_OK | os.X_OK):
         return CheckResult(name, True, f"{folder} can be read")
-    return CheckResult(
-        name, False, f"{folder} cannot be read", "without it answers come from the screen: chmod u+rx it"
-    )
+    advice = "without it answers come from the screen: chmod u+rx it"
+    return CheckResult(name, False, f"{folder} cannot be read", advice)

@@ -1,8 +1,9 @@
 """Have models work on an objective and wait for the result."""
 
 import time
-from typing import Any, Final
+from typing import Final
 
+from csp.cli.arguments import JSON, SECONDS, WHOLE, switch, takes, value
 from csp.cli.output import Progress, put, put_json, talk
 from csp.cli.send import read_stdin
 from csp.cli.verb_call import VerbCall
@@ -25,6 +26,32 @@ _OPTIONS: Final = {
 _LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_failed")
 
 
+@takes(
+    value(
+        "objective",
+        "OBJECTIVE",
+        "what to work on; with --continue: what to say to them; - reads stdin",
+        nargs="*",
+    ),
+    value("--models", "A,B", "who takes part, in this order; the first leads, sums up"),
+    value("--mode", "M", "round_robin or orchestrator; default: round_robin"),
+    value("--max-steps", "N", "turns at most; with --continue: that many more; default: 10", type=WHOLE),
+    value("--parallel", "N", "how many are asked at once; default: 1", type=WHOLE),
+    value("--timeout-per-step", "S", "seconds a step may take; default: 300", type=SECONDS),
+    value("--cost-limit", "USD", "no call is made that would cost more in all", type=SECONDS),
+    value("--continue", "SESSION", "go on with one that runs or is over", dest="session"),
+    value("--poll", "SESSION", "wait for one that was begun before, instead", dest="poll"),
+    value("--stop", "SESSION", "stop one, instead", dest="stop"),
+    switch("--no-wait", "print its id, do not wait for its result; with --poll: say how far it is"),
+    value("--timeout", "S", "seconds to wait; default: 1800", type=SECONDS, default=1800.0),
+    JSON,
+    examples=(
+        "csp collaborate 'a plan for the move' --models claude,gpt,gem --parallel 3 --cost-limit 0.50",
+        "csp collaborate 'mind the budget' --continue s-12 --max-steps 4",
+        "csp collaborate --poll s-12",
+        "csp collaborate --stop s-12",
+    ),
+)
 def collaborate(call: VerbCall) -> int:
     """Start, continue, wait for or stop a collaboration."""
     args = call.args
@@ -38,28 +65,25 @@ def collaborate(call: VerbCall) -> int:
         return _answer(call, call.gateway.post(f"/collaborations/{segment(args.stop)}/stop"))
     if args.poll:
         return _follow(call, args.poll, after=0)
-    answer = call.gateway.post_once("/collaborations", _body(call))
+    answer = call.gateway.post_once("/collaborations", body_of(call))
     handle = field(answer, "handle", str)
     talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
-    if not args.no_wait:
-        # If it is still running, its progress so far is not shown again.
-        path = f"/collaborations/{segment(handle)}"
-        return _follow(call, handle, after=field(call.gateway.get(path), "lines", int) if args.session else 0)
-    if call.is_json:
-        put_json(answer)
-    else:
-        put(handle)
-    return 0
+    if args.no_wait:
+        return call.show(answer, [handle])
+    # If it is still running, its progress so far is not shown again.
+    path = f"/collaborations/{segment(handle)}"
+    return _follow(call, handle, after=field(call.gateway.get(path), "lines", int) if args.session else 0)
 
 
-def _body(call: VerbCall) -> dict[str, Any]:
+def body_of(call: VerbCall) -> Object:
+    """Return the request; the room decides what was left out."""
     args = vars(call.args)
     words = read_stdin() if args["objective"] == ["-"] else " ".join(args["objective"])
     if not args["session"] and not words.strip():
         raise BadInput("expected an objective, got nothing", _HELP)
     if not args["session"] and not args["models"]:
         raise BadInput("expected --models, got nothing", "name who should take part, see: csp agents")
-    body: dict[str, Any] = {name: args[option] for option, name in _OPTIONS.items()}
+    body: Object = {name: args[option] for option, name in _OPTIONS.items()}
     body |= {"session_id": args["session"], "user_input" if args["session"] else "objective": words}
     if args["models"]:
         body["models"] = [name for name in args["models"].split(",") if name]

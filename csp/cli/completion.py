@@ -1,8 +1,9 @@
 """Print completion scripts made from the table of verbs."""
 
+from csp.cli.arguments import GLOBAL, Arg, takes, value
 from csp.cli.output import put
 from csp.cli.verb_call import VerbCall
-from csp.cli.verbs import GLOBAL, VERBS, Arg, Verb
+from csp.cli.verbs import VERBS, Verb
 from csp.room.sessions.mode_catalogue import mode_names
 
 _BASH = """\
@@ -49,6 +50,10 @@ else
 fi"""
 
 
+@takes(
+    value("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
+    examples=("csp completion bash > ~/.local/share/bash-completion/completions/csp",),
+)
 def completion(call: VerbCall) -> int:
     """Print the script of one shell."""
     put({"bash": bash, "zsh": zsh, "fish": fish}[call.args.shell]())
@@ -58,16 +63,14 @@ def completion(call: VerbCall) -> int:
 def bash() -> str:
     """Return the script for bash."""
     verbs = " ".join([*(verb.name for verb in VERBS), "--help", "--version", *_flags(GLOBAL)])
-    cases = [
-        f'        {v.name}) COMPREPLY=($(compgen -W "{" ".join(_words(v))}" -- "$cur")) ;;' for v in VERBS
-    ]
+    cases = [f'        {v.name}) COMPREPLY=($(compgen -W "{_words(v)}" -- "$cur")) ;;' for v in VERBS]
     return _BASH.format(verbs=verbs, cases="\n".join(cases))
 
 
 def zsh() -> str:
     """Return the script for zsh."""
     verbs = "\n".join(f"        {_quoted(f'{verb.name}:{verb.help}')}" for verb in VERBS)
-    cases = [f"        {verb.name}) compadd -- {' '.join(_words(verb))}; _files ;;" for verb in VERBS]
+    cases = [f"        {verb.name}) compadd -- {_words(verb)}; _files ;;" for verb in VERBS]
     return _ZSH.format(verbs=verbs, cases="\n".join(cases))
 
 
@@ -77,10 +80,10 @@ def fish() -> str:
     for verb in VERBS:
         seen = f"complete -c csp -n '__fish_seen_subcommand_from {verb.name}'"
         lines.append(f"complete -c csp -n __fish_use_subcommand -a {verb.name} -d {_quoted(verb.help)}")
-        for arg in (*verb.args, *GLOBAL):
-            if arg.names[0].startswith("--"):
+        for arg in (*verb.load().args, *GLOBAL):
+            if arg.name.startswith("--"):
                 needs = " -r" if "metavar" in arg.options else ""
-                lines.append(f"{seen} -l {arg.names[0][2:]}{needs} -d {_quoted(arg.help)}")
+                lines.append(f"{seen} -l {arg.name[2:]}{needs} -d {_quoted(arg.help)}")
             elif "choices" in arg.options:
                 lines.append(f"{seen} -a {_quoted(' '.join(arg.options['choices']))}")
         if verb.name == "mode":
@@ -88,15 +91,16 @@ def fish() -> str:
     return "\n".join(lines)
 
 
-def _words(verb: Verb) -> list[str]:
-    choices = [str(word) for arg in verb.args for word in arg.options.get("choices", ())]
+def _words(verb: Verb) -> str:
+    args = verb.load().args
+    choices = [str(word) for arg in args for word in arg.options.get("choices", ())]
     if verb.name == "mode":
         choices += mode_names()
-    return [*choices, *_flags(verb.args), *_flags(GLOBAL), "--help"]
+    return " ".join([*choices, *_flags(args), *_flags(GLOBAL), "--help"])
 
 
 def _flags(args: tuple[Arg, ...]) -> list[str]:
-    return [arg.names[0] for arg in args if arg.names[0].startswith("--")]
+    return [arg.name for arg in args if arg.name.startswith("--")]
 
 
 def _quoted(text: str) -> str:

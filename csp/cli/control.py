@@ -3,8 +3,9 @@
 import time
 from typing import Final
 
+from csp.cli.arguments import JSON, WHOLE, switch, takes, value
 from csp.cli.fast_stop import stopped_line
-from csp.cli.output import Progress, put_json, talk
+from csp.cli.output import Progress
 from csp.cli.verb_call import VerbCall
 from csp.errors import Unreachable
 from csp.http_client import GatewayClient, Object, field, segment
@@ -28,98 +29,79 @@ _POLL_S: Final = 0.1
 _QUIET_S: Final = 1.0
 
 
+_AGENT: Final = value("agent", "AGENT", "the agent's id")
+
+
+@takes(_AGENT, JSON, examples=("csp {verb} claude",))
 def control(call: VerbCall) -> int:
     """Send a control to an agent; for urgent ones, wait for the outcome."""
     choice = getattr(call.args, "choice", None)
     body = {} if choice is None else {"choice": choice}
-    answer: Object = call.gateway.post_once(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
+    pressed: Object = call.gateway.post_once(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
     if call.args.verb in _PROVED:
-        return _Proof(call, answer).run()
-    if call.is_json:
-        put_json(answer)
-    else:
-        talk(f"{_DONE[call.args.verb]} {call.args.agent}")
-    return 0
+        return _wait_for_proof(call, pressed)
+    return call.tell(pressed, f"{_DONE[call.args.verb]} {call.args.agent}")
 
 
-class _Proof:
-    """Wait for the outcome of a control."""
-
-    def __init__(self, call: VerbCall, pressed: Object) -> None:
-        self._call = call
-        self._pressed = pressed
-        self._id = field(pressed, "id", str)
-        self._gateway: GatewayClient | None = call.gateway
-        self._progress = Progress()
-
-    def run(self) -> int:
-        started = time.monotonic()
-        state, reason = "queued", ""
-        try:
-            while state in _PENDING and time.monotonic() - started < _PATIENCE_S:
-                state, reason = self._look(state, reason)
-                if time.monotonic() - started > _QUIET_S:
-                    self._progress.show(f"waiting for {self._call.args.agent} ({reason or state})…")
-                if state in _PENDING:
-                    time.sleep(_POLL_S)
-        finally:
-            self._progress.clear()
-        return self._end(state, reason)
-
-    def _look(self, state: str, reason: str) -> tuple[str, str]:
-        """Return the state of the control; a gateway that is away keeps it, so wait for it."""
-        try:
-            self._gateway = self._gateway or self._call.reconnect()
-            recipients = field(self._gateway.get(f"/messages/{segment(self._id)}"), "recipients", dict)
-        except Unreachable:
-            self._gateway = None
-            return state, "the gateway is away"
-        (delivery,) = recipients.values()
-        return field(delivery, "state", str), str(delivery.get("reason") or "")
-
-    def _end(self, state: str, reason: str) -> int:
-        verb, agent = self._call.args.verb, self._call.args.agent
-        is_done = state in ("confirmed", "submitted")
-        if self._call.is_json:
-            put_json({**self._pressed, "state": state, **({"reason": reason} if reason else {})})
-        elif state == "confirmed":
-            talk(f"{_DONE[verb]} {agent}")
-        elif is_done:
-            talk(f"sent {verb} to {agent}, which gives no proof of it")
-        else:
-            talk(f"csp: {verb} {agent}: {_problem(state, reason)}")
-        return 0 if is_done else 1
+answer_dialog: Final = takes(
+    _AGENT,
+    value("--choice", "N", "number of the choice in the agent's dialog", type=WHOLE),
+    JSON,
+    examples=control.examples,
+)(control.run)
 
 
-def _problem(state: str, reason: str) -> str:
-    if state == "failed":
-        return f"failed: {reason}"
-    if state in _PENDING:
-        return f"no proof within {_PATIENCE_S:g} s ({reason or state})"
-    return "expired, the agent did not take it in time" if state == "expired" else state
+def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
+    """Wait for the outcome of a control; a gateway that is away keeps it, so wait for it too."""
+    path, started = f"/messages/{segment(field(pressed, 'id', str))}", time.monotonic()
+    gateway: GatewayClient | None = call.gateway
+    progress = Progress()
+    state, reason = "queued", ""
+    try:
+        while state in _PENDING and time.monotonic() - started < _PATIENCE_S:
+            try:
+                gateway = gateway or call.reconnect()
+                (delivery,) = field(gateway.get(path), "recipients", dict).values()
+                state, reason = field(delivery, "state", str), str(delivery.get("reason") or "")
+            except Unreachable:
+                gateway, reason = None, "the gateway is away"
+            if time.monotonic() - started > _QUIET_S:
+                progress.show(f"waiting for {call.args.agent} ({reason or state})…")
+            if state in _PENDING:
+                time.sleep(_POLL_S)
+    finally:
+        progress.clear()
+    problem = {
+        "confirmed": "",
+        "submitted": "",
+        "failed": f"failed: {reason}",
+        "expired": "expired, the agent did not take it in time",
+        **dict.fromkeys(_PENDING, f"no proof within {_PATIENCE_S:g} s ({reason or state})"),
+    }.get(state, state)
+    verb, agent = call.args.verb, call.args.agent
+    said = f"{_DONE[verb]} {agent}"
+    if state == "submitted":
+        said = f"sent {verb} to {agent}, which gives no proof of it"
+    shown = {**pressed, "state": state, **({"reason": reason} if reason else {})}
+    call.tell(shown, f"csp: {verb} {agent}: {problem}" if problem else said)
+    return 1 if problem else 0
 
 
+@takes(switch("--all", "in every thread"), JSON, examples=("csp stop",))
 def stop(call: VerbCall) -> int:
     """Stop what is running in the room."""
-    answer = call.gateway.post_once("/stop", {"all": True} if call.args.all else {})
-    if call.is_json:
-        put_json(answer)
-        return 0
-    talk(stopped_line(answer))
-    return 0
+    stopped = call.gateway.post_once("/stop", {"all": True} if call.args.all else {})
+    return call.tell(stopped, stopped_line(stopped))
 
 
+@takes(_AGENT, JSON, examples=("csp remove codex",))
 def remove(call: VerbCall) -> int:
     """Remove an agent from the room, with its pane if it has ended there."""
     from csp.panes.remove_pane import close_ended
 
-    answer = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
+    removed = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
     if call.address.room:
         progress = Progress()
         close_ended(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
         progress.clear()
-    if call.is_json:
-        put_json(answer)
-    else:
-        talk(f"removed {call.args.agent}")
-    return 0
+    return call.tell(removed, f"removed {call.args.agent}")

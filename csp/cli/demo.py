@@ -1,9 +1,11 @@
 """Run a scripted demo agent."""
 
+from csp.cli.arguments import takes, value
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 
 
+@takes(value("persona", "PERSONA", "ada, bob, cy or conductor"), examples=("csp demo ada",))
 def demo(call: VerbCall) -> int:
     """Run one of the demo agents in this terminal until the person leaves."""
     from csp.agents.demo.demo_program import Program

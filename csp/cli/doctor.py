@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from csp.cli.arguments import HISTORY_DIR, JSON, switch, takes
 from csp.cli.cli_checks import CheckResult, check_clis
 from csp.cli.output import is_terminal, put, put_json
 from csp.cli.verb_call import VerbCall
@@ -14,11 +15,16 @@ from csp.config import Settings, process_environment
 from csp.errors import CspError, NotFound
 from csp.http_client import GatewayClient, field
 from csp.room_registry import RunningRoom, running_rooms
-from csp.trust import Untrusted
 
 _OLDEST_PYTHON = (3, 11)
 
 
+@takes(
+    switch("--journal", "read the whole journal and check every line"),
+    HISTORY_DIR,
+    JSON,
+    examples=("csp doctor --journal",),
+)
 def doctor(call: VerbCall) -> int:
     """Print what was found; fail if anything is wrong."""
     if call.args.journal:
@@ -37,54 +43,41 @@ def doctor(call: VerbCall) -> int:
 
 def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
     """Run the checks that change nothing and cost nothing."""
+    from csp.panes.tmux_session import check_tmux
+
     rooms = running_rooms(settings.state_dir)
-    yield _check_python()
-    yield _check_tmux(env)
-    yield _check_terminal(env)
-    yield _check_state(settings.state_dir)
-    yield _check_history(settings.history_dir)
-    yield _check_port(settings, rooms)
+    version, is_new = ".".join(map(str, sys.version_info[:3])), sys.version_info >= _OLDEST_PYTHON
+    advice = "" if is_new else "run bin/csp, which brings one"
+    yield CheckResult("python", is_new, f"{version}, 3.11 or newer is needed", advice)
+    try:
+        yield CheckResult("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
+    except CspError as exc:
+        yield CheckResult("tmux", False, exc.message, exc.hint)
+    yield check_drawing(env)
+    yield check_state(settings.state_dir)
+    yield check_folder("history", settings.history_dir, "choose another with --history")
+    yield check_port(settings, rooms)
     if settings.withheld is not None:
-        yield _check_trust(settings.withheld)
+        found = settings.withheld
+        what = f"{found.path} sets what you have not accepted: {'; '.join(found.lines)}"
+        yield CheckResult("trust", False, what, "look at it, then: csp trust")
     if not rooms:
         yield CheckResult("rooms", True, "none is running")
     for room in rooms:
-        yield _check_room(room)
+        yield check_room(room)
     yield from check_clis(settings, env, cwd)
 
 
-def _check_trust(found: Untrusted) -> CheckResult:
-    what = f"{found.path} sets what you have not accepted: {'; '.join(found.lines)}"
-    return CheckResult("trust", False, what, "look at it, then: csp trust")
-
-
-def _check_python() -> CheckResult:
-    version = ".".join(map(str, sys.version_info[:3]))
-    return CheckResult(
-        "python",
-        sys.version_info >= _OLDEST_PYTHON,
-        f"{version}, 3.11 or newer is needed",
-        "" if sys.version_info >= _OLDEST_PYTHON else "run bin/csp, which brings one",
-    )
-
-
-def _check_tmux(env: Mapping[str, str]) -> CheckResult:
-    from csp.panes.tmux_session import check_tmux
-
-    try:
-        return CheckResult("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
-    except CspError as exc:
-        return CheckResult("tmux", False, exc.message, exc.hint)
-
-
-def _check_terminal(env: Mapping[str, str]) -> CheckResult:
+def check_drawing(env: Mapping[str, str]) -> CheckResult:
     """Check that tmux can draw here, with Unicode."""
+    import curses
+
+    from csp.panes.tmux_session import check_terminal
+
     name = env.get("TERM", "")
     locale = next((env[key] for key in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(key)), "")
     if not is_terminal(sys.stdout):
         return CheckResult("terminal", True, "this is none, so it was not checked")
-    from csp.panes.tmux_session import check_terminal
-
     try:
         check_terminal(env)
     except CspError as exc:
@@ -93,37 +86,27 @@ def _check_terminal(env: Mapping[str, str]) -> CheckResult:
         advice = "set LANG to one such as C.UTF-8, or tmux shows letters as _"
         return CheckResult("terminal", False, f"locale {locale or 'C'} is not UTF-8", advice)
     cols, rows = shutil.get_terminal_size()
-    return CheckResult("terminal", True, f"{name}, {cols}x{rows}, {_colours(name)} colours, {locale}")
-
-
-def _colours(name: str) -> str:
-    """Return the number of colours of a terminal."""
-    import curses
-
     try:
         curses.setupterm(name or "unknown")
+        colours = str(curses.tigetnum("colors"))
     except curses.error:
-        return "unknown"
-    return str(curses.tigetnum("colors"))
+        colours = "unknown"
+    return CheckResult("terminal", True, f"{name}, {cols}x{rows}, {colours} colours, {locale}")
 
 
-def _check_state(path: Path) -> CheckResult:
+def check_state(path: Path) -> CheckResult:
+    """Check that the state folder is the user's alone."""
     try:
         mode = path.stat().st_mode & 0o777
     except OSError:
-        return _check_new("state folder", path, "set XDG_CACHE_HOME to a folder of yours")
+        return check_folder("state folder", path, "set XDG_CACHE_HOME to a folder of yours")
     if mode & 0o077:
-        return CheckResult(
-            "state folder", False, f"{path} is open to others (mode {mode:o})", f"chmod 700 {path}"
-        )
+        problem = f"{path} is open to others (mode {mode:o})"
+        return CheckResult("state folder", False, problem, f"chmod 700 {path}")
     return CheckResult("state folder", True, str(path))
 
 
-def _check_history(path: Path) -> CheckResult:
-    return _check_new("history", path, "choose another with --history")
-
-
-def _check_new(name: str, path: Path, advice: str) -> CheckResult:
+def check_folder(name: str, path: Path, advice: str) -> CheckResult:
     """Check that a folder can be written or created."""
     place = next(folder for folder in (path, *path.parents) if folder.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
@@ -132,10 +115,19 @@ def _check_new(name: str, path: Path, advice: str) -> CheckResult:
     return CheckResult(name, False, f"{path}: {place} cannot be written", advice)
 
 
-def _check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
+def check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
+    """Check whether the gateway's port is free, or used by a room of ours."""
     where = f"{settings.host}:{settings.port}"
-    reason = _bind_error(settings.host, settings.port)
-    if not reason:
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as exc:
+        reason = (exc.strerror or str(exc)).lower()
+    else:
         return CheckResult("port", True, f"{where} is free")
     mine = [room.room for room in rooms if room.url.endswith(f":{settings.port}")]
     if mine:
@@ -145,18 +137,8 @@ def _check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
     return CheckResult("port", True, f"{where}: {reason}; a gateway takes the next free one")
 
 
-def _bind_error(host: str, port: int) -> str:
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as exc:
-        return (exc.strerror or str(exc)).lower()
-    return ""
-
-
-def _check_room(room: RunningRoom) -> CheckResult:
+def check_room(room: RunningRoom) -> CheckResult:
+    """Check that the gateway of a room answers and would be started again."""
     from csp.panes.start_gateway import has_lost_supervisor
 
     name = f"room {room.room}"
@@ -179,22 +161,19 @@ def _journal(call: VerbCall) -> int:
 
     path = journal_path(call)
     report = scrub(path)
-    if call.is_json:
-        damaged = [asdict(damage) for damage in report.damaged]
-        put_json(
-            {"journal": str(path), "checked": report.checked, "problems": report.problems, "damaged": damaged}
-        )
-        return 1 if report.problems else 0
-    put(f"{path}: {report.checked} lines checked, {report.problems or 'no'} problems")
+    damaged = [asdict(damage) for damage in report.damaged]
+    found = {"journal": str(path), "checked": report.checked, "problems": report.problems, "damaged": damaged}
+    lines = [f"{path}: {report.checked} lines checked, {report.problems or 'no'} problems"]
     for damage in report.damaged:
-        put(f"line {damage.line_number}, after #{damage.after_seq}: {damage.problem}")
+        lines.append(f"line {damage.line_number}, after #{damage.after_seq}: {damage.problem}")
+    call.show(found, lines)
     return 1 if report.problems else 0
 
 
 def journal_path(call: VerbCall) -> Path:
     """Return the journal of the room, whether it is running or not."""
     settings = call.settings
-    name = settings.room if settings.is_set("history_dir") else _room_name(call)
+    name = settings.room if settings.is_set("history_dir") else call.room_name()
     folder = settings.history_dir / name
     if not settings.is_set("history_dir"):
         rooms = {room.room: room.history for room in running_rooms(settings.state_dir)}
@@ -203,12 +182,3 @@ def journal_path(call: VerbCall) -> Path:
     if not path.is_file():
         raise NotFound(f"no journal at {str(path)!r}", "name its room with --room, its folder with --history")
     return path
-
-
-def _room_name(call: VerbCall) -> str:
-    if call.settings.is_set("room"):
-        return call.settings.room
-    try:
-        return call.address.room or call.settings.room
-    except CspError:
-        return call.settings.room

@@ -2,11 +2,25 @@
 
 from pathlib import Path
 
+from csp.cli.arguments import HISTORY_DIR, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.config import GatewayOptions
 from csp.errors import BadInput
 
 
+@takes(
+    value("--host", "ADDRESS", "address to listen on"),
+    value("--port", "N", "port to listen on; 0 takes any free one"),
+    HISTORY_DIR,
+    value("--durability", "LEVEL", "none, flush or fsync"),
+    value("--tls-cert", "FILE", "certificate, as pem"),
+    value("--tls-key", "FILE", "key of the certificate, as pem"),
+    switch("--insecure", "allow an address other than loopback without tls"),
+    switch("--supervise", "start the gateway again when it dies"),
+    value("--dir", "DIR", "directory the room belongs to; default: the current one"),
+    TRUST,
+    examples=("csp gateway --room review",),
+)
 def gateway(call: VerbCall) -> int:
     """Run the gateway until it is told to end."""
     options = gateway_options(call)

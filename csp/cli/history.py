@@ -1,12 +1,15 @@
-"""Show the history, follow it, or take something out of it."""
+"""Show the history, follow it, export it, or take something out of it."""
 
+import json
+import re
 import sys
 import time
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, Final
 
-from csp.cli.output import Progress, confirm, put, put_json, talk
+from csp.cli.arguments import JSON, WHOLE, YES, switch, takes, value
+from csp.cli.output import Progress, confirm, put_lines, talk
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, Unreachable
 from csp.http_client import Object, field, follow, newest, oldest, segment
@@ -14,13 +17,32 @@ from csp.http_client import Object, field, follow, newest, oldest, segment
 _LIMIT: Final = 50
 _RETRY_S: Final = 0.5
 _COMMON: Final = frozenset({"v", "seq", "ts", "id", "type", "sender", "target", "thread", "text", "crc"})
+#: Every line ending that Markdown knows: a missed one would end the quote.
+_LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
 
 
+@takes(
+    value("form", "FORM", "nothing, prune, or redact ID", nargs="*"),
+    value("--limit", "N", "newest items to show; default: 50", type=WHOLE),
+    value("--search", "Q", "only items with this text"),
+    switch("--follow", "go on with what comes"),
+    value("--agent", "A", "only items from or to this agent"),
+    value("--types", "A,B", "only these types of events"),
+    value("--before", "SEQ", "only items before this one; with prune: remove them", type=WHOLE),
+    value("--after", "SEQ", "only items after this one", type=WHOLE),
+    value("--keep", "N", "with prune: events to keep, remove all before", type=WHOLE),
+    YES,
+    JSON,
+    examples=("csp history --follow",),
+)
 def history(call: VerbCall) -> int:
     """Show, prune or redact the history."""
     match call.args.form:
+        case [] if call.args.follow:
+            return _follow(call)
         case []:
-            return _follow(call) if call.args.follow else _show(call)
+            items = _items(call)
+            return call.show(items, map(line_of, items))
         case ["prune"]:
             return _prune(call)
         case ["redact", message]:
@@ -42,16 +64,6 @@ def _items(call: VerbCall) -> list[Object]:
     return newest(call.gateway, limit, before=args.before, **_query(call))
 
 
-def _show(call: VerbCall) -> int:
-    items = _items(call)
-    if call.is_json:
-        put_json(items)
-        return 0
-    for item in items:
-        put(line_of(item))
-    return 0
-
-
 def _follow(call: VerbCall) -> int:
     if call.args.before is not None:
         raise BadInput("--before does not go with --follow")
@@ -60,37 +72,23 @@ def _follow(call: VerbCall) -> int:
     if call.args.after is not None:
         seq = call.args.after
     last = max([seq, *(field(item, "seq", int) for item in items)])
-    away = _Away()
-    for item in items:
-        _put_item(call, item)
-    try:
-        for item in follow(call.reconnect, last, away.tell, **_query(call)):
-            _put_item(call, item)
-    finally:
-        away.tell(None)
-    return 0
+    progress = Progress()
 
-
-def _put_item(call: VerbCall, item: Object) -> None:
-    if call.is_json:
-        put_json(item)
-    else:
-        put(line_of(item))
-    sys.stdout.flush()
-
-
-class _Away:
-    """Say that the gateway is away, for as long as it is."""
-
-    def __init__(self) -> None:
-        self._progress = Progress()
-
-    def tell(self, error: Unreachable | None) -> None:
+    def tell(error: Unreachable | None) -> None:
+        """Say that the gateway is away, for as long as it is."""
         if error is None:
-            self._progress.clear()
+            progress.clear()
             return
-        self._progress.show(f"{error.message}; waiting for it…")
+        progress.show(f"{error.message}; waiting for it…")
         time.sleep(_RETRY_S)
+
+    try:
+        for item in chain(items, follow(call.reconnect, last, tell, **_query(call))):
+            call.show(item, [line_of(item)])
+            sys.stdout.flush()
+    finally:
+        progress.clear()
+    return 0
 
 
 def line_of(item: Object) -> str:
@@ -99,20 +97,64 @@ def line_of(item: Object) -> str:
     sender, target = str(item.get("sender", "")), str(item.get("target", ""))
     way = f"{sender} -> {target}" if target and target != "all" else sender
     ending = f"({item['ending']}) " if item.get("ending") else ""
-    text = str(item.get("text") or "") or ("" if ending else _details(item))
+    text = str(item.get("text") or "")
+    if not text and not ending:
+        extra = " ".join(f"{key}={value}" for key, value in item.items() if key not in _COMMON)
+        text = f"{item.get('type')} {extra}"
     return f"#{item.get('seq')} {clock} {way}: {ending}{text}".rstrip(" ").replace("\n", "\n    ")
 
 
-def _details(item: Object) -> str:
-    extra = " ".join(f"{key}={value}" for key, value in item.items() if key not in _COMMON)
-    return f"{item.get('type')} {extra}".rstrip()
+@takes(
+    value("--format", "F", "md or json; default: md", choices=("md", "json"), default="md"),
+    value("--limit", "N", "only the newest N items", type=WHOLE),
+    examples=("csp export --format md > chat.md",),
+)
+def export(call: VerbCall) -> int:
+    """Print every item, oldest first, page by page, so that the length of the history does not matter."""
+    gateway = call.gateway
+    items = newest(gateway, call.args.limit) if call.args.limit else oldest(gateway)
+    if call.args.format == "json":
+        put_lines(json_lines(items))
+    else:
+        put_lines(markdown_lines(field(gateway.get("/health"), "room", str), items))
+    return 0
+
+
+def json_lines(items: Iterable[Object]) -> Iterator[str]:
+    """Yield the lines of one JSON array."""
+    lead = "["
+    for item in items:
+        yield lead + json.dumps(item)
+        lead = ","
+    yield "]" if lead == "," else "[]"
+
+
+def markdown_lines(room: str, items: Iterable[Object]) -> Iterator[str]:
+    """Yield the lines of a document with a heading per day; a quote ends with its text, a fence might not."""
+    yield f"# Room {room}"
+    day = ""
+    for item in items:
+        when = time.localtime(field(item, "ts", float))
+        today = time.strftime("%Y-%m-%d", when)
+        if today != day:
+            day = today
+            yield f"\n## {day}"
+        clock = time.strftime("%H:%M:%S", when)
+        to = f" to {item['target']}" if item.get("target") else ""
+        yield f"\n**{item.get('sender')}**{to} · {clock} · {item.get('id')}\n"
+        for line in _LINE_ENDING.split(field(item, "text", str)):
+            yield f"> {line}".rstrip()
 
 
 # --- taking out ----------------------------------------------------------------------------------
 
 
 def _prune(call: VerbCall) -> int:
-    before = _prune_before(call)
+    before, keep = call.args.before, call.args.keep
+    if (before is None) == (keep is None):
+        raise BadInput("expected prune with --before SEQ or with --keep N")
+    if before is None:
+        before = field(call.gateway.get("/health"), "seq", int) - int(keep) + 1
     if before <= 1:
         talk("nothing to prune")
         return 0
@@ -120,29 +162,11 @@ def _prune(call: VerbCall) -> int:
         talk("nothing was removed")
         return 1
     answer = call.gateway.post("/history/prune", {"before": before})
-    if call.is_json:
-        put_json(answer)
-    else:
-        talk(f"removed all events before #{before}")
-    return 0
-
-
-def _prune_before(call: VerbCall) -> int:
-    before, keep = call.args.before, call.args.keep
-    if (before is None) == (keep is None):
-        raise BadInput("expected prune with --before SEQ or with --keep N")
-    if before is not None:
-        return int(before)
-    return field(call.gateway.get("/health"), "seq", int) - int(keep) + 1
+    return call.tell(answer, f"removed all events before #{before}")
 
 
 def _redact(call: VerbCall, message: str) -> int:
     if not call.args.yes and not confirm(f"permanently remove the text of {message} from the history?"):
         talk("nothing was redacted")
         return 1
-    answer = call.gateway.post(f"/messages/{segment(message)}/redact")
-    if call.is_json:
-        put_json(answer)
-    else:
-        talk(f"redacted {message}")
-    return 0
+    return call.tell(call.gateway.post(f"/messages/{segment(message)}/redact"), f"redacted {message}")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from csp.cli.arguments import takes, value
 from csp.cli.output import talk
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
@@ -13,24 +14,34 @@ from csp.mcp.sdk_check import how_to_install, is_installed
 from csp.room_registry import Address, find_room
 
 
+@takes(
+    value("--name", "NAME", "join the room as an agent of this name; default: speak as you"),
+    examples=("csp mcp --name scout",),
+)
 def mcp(call: VerbCall) -> int:
     """Serve one client on stdin and stdout until it disconnects; find a room when it is needed."""
     if not is_installed():
         raise Refused("the package 'mcp' is not installed", f"install it: {how_to_install()}")
+    from csp.mcp.outside_member import OutsideMember
     from csp.mcp.room_client import HttpRoomClient
     from csp.mcp.stdio import serve
 
+    def connect() -> GatewayClient:
+        found = find(call)
+        return GatewayClient(found.url, found.token)
+
     if call.args.name and not call.settings.agent:
-        return _serve_member(call)
+        member = OutsideMember(call.args.name, lambda: find(call), call.settings.state_dir)
+        member.stay()
+        try:
+            serve(member.network)
+        finally:
+            member.leave()
+        return 0
     if call.args.name:
         talk(f"csp: --name is not needed here: this pane is agent {call.settings.agent!r}")
-    serve(HttpRoomClient(lambda: _connect(call)))
+    serve(HttpRoomClient(connect))
     return 0
-
-
-def _connect(call: VerbCall) -> GatewayClient:
-    found = find(call)
-    return GatewayClient(found.url, found.token)
 
 
 def find(call: VerbCall) -> Address:
@@ -42,16 +53,3 @@ def find(call: VerbCall) -> Address:
         if not folder:
             raise
         return find_room(replace(call.settings, state_dir=Path(folder)), call.cwd)
-
-
-def _serve_member(call: VerbCall) -> int:
-    from csp.mcp.outside_member import OutsideMember
-    from csp.mcp.stdio import serve
-
-    member = OutsideMember(call.args.name, lambda: find(call), call.settings.state_dir)
-    member.stay()
-    try:
-        serve(member.network)
-    finally:
-        member.leave()
-    return 0

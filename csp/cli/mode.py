@@ -1,9 +1,9 @@
 """Set, show, steer and end the mode of a room."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-from csp.cli.output import put_json, put_lines, talk
-from csp.cli.subcommands import ANY, Form, do_form
+from csp.cli.arguments import ANY, JSON, SECONDS, THREAD, WHOLE, Forms, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
@@ -13,32 +13,63 @@ _START: Final = "begin one: csp mode set debate 'tabs or spaces'"
 #: What the options are called in a body; those of the limits go into one of their own.
 _SET: Final = ("rounds", "steps", "first", "synth", "ballot", "respect_final", "soft_turns")
 _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
-_OPTIONS: Final = ("agents", *_SET, *_LIMITS)
+_FORMS: Final = Forms("mode", default="show")
 
 
+@takes(
+    value(
+        "form",
+        "FORM",
+        "set MODE TOPIC, show, next, pause, resume, extend, skip [AGENT], votes, end or stop; default: show",
+        nargs="*",
+    ),
+    value("--agents", "A,B", "who takes part, in this order; default: all who are online"),
+    value("--rounds", "N", "rounds as the mode counts; with extend: that many more", type=WHOLE),
+    value("--steps", "N", "turns of a round robin", type=WHOLE),
+    value("--first", "AGENT", "who speaks first"),
+    value("--synth", "AGENT", "who writes the synthesis"),
+    switch("--ballot", "end a debate with a vote"),
+    switch("--respect-final", "let an agent end an autopilot"),
+    switch("--soft-turns", "type what agents say to one that waits at once, not with its turn"),
+    value("--turns", "N", "end after so many turns", type=WHOLE),
+    value("--tokens", "N", "end after so many tokens", type=WHOLE),
+    value("--minutes", "M", "end after so many minutes; with extend: that many more", type=SECONDS),
+    value("--cost", "USD", "end after so many US dollars", type=SECONDS),
+    THREAD,
+    JSON,
+    examples=(
+        "csp mode set debate 'tabs or spaces' --rounds 2 --agents claude,codex",
+        "csp mode set autopilot 'make the tests pass' --turns 50 --minutes 10",
+        "csp mode pause",
+        "csp mode extend --rounds 2",
+        "csp mode skip codex",
+        "csp mode votes",
+    ),
+)
 def mode(call: VerbCall) -> int:
     """Run the form that the first word names."""
     name = next(iter(call.args.form or ()), "")
-    if name and name not in _FORMS and name in _modes():
-        raise BadInput(f"unknown form {name!r} of mode", f"begin it with: csp mode set {name}")
-    return do_form(call, "mode", _FORMS, "show")
+    if name and name not in _FORMS:
+        from csp.room.sessions.mode_catalogue import mode_names
 
-
-def _modes() -> list[str]:
-    from csp.room.sessions.mode_catalogue import mode_names
-
-    return mode_names()
+        if name in mode_names():
+            raise BadInput(f"unknown form {name!r} of mode", f"begin it with: csp mode set {name}")
+    return _FORMS.do(call)
 
 
 # --- beginning, looking ----------------------------------------------------------------------------
 
 
+@_FORMS.form("set", ANY, ("agents", *_SET, *_LIMITS))
 def _set(call: VerbCall, words: list[str]) -> int:
     if not words:
         raise BadInput("expected a mode", "for example: csp mode set debate 'tabs or spaces'")
     answer = call.gateway.post_once("/mode", _body(call, words[0], " ".join(words[1:])))
     view = field(answer, "orchestration", dict)
-    return _answer(call, answer, _line(view))
+    waiting = ", ".join(map(str, field(view, "waitingFor", list)))
+    return call.tell(
+        answer, f"the mode is {view.get('mode')}" + (f", waiting for {waiting}" if waiting else "")
+    )
 
 
 def _body(call: VerbCall, mode: str, topic: str) -> dict[str, Any]:
@@ -52,45 +83,29 @@ def _body(call: VerbCall, mode: str, topic: str) -> dict[str, Any]:
     return body | _thread(call) | ({"limits": limits} if limits else {})
 
 
+@_FORMS.form("show")
 def _show(call: VerbCall, words: list[str]) -> int:
     view = _view(call)
-    if call.is_json:
-        put_json(view)
-        return 0
-    put_lines(_lines(view))
-    return 0
+    return call.show(view, view_lines(view))
 
 
-def _votes(call: VerbCall, words: list[str]) -> int:
-    view = _view(call)
-    if call.is_json:
-        put_json({name: view.get(name) or {} for name in ("proposals", "votes")})
-        return 0
-    from csp.human.vote_view import vote_lines
-
-    put_lines(vote_lines(view))
-    return 0
+@_FORMS.form("next")
+def _next(call: VerbCall, words: list[str]) -> int:
+    answer = call.gateway.post_once("/turn/next", _thread(call))
+    if answer.get("complete"):
+        return call.tell(answer, "the mode is complete")
+    return call.tell(answer, f"round {field(answer, 'round', int) + 1}: {answer.get('currentTurn')}")
 
 
 # --- steering --------------------------------------------------------------------------------------
 
 
-def _next(call: VerbCall, words: list[str]) -> int:
-    answer = call.gateway.post_once("/turn/next", _thread(call))
-    if answer.get("complete"):
-        return _answer(call, answer, "the mode is complete")
-    return _answer(call, answer, f"round {field(answer, 'round', int) + 1}: {answer.get('currentTurn')}")
-
-
-def _end(call: VerbCall, words: list[str]) -> int:
-    answer = call.gateway.post_once("/mode", {"mode": "freeform", **_thread(call)})
-    return _answer(call, answer, "the mode is freeform")
-
-
+@_FORMS.form("pause")
 def _pause(call: VerbCall, words: list[str]) -> int:
     return _halt(call, "pause", "paused")
 
 
+@_FORMS.form("resume")
 def _resume(call: VerbCall, words: list[str]) -> int:
     return _halt(call, "resume", "running")
 
@@ -99,18 +114,20 @@ def _halt(call: VerbCall, verb: str, status: str) -> int:
     """Pause or resume; say so if nothing changes."""
     view = _running(call)
     already = " already" if view.get("status") == status else ""
-    return _answer(call, _steer(call, view, verb), f"{view['mode']} is {status}{already}")
+    return call.tell(_steer(call, view, verb), f"{view['mode']} is {status}{already}")
 
 
+@_FORMS.form("extend", 0, ("rounds", "minutes"))
 def _extend(call: VerbCall, words: list[str]) -> int:
     view = _running(call)
     given = {name: getattr(call.args, name) for name in ("rounds", "minutes")}
     body = {name: value for name, value in given.items() if value is not None}
     amounts = " and ".join(f"{value:g} {name}" for name, value in body.items())
     text = f"extended {view['mode']} by {amounts}" if amounts else "the open turns got more time"
-    return _answer(call, _steer(call, view, "extend", body), text)
+    return call.tell(_steer(call, view, "extend", body), text)
 
 
+@_FORMS.form("skip", 1)
 def _skip(call: VerbCall, words: list[str]) -> int:
     view = _running(call)
     known = list(map(str, field(view, "turnOrder", list)))
@@ -119,12 +136,27 @@ def _skip(call: VerbCall, words: list[str]) -> int:
         raise NotFound(f"agent {words[0]!r} is not in this {view['mode']}", hint)
     body = {"agent": words[0]} if words else {}
     skipped = words[0] if words else view.get("currentTurn")
-    return _answer(call, _steer(call, view, "skip", body), f"skipped {skipped}")
+    return call.tell(_steer(call, view, "skip", body), f"skipped {skipped}")
 
 
+@_FORMS.form("votes")
+def _votes(call: VerbCall, words: list[str]) -> int:
+    from csp.human.vote_view import vote_lines
+
+    view = _view(call)
+    return call.show({name: view.get(name) or {} for name in ("proposals", "votes")}, vote_lines(view))
+
+
+@_FORMS.form("end")
+def _end(call: VerbCall, words: list[str]) -> int:
+    answer = call.gateway.post_once("/mode", {"mode": "freeform", **_thread(call)})
+    return call.tell(answer, "the mode is freeform")
+
+
+@_FORMS.form("stop")
 def _stop(call: VerbCall, words: list[str]) -> int:
     view = _running(call)
-    return _answer(call, _steer(call, view, "stop"), f"ended {view['mode']} ({view['sessionId']})")
+    return call.tell(_steer(call, view, "stop"), f"ended {view['mode']} ({view['sessionId']})")
 
 
 def _running(call: VerbCall) -> Object:
@@ -142,23 +174,6 @@ def _steer(call: VerbCall, view: Object, verb: str, body: Object | None = None) 
     return answer
 
 
-_FORMS: Final = {
-    "set": Form(_set, ANY, _OPTIONS),
-    "show": Form(_show),
-    "next": Form(_next),
-    "pause": Form(_pause),
-    "resume": Form(_resume),
-    "extend": Form(_extend, 0, ("rounds", "minutes")),
-    "skip": Form(_skip, 1),
-    "votes": Form(_votes),
-    "end": Form(_end),
-    "stop": Form(_stop),
-}
-
-
-# --- what is said ----------------------------------------------------------------------------------
-
-
 def _view(call: VerbCall) -> Object:
     view: Object = call.gateway.get("/mode", **_thread(call))
     return view
@@ -168,34 +183,18 @@ def _thread(call: VerbCall) -> dict[str, str]:
     return {"thread": call.args.thread} if call.args.thread else {}
 
 
-def _answer(call: VerbCall, answer: Object, text: str) -> int:
-    if call.is_json:
-        put_json(answer)
-    else:
-        talk(text)
-    return 0
-
-
-def _line(view: Object) -> str:
-    waiting = ", ".join(map(str, field(view, "waitingFor", list)))
-    return f"the mode is {view.get('mode')}" + (f", waiting for {waiting}" if waiting else "")
-
-
-def _lines(view: Object) -> list[str]:
-    """Return the mode as lines for a person."""
-    lines = [f"mode: {view.get('mode')}"]
+def view_lines(view: Object) -> Iterator[str]:
+    """Yield the mode as lines for a person."""
+    yield f"mode: {view.get('mode')}"
     if view.get("sessionId") is None:
-        return lines
-    lines.append(f"topic: {view.get('topic') or '-'}")
+        return
+    yield f"topic: {view.get('topic') or '-'}"
     rounds = view.get("maxRounds") or "-"
-    lines.append(f"round: {field(view, 'round', int) + 1}/{rounds}  phase: {view.get('phase')}")
+    yield f"round: {field(view, 'round', int) + 1}/{rounds}  phase: {view.get('phase')}"
     waiting = ", ".join(map(str, field(view, "waitingFor", list)))
-    lines.append(f"waiting for: {waiting or '-'}")
+    yield f"waiting for: {waiting or '-'}"
     state = f"{view.get('status')}" + (f" ({view['reason']})" if view.get("reason") else "")
-    lines.append(f"session: {view.get('sessionId')}  {state}")
-    return lines + [_vote_line(agent, vote) for agent, vote in field(view, "votes", dict).items()]
-
-
-def _vote_line(agent: str, vote: Object) -> str:
-    reason = " ".join(str(vote.get("reason") or "").split())
-    return f"vote: {agent} -> {vote.get('label')}" + (f": {reason}" if reason else "")
+    yield f"session: {view.get('sessionId')}  {state}"
+    for agent, vote in field(view, "votes", dict).items():
+        reason = " ".join(str(vote.get("reason") or "").split())
+        yield f"vote: {agent} -> {vote.get('label')}" + (f": {reason}" if reason else "")

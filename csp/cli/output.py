@@ -50,8 +50,9 @@ class Progress:
     def show(self, line: str) -> None:
         """Replace the line, if stderr is a terminal."""
         if is_terminal(sys.stderr) and line != self._line:
-            print(f"{_ERASE_LINE}{visible(line)}", end="", file=sys.stderr, flush=True)
+            # Noted first: a Ctrl-C that comes while the line is written must find it to be cleared.
             self._line = line
+            print(f"{_ERASE_LINE}{visible(line)}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Remove the line."""

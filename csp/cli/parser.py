@@ -3,10 +3,11 @@
 import argparse
 import os
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from csp import __version__
-from csp.cli.verbs import GLOBAL, VERBS, Arg, Verb
+from csp.cli.arguments import GLOBAL, Arg
+from csp.cli.verbs import VERBS, Verb
 from csp.config import ROWS, nearest
 from csp.errors import BadInput
 
@@ -40,12 +41,23 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
     """Return the verb of a command line with its arguments; raise BadInput where they are wrong."""
-    _check_bytes(argv)
-    top = _top_parser().parse_args(argv)
+    for word in argv:
+        # Python passes bytes that are not text on as lone surrogates, which no JSON can carry.
+        if any("\ud800" <= char <= "\udfff" for char in word):
+            raise BadInput(f"expected arguments in utf-8, got {word!r}")
+    top = top_parser().parse_args(argv)
     if not top.verb:
         raise BadInput("expected a verb", "see: csp --help")
-    verb = _find_verb(top.verb)
-    args = _parse_verb(verb, top.rest)
+    verb = next((verb for verb in VERBS if verb.name == top.verb), None)
+    if verb is None:
+        known = [verb.name for verb in VERBS]
+        raise BadInput(f"unknown verb {top.verb!r}", nearest(top.verb, known) or "see: csp --help")
+    words = next((arg.name for arg in verb.load().args if arg.options.get("nargs") == "*"), "")
+    # argparse would still read options after --.
+    at = top.rest.index("--") if words and "--" in top.rest else len(top.rest)
+    args = verb_parser(verb).parse_intermixed_args(top.rest[:at])
+    if words:
+        setattr(args, words, [*getattr(args, words), *top.rest[at + 1 :]])
     for name in ("room", "verbose"):
         if not getattr(args, name):
             setattr(args, name, getattr(top, name))
@@ -53,33 +65,8 @@ def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
     return verb, args
 
 
-def _parse_verb(verb: Verb, rest: list[str]) -> argparse.Namespace:
-    """Parse a verb's arguments; argparse would still read options after --."""
-    words = next((arg.names[0] for arg in verb.args if arg.options.get("nargs") == "*"), "")
-    if not words or "--" not in rest:
-        return verb_parser(verb).parse_intermixed_args(rest)
-    at = rest.index("--")
-    args = verb_parser(verb).parse_intermixed_args(rest[:at])
-    setattr(args, words, [*getattr(args, words), *rest[at + 1 :]])
-    return args
-
-
-def _check_bytes(argv: Sequence[str]) -> None:
-    """Refuse bytes that are not text: Python passes them on as lone surrogates, which no JSON can carry."""
-    for word in argv:
-        if any("\ud800" <= char <= "\udfff" for char in word):
-            raise BadInput(f"expected arguments in utf-8, got {word!r}")
-
-
-def _find_verb(name: str) -> Verb:
-    for verb in VERBS:
-        if verb.name == name:
-            return verb
-    known = [verb.name for verb in VERBS]
-    raise BadInput(f"unknown verb {name!r}", nearest(name, known) or "see: csp --help")
-
-
-def _top_parser() -> _Parser:
+def top_parser() -> argparse.ArgumentParser:
+    """Return the parser of what stands before the verb."""
     width = max(len(verb.name) for verb in VERBS)
     verbs = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in VERBS)
     parser = _Parser(
@@ -91,8 +78,7 @@ def _top_parser() -> _Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"csp {__version__}")
-    for arg in GLOBAL:
-        _add(parser, arg)
+    _add(parser, GLOBAL)
     parser.add_argument("verb", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
@@ -100,26 +86,26 @@ def _top_parser() -> _Parser:
 
 def verb_parser(verb: Verb) -> argparse.ArgumentParser:
     """Return the parser of one verb."""
+    handler = verb.load()
+    examples = "\n  ".join(handler.examples).format(verb=verb.name)
     parser = _Parser(
         prog=f"csp {verb.name}",
         description=verb.help,
-        epilog=f"example:\n  {verb.example}",
+        epilog=f"example:\n  {examples}",
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    for arg in (*verb.args, *GLOBAL):
-        _add(parser, arg)
-    parser.set_defaults(**({} if any("--json" in arg.names for arg in verb.args) else {"json": False}))
+    parser.set_defaults(json=False)
+    _add(parser, (*handler.args, *GLOBAL))
     return parser
 
 
-def _add(parser: argparse.ArgumentParser, arg: Arg) -> None:
-    """Add an argument; a setting has no default here, so that the order of its sources holds."""
-    row = _FLAGS.get(arg.names[0])
-    options: dict[str, Any] = dict(arg.options)
-    if row:
-        options |= {"dest": row.name, "default": None}
-    parser.add_argument(*arg.names, help=arg.help, **options)
+def _add(parser: argparse.ArgumentParser, args: Sequence[Arg]) -> None:
+    """Add arguments; a setting has no default here, so that the order of its sources holds."""
+    for arg in args:
+        row = _FLAGS.get(arg.name)
+        options = dict(arg.options) | ({"dest": row.name, "default": None} if row else {})
+        parser.add_argument(arg.name, help=arg.help, **options)
 
 
 def setting_flags(args: argparse.Namespace) -> dict[str, str | None]:

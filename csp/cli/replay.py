@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from csp.cli.arguments import HISTORY_DIR, WHOLE, read_as, switch, takes, value
 from csp.cli.doctor import journal_path
 from csp.cli.history import line_of
 from csp.cli.output import put, talk
@@ -15,6 +16,7 @@ from csp.errors import CspError, NotFound
 from csp.http_client import Object
 from csp.panes.start_gateway import log_path
 from csp.room_registry import running_rooms
+from csp.setting_types import FROM_ZERO
 from csp.sidecar.run_record import agents_dir
 
 #: Nobody watches a night go by.
@@ -24,10 +26,22 @@ _POLL_S: Final = 0.2
 GATEWAY: Final = "gateway"
 
 
+@takes(
+    value(
+        "--speed",
+        "X",
+        "times as fast as it was; 0 shows all at once; default: 8",
+        type=read_as(FROM_ZERO),
+        default=8.0,
+    ),
+    value("--limit", "N", "only the newest N items", type=WHOLE),
+    HISTORY_DIR,
+    examples=("csp replay --speed 20",),
+)
 def replay(call: VerbCall) -> int:
     """Print the items of a journal with their pauses, sped up."""
     speed = call.args.speed
-    items: Iterable[Object] = _items(journal_path(call))
+    items: Iterable[Object] = journal_items(journal_path(call))
     if call.args.limit is not None:
         items = list(items)[-call.args.limit :] if call.args.limit else []
     before: float | None = None
@@ -41,7 +55,7 @@ def replay(call: VerbCall) -> int:
     return 0
 
 
-def _items(path: Path) -> Iterator[Object]:
+def journal_items(path: Path) -> Iterator[Object]:
     """Yield what a person would see of a journal; skip damaged lines."""
     import json
 
@@ -61,37 +75,34 @@ def _items(path: Path) -> Iterator[Object]:
 # --- logs -----------------------------------------------------------------------------------------
 
 
+@takes(
+    value("name", "NAME", "gateway or an agent's id; default: all", nargs="?"),
+    value("--limit", "N", "newest lines of each; default: 50", type=WHOLE, default=50),
+    switch("--follow", "go on with what comes"),
+    examples=("csp logs codex",),
+)
 def logs(call: VerbCall) -> int:
     """Print the newest lines of each log, then follow them if asked to."""
     files = _logs(call)
     width = max(map(len, files))
-    places: dict[str, int] = {}
-    for name, path in files.items():
-        lines, places[name] = _tail(path, call.args.limit)
-        for line in lines:
-            _put_line(name, line, width, is_alone=len(files) == 1)
-    while call.args.follow:
-        for name, path in files.items():
-            lines, places[name] = _news(path, places[name])
+    found = {name: tail(path, call.args.limit) for name, path in files.items()}
+    while True:
+        for name, (lines, _) in found.items():
             for line in lines:
-                _put_line(name, line, width, is_alone=len(files) == 1)
+                put(line if len(files) == 1 else f"{name:{width}} | {line}")
+        sys.stdout.flush()
+        if not call.args.follow:
+            return 0
         time.sleep(_POLL_S)
-    return 0
-
-
-def _put_line(name: str, line: str, width: int, *, is_alone: bool) -> None:
-    put(line if is_alone else f"{name:{width}} | {line}")
-    sys.stdout.flush()
+        found = {name: news(path, found[name][1]) for name, path in files.items()}
 
 
 def _logs(call: VerbCall) -> dict[str, Path]:
     """Return the existing logs of the named process, or of all."""
-    state_dir, room = call.settings.state_dir, _room(call)
-    found = {GATEWAY: log_path(state_dir, room)}
-    for folder in sorted(agents_dir(state_dir, room).glob("*/")):
-        found[folder.name] = folder / "brain.log"
-    found = {name: path for name, path in found.items() if path.is_file()}
-    wanted = call.args.name
+    state_dir, room, wanted = call.settings.state_dir, _room(call), call.args.name
+    logs = {GATEWAY: log_path(state_dir, room)}
+    logs |= {path.name: path / "brain.log" for path in sorted(agents_dir(state_dir, room).glob("*/"))}
+    found = {name: path for name, path in logs.items() if path.is_file()}
     if wanted == GATEWAY and GATEWAY not in found:
         raise NotFound(f"the gateway of room {room!r} has no log file", "it logs to the terminal it runs in")
     if not found or (wanted and wanted not in found):
@@ -114,7 +125,7 @@ def _room(call: VerbCall) -> str:
         return names[0] if len(names) == 1 else call.settings.room
 
 
-def _tail(path: Path, limit: int) -> tuple[list[str], int]:
+def tail(path: Path, limit: int) -> tuple[list[str], int]:
     """Return the last lines of a file and the offset after them."""
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -125,7 +136,7 @@ def _tail(path: Path, limit: int) -> tuple[list[str], int]:
     return lines[max(0, len(lines) - limit) :], max(0, size - _TAIL_BYTES) + len(whole)
 
 
-def _news(path: Path, place: int) -> tuple[list[str], int]:
+def news(path: Path, place: int) -> tuple[list[str], int]:
     """Return whole lines after an offset; a truncated file is read from its start."""
     try:
         with path.open("rb") as file:

@@ -3,35 +3,70 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from csp.cli.output import duration, put_json, put_lines, talk
-from csp.cli.subcommands import ANY, Form, do_form
+from csp.cli.arguments import ANY, JSON, SECONDS, THREAD, Forms, read_as, switch, takes, value
+from csp.cli.output import duration, talk
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, NotFound
 from csp.http_client import Object, field, segment
+from csp.setting_types import PORT
 
 _START: Final = (
-    "builder",
-    "reviewer",
-    "test",
-    "test_timeout",
-    "max_revisions",
-    "on_accept",
-    "approve",
-    "dir",
+    *("builder", "reviewer", "test", "test_timeout", "max_revisions", "on_accept", "approve", "dir"),
+    *("run_id", "thread"),
 )
+_FORMS: Final = Forms("review", default="list")
 
 
+@takes(
+    value(
+        "form",
+        "FORM",
+        "start GOAL, list, show [RUN], go [RUN], decide RUN accept|revise|abort [WHY], halt RUN [WHY], "
+        "resume RUN, abort RUN WHY, finding RUN f-1 confirmed|rejected, defect RUN TEXT or stats; "
+        "default: list",
+        nargs="*",
+    ),
+    value("--builder", "AGENT", "who does the work; mailbox: a program that writes files"),
+    value("--reviewer", "AGENT", "who checks it; mailbox: a program that writes files"),
+    value("--test", "CMD", "command that CSP runs after each step"),
+    value("--test-timeout", "S", "seconds it may take; default: 600", type=SECONDS),
+    value("--max-revisions", "N", "revisions before a person is asked; default: 3", type=read_as(PORT)),
+    value("--on-accept", "DO", "branch or nothing; default: branch", choices=("branch", "nothing")),
+    switch("--approve", "have a person look at every plan, whatever its risk"),
+    value("--run-id", "ID", "name of the run, also of its folder"),
+    value("--dir", "DIR", "where the work is; default: here"),
+    value("--plan", "FILE", "with go: the plan to follow; default: plan.json of the run"),
+    value(
+        "--severity",
+        "GRADE",
+        "with defect: minor, major or critical; default: major",
+        choices=("minor", "major", "critical"),
+    ),
+    THREAD,
+    JSON,
+    examples=(
+        "csp review start 'fix the parser' --builder claude --reviewer codex --test 'pytest -q'",
+        "csp review show",
+        "csp review go run-12",
+        "csp review decide run-12 revise 'mind the tests'",
+        "csp review abort run-12 'wrong goal'",
+        "csp review finding run-12 f-1 confirmed",
+        "csp review defect run-12 'tabs are lost at the end of a line'",
+        "csp review stats",
+    ),
+)
 def review(call: VerbCall) -> int:
     """Run the form that the first word names."""
-    return do_form(call, "review", _FORMS, "list")
+    return _FORMS.do(call)
 
 
 # --- beginning, looking ----------------------------------------------------------------------------
 
 
+@_FORMS.form("start", ANY, _START)
 def _start(call: VerbCall, words: list[str]) -> int:
     args = vars(call.args)
     if not words or not args["builder"] or not args["reviewer"]:
@@ -39,7 +74,7 @@ def _start(call: VerbCall, words: list[str]) -> int:
         raise BadInput("expected a goal, --builder and --reviewer", example)
     body: dict[str, Any] = {"goal": " ".join(words)}
     names = {"test_timeout": "test_timeout_s"}
-    for name in (*_START, "run_id", "thread"):
+    for name in _START:
         # Zero revisions are something that was said.
         if args[name] is not None and args[name] is not False:
             body[names.get(name, name)] = args[name]
@@ -47,22 +82,21 @@ def _start(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.post_once("/runs", body)
     run = field(answer, "run", dict)
     who = f"{run.get('builder')} builds, {run.get('reviewer')} reviews"
-    return _answer(call, answer, f"began {run.get('id')}: {who}")
+    return call.tell(answer, f"began {run.get('id')}: {who}")
 
 
+@_FORMS.form("list")
 def _list(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.get("/runs")
-    if call.is_json:
-        put_json(answer)
-        return 0
     runs = field(answer, "items", list)
-    put_lines(_row(run) for run in runs)
-    if not runs:
+    call.show(answer, map(run_line, runs))
+    if not runs and not call.is_json:
         talk("no runs yet; begin one with: csp review start")
     return 0
 
 
-def _row(run: Object) -> str:
+def run_line(run: Object) -> str:
+    """Return a run as one line."""
     state = f"{run.get('phase')}, waits for {run.get('waits_for')}{_since(run)}"
     if run.get("reason"):
         state = f"ended ({run['reason']})"
@@ -78,78 +112,46 @@ def _since(run: Object) -> str:
     return f" for {duration(max(0.0, time.time() - float(since)))}"
 
 
+@_FORMS.form("show", 1)
 def _show(call: VerbCall, words: list[str]) -> int:
     detail: Object = call.gateway.get(f"/runs/{segment(_run_id(call, words))}")
-    if call.is_json:
-        put_json(detail)
-        return 0
-    put_lines(_lines(detail))
-    return 0
+    return call.show(detail, detail_lines(detail))
 
 
-def _lines(detail: Object) -> list[str]:
+def detail_lines(detail: Object) -> Iterator[str]:
+    """Yield a run with its plan, its findings and the defects that were missed."""
     run = field(detail, "run", dict)
-    lines = [
-        f"run: {run.get('id')} ({run.get('session_id')})",
-        f"goal: {run.get('goal')}",
-        f"builder: {run.get('builder')}  reviewer: {run.get('reviewer')}",
-        f"phase: {run.get('phase')}  cycle: {run.get('cycle')}",
-        f"revisions: {run.get('revisions')} of {run.get('max_revisions')}",
-        f"waits for: {run.get('waits_for') or '-'}",
-    ]
-    lines += [f"waits{_since(run)}"] if _since(run) else []
-    lines += [f"why: {run['why']}"] if run.get("why") else []
-    lines += [f"ended: {run['reason']}"] if run.get("reason") else []
-    lines += [f"branch: {run['branch']}"] if run.get("branch") else []
-    plan = detail.get("plan") or {}
-    lines += [f"step {number}: {step}" for number, step in enumerate(plan.get("steps", ()), start=1)]
-    lines += [f"risk: {detail['risk']}"] if detail.get("risk") else []
+    yield f"run: {run.get('id')} ({run.get('session_id')})"
+    yield f"goal: {run.get('goal')}"
+    yield f"builder: {run.get('builder')}  reviewer: {run.get('reviewer')}"
+    yield f"phase: {run.get('phase')}  cycle: {run.get('cycle')}"
+    yield f"revisions: {run.get('revisions')} of {run.get('max_revisions')}"
+    yield f"waits for: {run.get('waits_for') or '-'}"
+    if since := _since(run):
+        yield f"waits{since}"
+    for name, key in (("why", "why"), ("ended", "reason"), ("branch", "branch")):
+        if run.get(key):
+            yield f"{name}: {run[key]}"
+    for number, step in enumerate((detail.get("plan") or {}).get("steps", ()), start=1):
+        yield f"step {number}: {step}"
+    if detail.get("risk"):
+        yield f"risk: {detail['risk']}"
     for finding in detail.get("findings", ()):
         state = f"resolved in cycle {finding['resolved']}" if finding.get("resolved") else "open"
         verdict = f", {finding['verdict']}" if finding.get("verdict") else ""
-        lines.append(f"{finding.get('id')} ({finding['severity']}, {state}{verdict}): {finding['text']}")
+        yield f"{finding.get('id')} ({finding['severity']}, {state}{verdict}): {finding['text']}"
     for defect in detail.get("defects", ()):
-        lines.append(f"{defect.get('id')} ({defect.get('severity')}, missed): {defect.get('text')}")
+        yield f"{defect.get('id')} ({defect.get('severity')}, missed): {defect.get('text')}"
     context = detail.get("context") or {}
-    lines += [f"worktree: {context['worktree']}"] if context.get("worktree") else []
-    return [*lines, f"folder: {detail.get('folder')}"]
-
-
-def _stats(call: VerbCall, words: list[str]) -> int:
-    stats = call.gateway.get("/runs").get("stats") or []
-    if call.is_json:
-        put_json(stats)
-        return 0
-    put_lines(map(_stat_line, stats))
-    if not stats:
-        talk("no run has ended yet")
-    return 0
-
-
-def _stat_line(one: Object) -> str:
-    counts = ", ".join(f"{number} {grade}" for grade, number in field(one, "findings", dict).items())
-    precision = one.get("precision")
-    judged = "none judged" if precision is None else f"{precision:.0%} of the judged were right"
-    return (
-        f"{one.get('reviewer')}: {one.get('runs')} runs, {one.get('accepted')} accepted "
-        f"({one.get('accepted_after_revision')} after a revision), {one.get('aborted')} aborted, "
-        f"{one.get('escalated')} escalated, {one.get('alerts')} alerts; findings: {counts}; "
-        f"{one.get('confirmed')} confirmed, {one.get('rejected')} rejected, {judged}; {_misses(one)}"
-    )
-
-
-def _misses(one: Object) -> str:
-    """Return what a reviewer has missed."""
-    rate = one.get("miss_rate")
-    if rate is None:
-        return "no defects known"
-    runs = f"{one.get('accepted_with_defects')} of {one.get('accepted')} accepted runs"
-    return f"{one.get('missed')} defects missed in {runs}, {rate:.0%} of those known"
+    if context.get("worktree"):
+        yield f"worktree: {context['worktree']}"
+    yield f"folder: {detail.get('folder')}"
 
 
 # --- deciding --------------------------------------------------------------------------------------
 
 
+@_FORMS.form("go", 1, ("plan",))
 def _go(call: VerbCall, words: list[str]) -> int:
     body: dict[str, Any] = {}
     if call.args.plan:
@@ -160,6 +162,7 @@ def _go(call: VerbCall, words: list[str]) -> int:
     return _act(call, _run_id(call, words), "go", body)
 
 
+@_FORMS.form("decide", ANY)
 def _decide(call: VerbCall, words: list[str]) -> int:
     if len(words) < 2:
         raise BadInput("expected a run and a decision", "csp review decide RUN accept|revise|abort [WHY]")
@@ -167,6 +170,19 @@ def _decide(call: VerbCall, words: list[str]) -> int:
     return _act(call, words[0], "decide", body)
 
 
+def _with_reason(action: str) -> Callable[[VerbCall, list[str]], int]:
+    def act(call: VerbCall, words: list[str]) -> int:
+        run_id = words[0] if words else _run_id(call, words)
+        return _act(call, run_id, action, {"rationale": " ".join(words[1:])})
+
+    return act
+
+
+for _action in ("halt", "resume", "abort"):
+    _FORMS.form(_action, ANY)(_with_reason(_action))
+
+
+@_FORMS.form("finding", 3)
 def _finding(call: VerbCall, words: list[str]) -> int:
     if len(words) != 3:
         raise BadInput(
@@ -175,6 +191,7 @@ def _finding(call: VerbCall, words: list[str]) -> int:
     return _act(call, words[0], "finding", {"finding": words[1], "verdict": words[2]})
 
 
+@_FORMS.form("defect", ANY, ("severity",))
 def _defect(call: VerbCall, words: list[str]) -> int:
     if len(words) < 2:
         raise BadInput(
@@ -186,18 +203,10 @@ def _defect(call: VerbCall, words: list[str]) -> int:
     return _act(call, words[0], "defect", body)
 
 
-def _with_reason(action: str) -> Callable[[VerbCall, list[str]], int]:
-    def act(call: VerbCall, words: list[str]) -> int:
-        run_id = words[0] if words else _run_id(call, words)
-        return _act(call, run_id, action, {"rationale": " ".join(words[1:])})
-
-    return act
-
-
 def _act(call: VerbCall, run_id: str, action: str, body: dict[str, Any]) -> int:
     answer = call.gateway.post_once(f"/runs/{segment(run_id)}/{action}", body)
     run = field(answer, "run", dict)
-    return _answer(call, answer, _row(run))
+    return call.tell(answer, run_line(run))
 
 
 def _run_id(call: VerbCall, words: list[str]) -> str:
@@ -211,24 +220,30 @@ def _run_id(call: VerbCall, words: list[str]) -> str:
     return str(live[0].get("id"))
 
 
-def _answer(call: VerbCall, answer: Object, text: str) -> int:
-    if call.is_json:
-        put_json(answer)
-    else:
-        talk(text)
+# --- counting --------------------------------------------------------------------------------------
+
+
+@_FORMS.form("stats")
+def _stats(call: VerbCall, words: list[str]) -> int:
+    stats = call.gateway.get("/runs").get("stats") or []
+    call.show(stats, map(stat_line, stats))
+    if not stats and not call.is_json:
+        talk("no run has ended yet")
     return 0
 
 
-_FORMS: Final = {
-    "start": Form(_start, ANY, (*_START, "run_id", "thread")),
-    "list": Form(_list),
-    "show": Form(_show, 1),
-    "go": Form(_go, 1, ("plan",)),
-    "decide": Form(_decide, ANY),
-    "halt": Form(_with_reason("halt"), ANY),
-    "resume": Form(_with_reason("resume"), ANY),
-    "abort": Form(_with_reason("abort"), ANY),
-    "finding": Form(_finding, 3),
-    "defect": Form(_defect, ANY, ("severity",)),
-    "stats": Form(_stats),
-}
+def stat_line(one: Object) -> str:
+    """Return what a reviewer has found and missed."""
+    counts = ", ".join(f"{number} {grade}" for grade, number in field(one, "findings", dict).items())
+    precision, miss_rate = one.get("precision"), one.get("miss_rate")
+    judged = "none judged" if precision is None else f"{precision:.0%} of the judged were right"
+    misses = "no defects known"
+    if miss_rate is not None:
+        runs = f"{one.get('accepted_with_defects')} of {one.get('accepted')} accepted runs"
+        misses = f"{one.get('missed')} defects missed in {runs}, {miss_rate:.0%} of those known"
+    return (
+        f"{one.get('reviewer')}: {one.get('runs')} runs, {one.get('accepted')} accepted "
+        f"({one.get('accepted_after_revision')} after a revision), {one.get('aborted')} aborted, "
+        f"{one.get('escalated')} escalated, {one.get('alerts')} alerts; findings: {counts}; "
+        f"{one.get('confirmed')} confirmed, {one.get('rejected')} rejected, {judged}; {misses}"
+    )

@@ -4,6 +4,7 @@ import sys
 import time
 from typing import Final
 
+from csp.cli.arguments import JSON, SECONDS, switch, takes, value
 from csp.cli.output import Progress, put, put_json, talk
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, NotFound, TooLarge, Unreachable
@@ -24,67 +25,61 @@ _ENDINGS: Final = {
 _SPEECH: Final = "human_message,agent_call,agent_response"
 
 
+@takes(
+    value("target", "TARGET", "an agent's id, or all"),
+    value("text", "TEXT", "words of the message; - reads stdin; behind -- they may begin with -", nargs="*"),
+    switch("--wait", "wait for the replies and print them"),
+    value("--timeout", "S", "seconds to wait; default: 600", type=SECONDS, default=600.0),
+    switch("--urgent", "interrupt a busy agent"),
+    value("--from-last", "AGENT", "append the last message of this agent"),
+    value("--thread", "T", "thread to send in"),
+    value("--reply-to", "ID", "message that this one answers"),
+    value("--id", "ID", "id to give it; the same id is never sent twice"),
+    JSON,
+    examples=("csp send claude 'fix the parser' --wait",),
+)
 def send(call: VerbCall) -> int:
     """Send a message; print its id, or with --wait the replies."""
-    answer = call.gateway.post_once("/message", _body(call))
-    recipients = [str(agent) for agent in field(answer, "recipients", list)]
-    talk(f"sent {field(answer, 'id', str)} to {', '.join(recipients) or 'nobody'}")
-    if call.args.wait:
-        return _Waiting(call, answer, recipients).run()
-    if call.is_json:
-        put_json(answer)
-    else:
-        put(field(answer, "id", str))
-    return 0
-
-
-def act(call: VerbCall) -> int:
-    """Do something with a message that was sent before: resend, cancel, continue."""
-    verb, message = call.args.verb, _id_of(call.gateway, call.args.id)
-    answer = call.gateway.post_once(f"/messages/{segment(message)}/{verb}")
-    if call.is_json:
-        put_json(answer)
-        return 0
-    is_new = verb == "resend"
-    talk(f"{_DONE[verb]} {field(answer, 'id', str) if is_new else message}")
-    if is_new:
-        put(field(answer, "id", str))
-    return 0
-
-
-def _id_of(gateway: GatewayClient, given: str) -> str:
-    """Return the id of a message, which may be given by its number in `csp history`."""
-    number = given.removeprefix("#")
-    if not (number.isascii() and number.isdecimal()):
-        return given
-    items = page(gateway, after=max(0, int(number) - 1), limit=1)
-    found = next((item for item in items if field(item, "seq", int) == int(number)), None)
-    return given if found is None else field(found, "id", str)
-
-
-def _body(call: VerbCall) -> Object:
     args = call.args
+    text = read_stdin() if args.text == ["-"] else " ".join(args.text)
+    if args.from_last:
+        quoted = "\n".join(f"> {line}".rstrip() for line in _last_text(call, args.from_last).split("\n"))
+        text = f"{text}\n\n{args.from_last} said:\n{quoted}".lstrip("\n")
+    if not text.strip():
+        raise BadInput("expected a text to send, got nothing", "see: csp send --help")
     given = {
         "to": args.target,
-        "content": _text(call),
+        "content": text,
         "thread": args.thread,
         "replyTo": args.reply_to,
         "id": args.id,
         "urgent": args.urgent or None,
     }
-    return {key: value for key, value in given.items() if value is not None}
+    body = {key: value for key, value in given.items() if value is not None}
+    answer = call.gateway.post_once("/message", body)
+    recipients = [str(agent) for agent in field(answer, "recipients", list)]
+    message = field(answer, "id", str)
+    talk(f"sent {message} to {', '.join(recipients) or 'nobody'}")
+    return _Waiting(call, answer, recipients).run() if args.wait else call.show(answer, [message])
 
 
-def _text(call: VerbCall) -> str:
-    words = call.args.text
-    text = read_stdin() if words == ["-"] else " ".join(words)
-    agent = call.args.from_last
-    if agent:
-        quoted = "\n".join(f"> {line}".rstrip() for line in _last_text(call.gateway, agent).split("\n"))
-        text = f"{text}\n\n{agent} said:\n{quoted}".lstrip("\n")
-    if not text.strip():
-        raise BadInput("expected a text to send, got nothing", "see: csp send --help")
-    return text
+@takes(value("id", "ID", "a message's id, or its number in csp history"), JSON, examples=("csp {verb} 12",))
+def act(call: VerbCall) -> int:
+    """Do something with a message that was sent before: resend, cancel, continue."""
+    verb, message = call.args.verb, call.args.id
+    number = message.removeprefix("#")
+    if number.isascii() and number.isdecimal():
+        items = page(call.gateway, after=max(0, int(number) - 1), limit=1)
+        message = next(
+            (field(item, "id", str) for item in items if field(item, "seq", int) == int(number)), message
+        )
+    answer = call.gateway.post_once(f"/messages/{segment(message)}/{verb}")
+    if call.is_json or verb != "resend":
+        return call.tell(answer, f"{_DONE[verb]} {message}")
+    new = field(answer, "id", str)
+    talk(f"{_DONE[verb]} {new}")
+    put(new)
+    return 0
 
 
 def read_stdin() -> str:
@@ -100,9 +95,9 @@ def read_stdin() -> str:
         raise BadInput("expected text in utf-8 on stdin, got other bytes") from exc
 
 
-def _last_text(gateway: GatewayClient, agent: str) -> str:
+def _last_text(call: VerbCall, agent: str) -> str:
     # The filter also finds what was said to the agent, so look back until it speaks itself.
-    for item in reversed(newest(gateway, 200, agent=agent, types=_SPEECH)):
+    for item in reversed(newest(call.gateway, 200, agent=agent, types=_SPEECH)):
         if item.get("sender") == agent:
             return field(item, "text", str)
     raise NotFound(f"no message from {agent!r} was found", "see: csp history")
@@ -136,7 +131,9 @@ class _Waiting:
             self._progress.clear()
         for agent, state in list(self._open.items()):
             self._lose(agent, f"no reply within {self._call.args.timeout:g} s ({state})")
-        return self._end()
+        if self._call.is_json:
+            put_json({**self._sent, "replies": self._replies, "failed": self._lost})
+        return 1 if self._lost else 0
 
     def _look(self, wait_s: float) -> None:
         """Read what is new; wait for a gateway that is away, because the message is safe."""
@@ -186,8 +183,3 @@ class _Waiting:
         self._lost[agent] = reason
         self._progress.clear()
         talk(f"csp: {agent}: {reason}")
-
-    def _end(self) -> int:
-        if self._call.is_json:
-            put_json({**self._sent, "replies": self._replies, "failed": self._lost})
-        return 1 if self._lost else 0

@@ -1,19 +1,47 @@
 """Run a CLI as an agent of the room."""
 
 import shlex
+from typing import Final
 
+from csp.cli.arguments import ROLES, switch, takes, value
 from csp.cli.verb_call import VerbCall
+from csp.clis.registry import profile_names
 from csp.config import process_environment
 from csp.errors import BadInput
 
+_PROFILES: Final = profile_names()
+PROFILE: Final = value(
+    "--profile", "P", f"{', '.join(_PROFILES[:-1])} or {_PROFILES[-1]}; default: by the command's name"
+)
+COMMAND: Final = value("command", "CMD", "the command to run, behind --", nargs="*")
 
+
+@takes(
+    value("--name", "N", "name of the agent in the room", required=True),
+    PROFILE,
+    value("--profile-file", "F", "a profile of your own, as toml"),
+    value("--role", "R", "agent or orchestrator", choices=ROLES, default="agent"),
+    value("--initial-prompt-file", "F", "text to type in once the CLI is ready"),
+    switch("--allow-shell", "type messages into a plain shell, which runs them"),
+    value("--cmd", "CMD", "the command as one string, instead of behind --"),
+    COMMAND,
+    examples=("csp sidecar --name claude -- claude --model sonnet",),
+)
 def sidecar(call: VerbCall) -> int:
     """Start the CLI behind a sidecar; this process becomes its relay."""
     from csp.clis.profile import load_profile, load_profile_file, profile_for
     from csp.sidecar.launch import ChosenProfile, LaunchOrder, RoomAddress, launch
 
-    args = call.args
-    command = _command(call)
+    args, command = call.args, tuple(call.args.command)
+    if args.cmd and command:
+        raise BadInput("expected a command by --cmd or behind --, got both")
+    if args.cmd:
+        try:
+            command = tuple(shlex.split(args.cmd))
+        except ValueError as exc:
+            raise BadInput(f"--cmd: {str(exc).lower()}", "check its quotes") from exc
+    if not command:
+        raise BadInput("expected the command to run", "csp sidecar --name claude -- claude")
     if args.profile_file:
         profile = load_profile_file(call.cwd / args.profile_file)
     else:
@@ -40,17 +68,3 @@ def sidecar(call: VerbCall) -> int:
     call.check_free_pane("the sidecar")
     launch(order, RoomAddress(url=address.url, token=address.token, name=address.room, state_dir=state_dir))
     return 1
-
-
-def _command(call: VerbCall) -> tuple[str, ...]:
-    words = list(call.args.command)
-    if call.args.cmd and words:
-        raise BadInput("expected a command by --cmd or behind --, got both")
-    if call.args.cmd:
-        try:
-            words = shlex.split(call.args.cmd)
-        except ValueError as exc:
-            raise BadInput(f"--cmd: {str(exc).lower()}", "check its quotes") from exc
-    if not words:
-        raise BadInput("expected the command to run", "csp sidecar --name claude -- claude")
-    return tuple(words)

@@ -4,12 +4,14 @@ import contextlib
 import time
 from typing import Final
 
+from csp.cli.arguments import JSON, takes
 from csp.cli.output import duration, put, put_json, put_lines, talk
 from csp.cli.verb_call import VerbCall
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
 from csp.http_client import Object, field, objects
 from csp.human.cost_text import session_spending, spent_lines
+from csp.human.safe_text import columns, one_line
 from csp.session_status import bracketed, owing, takes_part, turn_word
 
 _TEXT: Final = 60
@@ -34,6 +36,7 @@ _WHY: Final = {
 }
 
 
+@takes(JSON, examples=("csp agents",))
 def agents(call: VerbCall) -> int:
     """List the agents with their states."""
     found = objects(call.gateway.get("/agents"))
@@ -44,6 +47,7 @@ def agents(call: VerbCall) -> int:
     return 0
 
 
+@takes(JSON, examples=("csp status",))
 def status(call: VerbCall) -> int:
     """Show the room, its sessions, its agents and each waiting message with its reason."""
     health = call.gateway.get("/health")
@@ -57,29 +61,36 @@ def status(call: VerbCall) -> int:
         shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue, "usage": usage}
         put_json({"url": call.address.url, **shown})
         return 0
-    put_lines(_health_lines(call.address.url, health))
-    put_lines(_session_line(item) for item in sessions if not item.get("endedAt"))
+    put_lines(health_lines(call.address.url, health))
+    for item in sessions:
+        if not item.get("endedAt"):
+            rounds = field(item, "maxRounds", int)
+            where = f"round {field(item, 'round', int) + 1}" + (f" of {rounds}" if rounds else "")
+            topic = one_line(field(item, "topic", str), _TEXT) or "no topic"
+            state = ", ".join(filter(None, (field(item, "status", str), where, session_spending(item))))
+            put(f"{field(item, 'mode', str)} {field(item, 'id', str)}: {state}, {topic}")
     put_lines(_agent_lines(found, call.gateway.get("/mode")))
     put_lines(spent_lines(usage))
-    put_lines(_queue_lines(queue))
+    put_lines(queue_lines(queue))
     return 0
 
 
+@takes(examples=("csp token",))
 def token(call: VerbCall) -> int:
     """Print the token of this command."""
     put(call.address.token)
     return 0
 
 
+@takes(JSON, examples=("csp config",))
 def config(call: VerbCall) -> int:
     """Show every setting with the place its value comes from."""
     settings = call.settings
-    rows = [(row.env, shown(settings, row), settings.sources[row.name]) for row in ROWS]
+    rows = [[row.env, shown(settings, row), settings.sources[row.name]] for row in ROWS]
     if call.is_json:
         put_json([{"name": name, "value": value, "source": source} for name, value, source in rows])
         return 0
-    for line in _columns([list(row) for row in rows]):
-        put(line)
+    put_lines(columns(rows))
     if settings.withheld is not None:
         talk(f"csp: left out until you accept it with csp trust, from {settings.withheld.path}:")
         for line in settings.withheld.lines:
@@ -87,23 +98,15 @@ def config(call: VerbCall) -> int:
     return 0
 
 
-def _session_line(item: Object) -> str:
-    """Return one session as one line."""
-    rounds = field(item, "maxRounds", int)
-    where = f"round {field(item, 'round', int) + 1}" + (f" of {rounds}" if rounds else "")
-    topic = _one_line(field(item, "topic", str), _TEXT)
-    status = ", ".join(filter(None, (field(item, "status", str), where, session_spending(item))))
-    return f"{field(item, 'mode', str)} {field(item, 'id', str)}: {status}, {topic or 'no topic'}"
-
-
 def _agent_lines(found: list[Object], mode: Object) -> list[str]:
     if not found:
         return ["no agents"]
-    rows = _columns([_agent_row(item, mode) for item in found])
-    return [line for row, item in zip(rows, found, strict=True) for line in (row, *_dialog_lines(item))]
+    rows = columns([agent_row(item, mode) for item in found])
+    return [line for row, item in zip(rows, found, strict=True) for line in (row, *dialog_lines(item))]
 
 
-def _agent_row(item: Object, mode: Object) -> list[str]:
+def agent_row(item: Object, mode: Object) -> list[str]:
+    """Return the columns of one agent."""
     word = turn_word(field(item, "id", str), field(item, "state", str), takes_part(mode), owing(mode))
     state = bracketed(word)
     until, detail = item.get("until"), item.get("detail")
@@ -112,7 +115,7 @@ def _agent_row(item: Object, mode: Object) -> list[str]:
         is_today = day[:3] == time.localtime()[:3]
         state += f" until {time.strftime('%H:%M' if is_today else '%Y-%m-%d %H:%M', day)}"
     if detail:
-        state += f" ({_one_line(str(detail), _DETAIL)})"
+        state += f" ({one_line(str(detail), _DETAIL)})"
     role = field(item, "role", str)
     kind = field(item, "kind", str)
     waiting = field(item, "queued", int)
@@ -125,14 +128,14 @@ def _agent_row(item: Object, mode: Object) -> list[str]:
     ]
 
 
-def _dialog_lines(item: Object) -> list[str]:
+def dialog_lines(item: Object) -> list[str]:
     """Return an agent's dialog with the commands that answer it."""
     dialog = item.get("dialog")
     if not isinstance(dialog, dict):
         return []
     agent, tool = field(item, "id", str), str(dialog.get("tool") or "")
-    subject = _one_line(str(dialog.get("arguments") or ""), _SUBJECT)
-    asked = _one_line(str(dialog.get("question") or ""), _SUBJECT)
+    subject = one_line(str(dialog.get("arguments") or ""), _SUBJECT)
+    asked = one_line(str(dialog.get("question") or ""), _SUBJECT)
     wanted = f"{tool}: {subject}" if tool and subject else tool or subject
     choices = [choice for choice in dialog.get("choices") or [] if isinstance(choice, dict)]
     offered = [f"{choice.get('number')} {choice.get('label')}" for choice in choices]
@@ -141,57 +144,37 @@ def _dialog_lines(item: Object) -> list[str]:
     return [f"    {line}" for line in lines if line]
 
 
-def _one_line(text: str, size: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= size else f"{line[: size - 1]}…"
-
-
-def _health_lines(url: str, health: object) -> list[str]:
-    journal = field(health, "journal", dict)
-    damaged = journal.get("damaged") or []
+def health_lines(url: str, health: Object) -> list[str]:
+    """Return the state of the gateway, of its journal and of the whiteboards."""
+    journal, boards = field(health, "journal", dict), health.get("boards")
     lines = [
         f"room {field(health, 'room', str)} at {url}: {field(health, 'status', str)},"
         f" seq {field(health, 'seq', int)}, up {duration(field(health, 'uptime_s', float))}"
     ]
     if not journal.get("writable", True):
         lines.append("journal: cannot be written, nothing new is accepted")
-    if damaged:
-        lines.append(f"journal: {len(damaged)} damaged lines, see: csp doctor --journal")
-    return [*lines, *_board_lines(health)]
+    if journal.get("damaged"):
+        lines.append(f"journal: {len(journal['damaged'])} damaged lines, see: csp doctor --journal")
+    # A gateway that was started by an older version does not tell its boards.
+    if boards and field(boards, "notes", int):
+        size, most = field(boards, "bytes", int), field(boards, "max_bytes", int)
+        share = f", the largest {field(boards, 'largest_bytes', int) / most:.0%} full" if most else ""
+        lines.append(f"whiteboards: {boards['count']}, {boards['notes']} notes, {size / 1024:.1f} KiB{share}")
+    return lines
 
 
-def _board_lines(health: object) -> list[str]:
-    """Return the size of the whiteboards, if there are notes."""
-    # A gateway that was started by an older version does not tell.
-    boards = health.get("boards") if isinstance(health, dict) else None
-    if not boards or not field(boards, "notes", int):
-        return []
-    size, most = field(boards, "bytes", int), field(boards, "max_bytes", int)
-    share = f", the largest {field(boards, 'largest_bytes', int) / most:.0%} full" if most else ""
-    return [f"whiteboards: {boards['count']}, {boards['notes']} notes, {size / 1024:.1f} KiB{share}"]
-
-
-def _queue_lines(queue: list[Object] | None) -> list[str]:
+def queue_lines(queue: list[Object] | None) -> list[str]:
+    """Return each waiting message with what it waits for."""
     if queue is None:
         return ["what waits is shown with the room's token only"]
-    lines = [f"waiting: {_queue_line(item)}" for item in queue[:_WAITING]]
+    lines = []
+    for item in queue[:_WAITING]:
+        state, reason = field(item, "state", str), str(item.get("reason") or "")
+        message, agent = field(item, "id", str), field(item, "agent", str)
+        age = duration(max(0.0, time.time() - field(item, "at", float)))
+        why = _WHY.get(reason or state, "").format(agent=agent, id=message)
+        way = f"{message} from {field(item, 'sender', str)} to {agent}"
+        word = f"{state} ({reason})" if reason else state
+        lines.append(f"waiting: {way}: {word} for {age}, {why}: {one_line(field(item, 'text', str), _TEXT)}")
     more = len(queue) - len(lines)
     return [*lines, f"waiting: {more} more, all of them with: csp status --json"] if more else lines
-
-
-def _queue_line(item: Object) -> str:
-    state = field(item, "state", str)
-    reason = str(item.get("reason") or "")
-    age = duration(max(0.0, time.time() - field(item, "at", float)))
-    text = _one_line(field(item, "text", str), _TEXT)
-    message, agent = field(item, "id", str), field(item, "agent", str)
-    why = _WHY.get(reason or state, "").format(agent=agent, id=message)
-    shown = f"{state} ({reason})" if reason else state
-    return f"{message} from {field(item, 'sender', str)} to {agent}: {shown} for {age}, {why}: {text}"
-
-
-def _columns(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]

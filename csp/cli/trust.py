@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from csp.cli.output import is_terminal, put, put_json, talk
+from csp.cli.arguments import JSON, switch, takes, value
+from csp.cli.output import is_terminal, talk
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment, read_project_file
 from csp.errors import BadInput, NotFound, Refused
-from csp.trust import Accepted, Ask, Untrusted, examine
+from csp.trust import Accepted, Untrusted, examine
 
 _NAME: Final = "csp.toml"
 #: These start programs or open an address by what the file says, so they do not go on without it.
@@ -20,39 +21,46 @@ _NEEDED_BY: Final = ("up", "add", "gateway")
 _TOLD: Final = ("down", "replay", "doctor")
 
 
+@takes(
+    value("path", "PATH", "a csp.toml or its directory; default: here", nargs="?"),
+    switch("--list", "show what was accepted"),
+    switch("--remove", "accept it no longer"),
+    JSON,
+    examples=("csp trust ~/src/project", "csp trust --list"),
+)
 def trust(call: VerbCall) -> int:
     """Accept what a csp.toml sets, list what was accepted, or revoke it."""
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "a person has to accept this")
     accepted = Accepted(process_environment())
     if call.args.list:
-        return _list(call, accepted)
-    path = _path(call.cwd, call.args.path)
+        rows = [(path, _is_current(path, accepted)) for path in accepted.paths()]
+        return call.show(
+            [{"path": str(path), "current": current} for path, current in rows],
+            (f"{path}" if current else f"{path} (changed since)" for path, current in rows),
+        )
+    path = call.cwd / Path(call.args.path or ".").expanduser()
+    path = Path(os.path.abspath(path / _NAME if path.is_dir() else path))
+    if path.name != _NAME:
+        raise BadInput(f"expected a {_NAME} or the directory of one, got {call.args.path!r}")
     if call.args.remove:
-        return _remove(call, accepted, path)
+        was_there = accepted.remove(path)
+        if not was_there and not call.is_json:
+            raise NotFound(f"{path} was not accepted", "see: csp trust --list")
+        return call.tell({"path": str(path), "removed": was_there}, f"{path} is no longer accepted")
     data = read_project_file(path)
     if data is None:
         raise NotFound(f"there is no {str(path)!r}", "name a directory with a csp.toml, or the file")
     found = examine(path, data)
     if found is not None:
         accepted.add(found)
-    if call.is_json:
-        powers = [{"key": power.key, "value": power.value} for power in found.powers] if found else []
-        put_json({"path": str(path), "accepted": True, "settings": powers})
-        return 0
-    for line in found.lines if found else ():
-        put(f"  {line}")
-    talk(f"accepted {found.path}" if found else f"nothing in {path} has to be accepted")
-    return 0
-
-
-def _list(call: VerbCall, accepted: Accepted) -> int:
-    rows = [(path, _is_current(path, accepted)) for path in accepted.paths()]
-    if call.is_json:
-        put_json([{"path": str(path), "current": current} for path, current in rows])
-        return 0
-    for path, current in rows:
-        put(f"{path}" if current else f"{path} (changed since)")
+    powers = [{"key": power.key, "value": power.value} for power in found.powers] if found else []
+    call.show(
+        {"path": str(path), "accepted": True, "settings": powers},
+        (f"  {line}" for line in (found.lines if found else ())),
+    )
+    if not call.is_json:
+        talk(f"accepted {found.path}" if found else f"nothing in {path} has to be accepted")
     return 0
 
 
@@ -65,44 +73,21 @@ def _is_current(path: Path, accepted: Accepted) -> bool:
     return found is not None and accepted.has(found)
 
 
-def _remove(call: VerbCall, accepted: Accepted, path: Path) -> int:
-    was_there = accepted.remove(path)
-    if call.is_json:
-        put_json({"path": str(path), "removed": was_there})
-    elif not was_there:
-        raise NotFound(f"{path} was not accepted", "see: csp trust --list")
-    else:
-        talk(f"{path} is no longer accepted")
-    return 0
-
-
-def _path(cwd: Path, text: str | None) -> Path:
-    path = cwd / Path(text or ".").expanduser()
-    path = path / _NAME if path.is_dir() else path
-    if path.name != _NAME:
-        raise BadInput(f"expected a {_NAME} or the directory of one, got {text!r}")
-    return Path(os.path.abspath(path))
-
-
 # --- asked by the other verbs ---------------------------------------------------------------------
 
 
-def asker(args: argparse.Namespace, env: Mapping[str, str]) -> Ask:
-    """Return the function that decides about an untrusted file for one command."""
-
-    def ask(found: Untrusted) -> bool:
-        if args.verb not in _NEEDED_BY or getattr(args, "provider", None):
-            if args.verb in _TOLD:
-                talk(f"csp: {_problem(found)}, so they are left out (see: csp trust)")
-            return False
-        if env.get("CSP_AGENT"):
-            raise Refused(_problem(found), "a person has to accept them: csp trust")
-        if not args.trust and not _agreed(found):
-            raise Refused(_problem(found), "nothing was started")
-        Accepted(env).add(found)
-        return True
-
-    return ask
+def may_use(found: Untrusted, args: argparse.Namespace, env: Mapping[str, str]) -> bool:
+    """Decide about an untrusted file for one command."""
+    if args.verb not in _NEEDED_BY or getattr(args, "provider", None):
+        if args.verb in _TOLD:
+            talk(f"csp: {_problem(found)}, so they are left out (see: csp trust)")
+        return False
+    if env.get("CSP_AGENT"):
+        raise Refused(_problem(found), "a person has to accept them: csp trust")
+    if not args.trust and not _agreed(found):
+        raise Refused(_problem(found), "nothing was started")
+    Accepted(env).add(found)
+    return True
 
 
 def _agreed(found: Untrusted) -> bool:

@@ -1,52 +1,76 @@
 """Open the group chat in tmux, add to it, end it."""
 
+import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, switch, takes, value
 from csp.cli.output import Progress, confirm, is_terminal, put, put_json, talk
+from csp.cli.sidecar import COMMAND, PROFILE
 from csp.cli.verb_call import VerbCall
-from csp.config import process_environment
+from csp.config import AgentSpec, process_environment
 from csp.errors import BadInput, CspError, Refused
+from csp.fast_start import failure_report
 from csp.fast_start.child_environment import USER, child_environment
+from csp.model_providers import variables_of, well_known
 from csp.panes.lock import locked
-from csp.panes.members import MemberRequest
+from csp.panes.members import MemberRequest, PaneMember, member_for, model_for, need
 
 if TYPE_CHECKING:
     from csp.panes.tmux_session import TmuxSession
+    from csp.panes.wait_ready import StartOutcome
 
 #: The room of those who name none.
 DEFAULT: Final = "default"
+#: What only a model behind an API has, by its name among the arguments.
+_OF_MODELS: Final = ("model", "base_url", "key_env", "role")
 
 
+@takes(
+    switch("--demo", "start the scripted demo agents instead of real ones"),
+    value("--agents", "A,B", "only these agents, by their names; default: all"),
+    switch("--orchestrator", "start an orchestrator too"),
+    value("--dir", "DIR", "directory the agents work in; default: the current one"),
+    HISTORY_DIR,
+    switch("--detach", "build everything, but stay in this terminal"),
+    switch("--dry-run", "say what would be done, do nothing"),
+    TRUST,
+    JSON,
+    examples=("csp up --demo",),
+)
 def up(call: VerbCall) -> int:
     """Open the room or join the running one; return or attach when all agents have joined."""
     from csp.panes.tmux_session import check_terminal, check_tmux
     from csp.panes.up import OpenRoom, plan
 
     check_place(call)
-    env = process_environment()
-    wish = _wish(call)
+    settings, env, wish = call.settings, process_environment(), wish_of(call)
     check_tmux(env)
+    try:
+        size = os.get_terminal_size()
+        terminal = (size.columns, size.lines) if size.columns and size.lines else None
+    except OSError:
+        terminal = None
     if call.args.dry_run:
-        return _show_plan(call, plan(call.settings, wish, env, _terminal_size()))
-    attaches = not call.args.detach and not call.is_json
-    if attaches and not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        attaches = False
+        return show_plan(call, plan(settings, wish, env, terminal))
+    is_shown = is_terminal(sys.stdin) and is_terminal(sys.stdout)
+    attaches = is_shown and not call.args.detach and not call.is_json
     if attaches:
         check_terminal(env)
-    with at_work(call.settings.state_dir, call.settings.room) as progress:
-        opening = OpenRoom(
-            call.settings, wish, call.cwd, env, progress.show, lambda line: _say(progress, line)
-        )
-        outcomes = opening.open(_terminal_size() if attaches else None)
+    with at_work(settings.state_dir, settings.room) as progress:
+        opening = OpenRoom(settings, wish, call.cwd, env, progress.show, lambda line: _say(progress, line))
+        outcomes = opening.open(terminal if attaches else None)
     argv = opening.panes.attach_argv(env)
-    return _report(call, opening.summary(), [outcome._asdict() for outcome in outcomes], argv, attaches)
+    return report_outcomes(
+        call, opening.summary(), [outcome._asdict() for outcome in outcomes], argv, attaches
+    )
 
 
+@takes(switch("--purge", "remove the room's history too"), YES, JSON, examples=("csp down",))
 def down(call: VerbCall) -> int:
     """End the room's panes with its gateway; the history stays unless it is to be purged."""
     from csp.panes.down import check_ended, end_room, purge
@@ -54,14 +78,11 @@ def down(call: VerbCall) -> int:
 
     settings, env = call.settings, process_environment()
     _refuse_agents(call)
-    room = _room_name(call)
+    room = call.room_name(is_sure=True)
     running = running_room(settings.state_dir, room)
     history = running.history if running else settings.history_dir / room
-    if (
-        call.args.purge
-        and not call.args.yes
-        and not confirm(f"permanently remove the history of room {room} in {history}?")
-    ):
+    question = f"permanently remove the history of room {room} in {history}?"
+    if call.args.purge and not call.args.yes and not confirm(question):
         talk("nothing was ended")
         return 1
     with at_work(settings.state_dir, room) as progress:
@@ -69,15 +90,8 @@ def down(call: VerbCall) -> int:
         report = end_room(settings.state_dir, room, history, progress.show, panes)
         kept = purge(history, env) if call.args.purge else []
     if call.is_json:
-        put_json(
-            {
-                "room": room,
-                "ended": report.ended,
-                "left": report.left,
-                "purged": bool(call.args.purge),
-                "kept": [str(path) for path in kept],
-            }
-        )
+        found = {"room": room, "ended": report.ended, "left": report.left, "purged": bool(call.args.purge)}
+        put_json({**found, "kept": [str(path) for path in kept]})
     else:
         for line in report.left:
             talk(f"csp: {line}")
@@ -90,10 +104,105 @@ def down(call: VerbCall) -> int:
     return 0
 
 
+@takes(
+    value("name", "NAME", "name of the agent in the room"),
+    PROFILE,
+    value("--dir", "DIR", "directory the agent works in; default: the room's"),
+    value("--provider", "P", f"a model behind an API instead of a command: {', '.join(well_known())}, ..."),
+    value("--model", "M", "with --provider: the model's name there"),
+    value("--base-url", "URL", "with --provider: address of the API; default: the provider's own"),
+    value("--key-env", "NAME", "with --provider: variable that has the key; default: the provider's own"),
+    value("--role", "R", "with --provider: agent or orchestrator", choices=ROLES),
+    COMMAND,
+    TRUST,
+    JSON,
+    examples=(
+        "csp add helper -- ./my-agent --fast",
+        "csp add claude-api --provider anthropic --model claude-sonnet-5",
+    ),
+)
+def add(call: VerbCall) -> int:
+    """Start one more agent in the room; return when it has joined."""
+    args, env = call.args, process_environment()
+    check_place(call)
+    if not call.address.room:
+        raise BadInput("csp add needs a room of this machine", "unset CSP_GATEWAY_URL")
+    if args.provider and args.command:
+        raise BadInput("a model behind an API has no command", "leave out what stands behind --")
+    if args.provider and not args.model:
+        raise BadInput("--provider needs a model beside it", "give it: --model NAME")
+    for name in _OF_MODELS:
+        if getattr(args, name) and not args.provider:
+            flag = name.replace("_", "-")
+            raise BadInput(f"--{flag} needs a provider beside it", "give it: --provider NAME")
+    wanted, outcome = (add_model if args.provider else add_cli)(call, env)
+    taken = "" if outcome.agent == wanted else f"; the name {wanted!r} was taken"
+    here = f"{outcome.agent} is here ({outcome.state}){taken}"
+    call.tell(outcome._asdict(), f"csp: {outcome.problem}" if outcome.problem else here)
+    if outcome.problem:
+        failure_report.report(outcome.problem)
+    return 1 if outcome.problem else 0
+
+
+def add_cli(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]":
+    """Start a CLI in a pane."""
+    from csp.panes.tmux_session import check_tmux
+    from csp.panes.up import AddAgents
+
+    check_tmux(env)
+    args, settings = call.args, call.settings
+    with at_work(settings.state_dir, call.address.room) as progress:
+        joining = AddAgents(settings, call.address, env, progress.show)
+        dir = call.directory(args.dir) if args.dir else joining.dir
+        member = member_for(args.name, args.command, settings, dir, args.profile or "")
+        return member.agent, joining.add(need(member, env))
+
+
+def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]":
+    """Start a model in a pane, or without one where the room has none."""
+    from csp.agents.api.requirements import wanted
+    from csp.panes.background_agents import start_in_background
+    from csp.panes.room_processes import RoomProcesses
+    from csp.panes.up import AddAgents, sidecar_argv
+
+    args, settings, room = call.args, call.settings, call.address.room
+    found = wanted(args.provider, args.base_url, args.key_env, env)
+    variable = args.key_env or found.provider.key_env
+    keys = variables_of(args.provider, args.key_env)
+    with at_work(settings.state_dir, room) as progress:
+        dir = call.directory(args.dir) if args.dir else None
+        panes = panes_of(settings.state_dir, room)
+        if panes is not None and panes.id:
+            joining = AddAgents(settings, call.address, env, progress.show)
+            member = model_of(args, dir or joining.dir)
+            # The room was opened in another environment, which may not have the key.
+            return member.agent, joining.add(member, {variable: found.key} if found.key else {})
+        member = model_of(args, dir or call.cwd)
+        argv, gateway = sidecar_argv(member, room, member.command), call.gateway
+        processes = RoomProcesses(settings.state_dir, room)
+        return member.agent, start_in_background(
+            processes, gateway, member.name, argv, member.cwd, env, progress.show, keys
+        )
+
+
+def model_of(args: argparse.Namespace, dir: Path) -> PaneMember:
+    """Return the model that the options describe."""
+    spec = AgentSpec(
+        name=args.name,
+        provider=args.provider,
+        model=args.model,
+        base_url=args.base_url or "",
+        key_env=args.key_env or "",
+        role=args.role or "agent",
+    )
+    return model_for(spec, dir)
+
+
 # --- what was asked for ---------------------------------------------------------------------------
 
 
-def _wish(call: VerbCall) -> MemberRequest:
+def wish_of(call: VerbCall) -> MemberRequest:
+    """Return who is to take part."""
     args = call.args
     only = tuple(dict.fromkeys(name.strip() for name in (args.agents or "").split(",") if name.strip()))
     if args.agents is not None and not only:
@@ -104,6 +213,7 @@ def _wish(call: VerbCall) -> MemberRequest:
 
 
 def check_place(call: VerbCall) -> None:
+    """Refuse to start anything from an agent's pane, or for a gateway elsewhere."""
     _refuse_agents(call)
     if call.settings.gateway_url:
         raise BadInput("csp up runs a gateway of its own", "unset CSP_GATEWAY_URL first")
@@ -112,26 +222,6 @@ def check_place(call: VerbCall) -> None:
 def _refuse_agents(call: VerbCall) -> None:
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "use another terminal for this")
-
-
-def _room_name(call: VerbCall) -> str:
-    """Return the name of the room, whether its gateway runs or not."""
-    if call.settings.is_set("room"):
-        return call.settings.room
-    try:
-        return call.address.room or call.settings.room
-    except Refused:
-        raise
-    except CspError:
-        return call.settings.room
-
-
-def _terminal_size() -> tuple[int, int] | None:
-    try:
-        size = os.get_terminal_size()
-    except OSError:
-        return None
-    return (size.columns, size.lines) if size.columns and size.lines else None
 
 
 # --- what is said ---------------------------------------------------------------------------------
@@ -145,24 +235,19 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
         with locked(state_dir, room, progress.show):
             yield progress
     except KeyboardInterrupt:
-        _say(progress, _what_is_left(state_dir, room))
+        from csp.panes.start_gateway import running_room
+
+        # Say what still runs, and how to go on or end it.
+        running, panes = running_room(state_dir, room), panes_of(state_dir, room)
+        left = [f"the gateway at {running.url}"] if running else []
+        left += [f"tmux session {panes.name}"] if panes and panes.id else []
+        which = "" if room == DEFAULT else f" --room {room}"
+        todo = f"go on with: csp up{which}; end it with: csp down{which}"
+        still = f"still running: {', '.join(left)} ({todo})" if left else f"nothing of room {room} is running"
+        _say(progress, f"interrupted; {still}")
         raise
     finally:
         progress.clear()
-
-
-def _what_is_left(state_dir: Path, room: str) -> str:
-    """Return what still runs after an interrupt, and how to go on or end it."""
-    from csp.panes.start_gateway import running_room
-
-    running, panes = running_room(state_dir, room), panes_of(state_dir, room)
-    left = [f"the gateway at {running.url}"] if running else []
-    left += [f"tmux session {panes.name}"] if panes and panes.id else []
-    which = "" if room == DEFAULT else f" --room {room}"
-    if not left:
-        return f"interrupted; nothing of room {room} is running"
-    todo = f"go on with: csp up{which}; end it with: csp down{which}"
-    return f"interrupted; still running: {', '.join(left)} ({todo})"
 
 
 def panes_of(state_dir: Path, room: str) -> "TmuxSession | None":
@@ -182,7 +267,8 @@ def _say(progress: Progress, line: str) -> None:
     talk(f"csp: {line}")
 
 
-def _show_plan(call: VerbCall, found: dict[str, Any]) -> int:
+def show_plan(call: VerbCall, found: dict[str, Any]) -> int:
+    """Print what `up` would do."""
     if call.is_json:
         put_json(found)
         return 0
@@ -202,7 +288,7 @@ def _show_plan(call: VerbCall, found: dict[str, Any]) -> int:
     return 0
 
 
-def _report(
+def report_outcomes(
     call: VerbCall, summary: dict[str, Any], outcomes: list[dict[str, Any]], argv: list[str], attaches: bool
 ) -> int:
     """Report the outcome, then attach if wanted."""
@@ -213,6 +299,7 @@ def _report(
     for outcome in outcomes:
         if outcome["problem"]:
             talk(f"csp: {outcome['problem']}")
+            failure_report.report(outcome["problem"])
     names = ", ".join(outcome["agent"] for outcome in outcomes if not outcome["problem"])
     talk(f"room {summary['room']} is up with {names or 'nobody'}")
     if attaches:
@@ -220,6 +307,3 @@ def _report(
         os.execvpe(argv[0], argv, child_environment(USER, process_environment()))
     talk(f"open it with: tmux attach -t {summary['session']}")
     return 0 if up_count or not outcomes else 1
-
-
-__all__ = ["at_work", "check_place", "down", "panes_of", "up"]

@@ -1,12 +1,14 @@
 """What one call of a verb needs."""
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from csp.cli.output import put, put_json, talk
 from csp.config import Settings
-from csp.errors import BadInput, Refused
+from csp.errors import BadInput, CspError, Refused
 from csp.http_client import GatewayClient
 from csp.room_registry import Address, find_room
 
@@ -31,6 +33,34 @@ class VerbCall:
     @cached_property
     def gateway(self) -> GatewayClient:
         return GatewayClient(self.address.url, self.address.token)
+
+    def tell(self, answer: object, text: str) -> int:
+        """Say in one line what was done, or print the answer as json; return 0."""
+        if self.is_json:
+            put_json(answer)
+        else:
+            talk(text)
+        return 0
+
+    def show(self, answer: object, lines: Iterable[str]) -> int:
+        """Print the answer, as lines for a person or as json; return 0."""
+        if self.is_json:
+            put_json(answer)
+        else:
+            for line in lines:
+                put(line)
+        return 0
+
+    def room_name(self, *, is_sure: bool = False) -> str:
+        """Return the name of the room, whether its gateway runs or not; if `is_sure`, never a guess."""
+        if self.settings.is_set("room"):
+            return self.settings.room
+        try:
+            return self.address.room or self.settings.room
+        except CspError as exc:
+            if is_sure and isinstance(exc, Refused):
+                raise
+            return self.settings.room
 
     def reconnect(self) -> GatewayClient:
         """Return the gateway of the same room, which may have moved to another port by now."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from csp.cli.output import put, put_json, talk
+from csp.cli.arguments import JSON, switch, takes
+from csp.cli.output import put_json, put_lines, talk
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.fast_start.child_environment import USER, child_environment
@@ -23,44 +24,29 @@ _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
 _SNAPS: Final = Path("/snap/bin")
 
 
+@takes(
+    switch("--no-open", "print the link, open no browser"),
+    switch("--leave-all", "end every page that is in the room, instead"),
+    JSON,
+    examples=("csp web --no-open",),
+)
 def web(call: VerbCall) -> int:
     """Print a one-time link to the page and open it in a browser, if there is one."""
     if call.args.leave_all:
         call.gateway.post("/page/leave", {"all": True})
-        if call.is_json:
-            put_json({"success": True})
-        else:
-            talk("every page has been left; a new link lets one in")
-        return 0
+        return call.tell({"success": True}, "every page has been left; a new link lets one in")
     link = call.gateway.post("/page/link", {})
     base = call.address.url.rstrip("/")
     # Each link lets one page in, so each address has one of its own.
-    others = [_other_link(call, base, str(host)) for host in field(link, "hosts", list)]
+    others = [other_link(call, base, str(host)) for host in field(link, "hosts", list)]
     urls = [base + field(link, "path", str), *(url for url in others if url)]
     why_not = "you said so" if call.args.no_open else why_no_browser(process_environment())
     is_opened = not why_not and _open(call, urls[0])
     if call.is_json:
-        put_json(
-            {"url": urls[0], "urls": urls, "expires": field(link, "expires", float), "opened": is_opened}
-        )
-    else:
-        _tell(urls, why_not, is_opened=is_opened)
-    return 0
-
-
-def _other_link(call: VerbCall, base: str, host: str) -> str:
-    """Return a link for another machine, or nothing if `base` is good there too."""
-    parts = urlsplit(base)
-    if parts.hostname == host:
-        return ""
-    name = f"[{host}]" if ":" in host else host
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{name}{port}" + field(call.gateway.post("/page/link", {}), "path", str)
-
-
-def _tell(urls: list[str], why_not: str, *, is_opened: bool) -> None:
-    for url in urls:
-        put(url)
+        expires = field(link, "expires", float)
+        put_json({"url": urls[0], "urls": urls, "expires": expires, "opened": is_opened})
+        return 0
+    put_lines(urls)
     if is_opened:
         talk("opened it in your browser; the link is good once, for two minutes")
     else:
@@ -68,6 +54,17 @@ def _tell(urls: list[str], why_not: str, *, is_opened: bool) -> None:
         talk(f"not opened ({why}); open the link yourself, it is good once, for two minutes")
     if len(urls) > 1:
         talk("the further links are for other machines, such as a phone; each is good once")
+    return 0
+
+
+def other_link(call: VerbCall, base: str, host: str) -> str:
+    """Return a link for another machine, or nothing if `base` is good there too."""
+    parts = urlsplit(base)
+    if parts.hostname == host:
+        return ""
+    name = f"[{host}]" if ":" in host else host
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{name}{port}" + field(call.gateway.post("/page/link", {}), "path", str)
 
 
 def why_no_browser(env: Mapping[str, str], platform: str = sys.platform) -> str:
@@ -84,7 +81,7 @@ def why_no_browser(env: Mapping[str, str], platform: str = sys.platform) -> str:
 def _open(call: VerbCall, url: str) -> bool:
     """Open a link in the user's browser; return whether one was started."""
     is_chosen = bool(process_environment().get("BROWSER"))
-    target = url if is_chosen or _SNAPS.is_dir() else _stepping_stone(call, url)
+    target = url if is_chosen or _SNAPS.is_dir() else redirect_page(call, url)
     child = subprocess.Popen(
         # -P: a module in the current directory must not be taken for one of Python's.
         [sys.executable, "-P", "-c", _OPEN, target],
@@ -101,7 +98,7 @@ def _open(call: VerbCall, url: str) -> bool:
         return True
 
 
-def _stepping_stone(call: VerbCall, url: str) -> str:
+def redirect_page(call: VerbCall, url: str) -> str:
     """Return the address of a private file that redirects to `url`: everybody may read a command line."""
     folder = call.settings.state_dir / "web"
     make_private_dir(folder)

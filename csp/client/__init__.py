@@ -10,8 +10,8 @@ Importing this loads neither websockets nor aiohttp.
 """
 
 from csp.client.client import Client, Registered, Sent
-from csp.client.connection import Status, Transport
+from csp.client.connection import Status
 from csp.client.incoming_frames import Item, Live
 from csp.protocol.responses import Deliver
 
-__all__ = ["Client", "Deliver", "Item", "Live", "Registered", "Sent", "Status", "Transport"]
+__all__ = ["Client", "Deliver", "Item", "Live", "Registered", "Sent", "Status"]

@@ -10,7 +10,7 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from csp.client.connection import Connection, OnStatus, Options, Status, Transport
+from csp.client.connection import Connection, OnStatus, Status
 from csp.client.http_calls import HttpCalls
 from csp.client.inbox import Inbox
 from csp.client.incoming_frames import CallAnswer, Item
@@ -88,7 +88,6 @@ class Client:
         token: str,
         *,
         after: int | None = None,
-        transport: Transport | str = Transport.AUTO,
         on_status: OnStatus | None = None,
         give_up_s: float | None = None,
         keepalive_s: float = KEEPALIVE_S,
@@ -98,9 +97,13 @@ class Client:
         self.agent = owner_of(token)
         self._inbox = Inbox(after, self.agent)
         self._outbox = Outbox()
-        options = Options(transport=Transport(transport), give_up_s=give_up_s, keepalive_s=keepalive_s)
         self._connection = Connection(
-            self._http, self._inbox, self._outbox, self.agent, options, self._on_change
+            self._http,
+            self._inbox,
+            self._outbox,
+            self._on_change,
+            give_up_s=give_up_s,
+            keepalive_s=keepalive_s,
         )
         self._on_status = on_status
         self._first: asyncio.Future[None] | None = None
@@ -165,18 +168,14 @@ class Client:
                 self._task.cancel()
             await asyncio.wait([self._task])
             if leave:
-                await self._say_goodbye(deadline)
+                # Over a connection of its own: any call over the old one would count as a return.
+                body = encode(StateBody(state=ReportedAgentState.OFFLINE))
+                with contextlib.suppress(TimeoutError, CspError):
+                    async with asyncio.timeout_at(deadline):
+                        await self._http.post(CallAnswer, "/state", body)
         self._outbox.close(closed, Unreachable("the client was closed before the gateway answered"))
         self._inbox.close()
         self._give_up_first(closed)
-
-    async def _say_goodbye(self, deadline: float) -> None:
-        # Over a new connection, after the last poll: any later call would count as a return.
-        body = encode(StateBody(state=ReportedAgentState.OFFLINE))
-        with contextlib.suppress(TimeoutError, CspError):
-            async with asyncio.timeout_at(deadline):
-                await self._http.sent()
-                await self._http.post(CallAnswer, "/state", body)
 
     # --- asking the room -------------------------------------------------------------------------
 
@@ -289,7 +288,7 @@ class Client:
     async def show(self, screen: ScreenView | None = None, text: str | None = None) -> bool:
         """Show this participant's screen, or text that is being written, to watchers.
 
-        It may be dropped, and is where there is no WebSocket: then return False.
+        It may be dropped, and is while there is no connection: then return False.
         """
         return await self._connection.show(LiveBody(screen=screen, text=text))
 

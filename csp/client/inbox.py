@@ -66,11 +66,6 @@ class Inbox:
             self._ended = {one: seq for one, seq in self._ended.items() if seq <= room_seq}
         return self.last_seq
 
-    def skip_to(self, seq: int) -> None:
-        """Record that all events up to `seq` have arrived."""
-        if self.last_seq is None or seq > self.last_seq:
-            self.last_seq = seq
-
     def add_event(self, event: AnyEvent, size: int) -> None:
         """Queue an event unless it is a duplicate."""
         if self.last_seq is not None and event.seq <= self.last_seq:

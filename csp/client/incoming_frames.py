@@ -70,6 +70,10 @@ class _Frame(Struct, frozen=True):
 _EVENT_HEAD: Final = b'{"v":'
 
 
+class _Watch(Struct, frozen=True):
+    watch: bool | None = None
+
+
 def read_frame(data: bytes) -> Item | CallAnswer:
     """Return the content of a frame, or raise BadInput if it is unknown."""
     if data.startswith(_EVENT_HEAD):
@@ -78,21 +82,14 @@ def read_frame(data: bytes) -> Item | CallAnswer:
     if frame.deliver is not None:
         return frame.deliver
     if frame.live is not _NOTHING:
-        return Live(data=frame.live, watch=_watch_in(frame.live))
+        try:
+            watch = parse(_Watch, bytes(frame.live)).watch
+        except BadInput:
+            watch = None
+        return Live(data=frame.live, watch=watch)
     if frame.ref is not None or frame.error is not None:
         return parse(CallAnswer, data)
     return read_event(data)
-
-
-class _Watch(Struct, frozen=True):
-    watch: bool | None = None
-
-
-def _watch_in(live: msgspec.Raw) -> bool | None:
-    try:
-        return parse(_Watch, bytes(live)).watch
-    except BadInput:
-        return None
 
 
 def read_event(line: bytes) -> AnyEvent:

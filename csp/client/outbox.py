@@ -67,7 +67,11 @@ class Outbox:
                 await self._change()
             if self._error is not None:
                 raise copy(self._error)
-            pending = self._add(name, data, subject)
+            self._last_ref += 1
+            pending = self._pending[self._last_ref] = Pending(self._last_ref, name, data, subject)
+            self._bytes += len(data)
+            self._unsent.append(pending)
+            self._changed.set()
         try:
             return await pending.answer
         finally:
@@ -77,15 +81,6 @@ class Outbox:
     @property
     def _is_full(self) -> bool:
         return len(self._pending) >= MAX_OPS or self._bytes >= MAX_BYTES
-
-    def _add(self, name: str, data: bytes, subject: str) -> Pending:
-        self._last_ref += 1
-        pending = Pending(self._last_ref, name, data, subject)
-        self._pending[pending.ref] = pending
-        self._bytes += len(data)
-        self._unsent.append(pending)
-        self._changed.set()
-        return pending
 
     def _drop(self, pending: Pending) -> None:
         if self._pending.pop(pending.ref, None) is not None:
@@ -122,7 +117,12 @@ class Outbox:
         if pending is None:
             return
         error = answer.to_error()
-        is_old_news = answer.status == Refused.status and self._is_overtaken(pending)
+        # A report may be refused because the next one arrived before it.
+        is_overtaken = bool(pending.subject and pending.is_repeated) and any(
+            later.is_repeated and later.subject == pending.subject and later.ref > pending.ref
+            for later in self._pending.values()
+        )
+        is_old_news = answer.status == Refused.status and is_overtaken
         self._drop(pending)
         self.settled += 1
         if pending.answer.done():
@@ -131,13 +131,6 @@ class Outbox:
             pending.answer.set_result(answer)
         else:
             pending.answer.set_exception(error)
-
-    def _is_overtaken(self, pending: Pending) -> bool:
-        """Return whether a report may be refused because the next one arrived before it."""
-        return bool(pending.subject and pending.is_repeated) and any(
-            later.is_repeated and later.subject == pending.subject and later.ref > pending.ref
-            for later in self._pending.values()
-        )
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -38,31 +38,14 @@ _LIVE: Final = "live"
 _REFUSALS: Final = frozenset({401, 403, 429})
 
 
-async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> "WebSocketLink | None":
-    """Return a working link; None if something in between blocks WebSocket."""
-    from websockets.exceptions import ConnectionClosed  # a client that only polls does without it
-
-    socket = await _shake_hands(http, after, keepalive_s)
-    if socket is None:
-        return None
-    try:
-        return WebSocketLink(socket, await _first_frame(socket))
-    except TimeoutError:
-        await _hang_up(socket)
-        return None
-    except ConnectionClosed as exc:
-        raise _loss(exc) from exc
-    except asyncio.CancelledError:
-        socket.transport.abort()
-        raise
-
-
-async def _shake_hands(http: HttpCalls, after: int, keepalive_s: float) -> "ClientConnection | None":
+async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> "WebSocketLink":
+    """Return a working link; raise Unreachable if there is none, or the error of the gateway."""
     from websockets.asyncio.client import connect
-    from websockets.exceptions import InvalidStatus, WebSocketException
+    from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
+    blocked = f"no WebSocket gets through to {http.url}"
     try:
-        return await connect(
+        socket = await connect(
             f"ws{http.url.removeprefix('http')}/ws?after={after}",
             # Unlike X-Auth-Token, this header is not passed on by a redirect to another host.
             additional_headers={"Authorization": f"Bearer {http.token}"},
@@ -76,40 +59,43 @@ async def _shake_hands(http: HttpCalls, after: int, keepalive_s: float) -> "Clie
             max_queue=MAX_FRAMES_UNREAD,
         )
     except InvalidStatus as exc:
-        refusal = _refusal(exc.response.status_code, bytes(exc.response.body or b""), http.url)
-        if refusal is not None:
-            raise refusal from exc
-        return None
+        status, body = exc.response.status_code, bytes(exc.response.body or b"")
+        if status in _REFUSALS:
+            raise read_error(status, body, http.url) from exc
+        raise Unreachable(blocked, "is there a proxy in between?") from exc
     except (WebSocketException, OSError) as exc:
         raise Unreachable(f"no WebSocket to {http.url}: {str(exc) or 'timed out'}") from exc
-
-
-def _refusal(status: int, body: bytes, url: str) -> CspError | None:
-    """Return the gateway's error; None if the answer shows that WebSocket is blocked."""
-    error = read_error(status, body, url)
-    return error if status in _REFUSALS else None
+    try:
+        return WebSocketLink(socket, await _first_frame(socket))
+    except TimeoutError as exc:
+        await _hang_up(socket)
+        raise Unreachable(blocked, "is there a proxy in between?") from exc
+    except ConnectionClosed as exc:
+        raise _loss(exc) from exc
+    except asyncio.CancelledError:
+        socket.transport.abort()
+        raise
 
 
 async def _first_frame(socket: "ClientConnection") -> bytes | None:
     """Wait until the gateway has sent a frame or answered a ping."""
-    reading = asyncio.ensure_future(socket.recv(decode=False))
-    pong = asyncio.ensure_future(_pong(socket))
+
+    async def pong() -> None:
+        await (await socket.ping())
+
+    reading, answered = asyncio.ensure_future(socket.recv(decode=False)), asyncio.ensure_future(pong())
     try:
-        await asyncio.wait([reading, pong], timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([reading, answered], timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
             return reading.result()
-        if not pong.done():
+        if not answered.done():
             raise TimeoutError
-        pong.result()
+        answered.result()
         return None
     finally:
         reading.cancel()
-        pong.cancel()
-        await asyncio.gather(reading, pong, return_exceptions=True)
-
-
-async def _pong(socket: "ClientConnection") -> None:
-    await (await socket.ping())
+        answered.cancel()
+        await asyncio.gather(reading, answered, return_exceptions=True)
 
 
 async def _hang_up(socket: "ClientConnection") -> None:
@@ -149,11 +135,16 @@ class WebSocketLink:
         """
         from websockets.exceptions import ConnectionClosed
 
+        async def send() -> Never:
+            while True:
+                pending = await outbox.next()
+                await self._socket.send(pending.to_frame(), text=True)
+
         outbox.rewind()
         try:
             for agent in screens:
                 await self._send_op(_WATCH, _LIVE, WatchBody(screen=agent))
-            await until_first(self._receive(inbox, outbox), self._send(outbox), self._make_room(inbox))
+            await until_first(self._receive(inbox, outbox), send(), self._make_room(inbox))
         except ConnectionClosed as exc:
             raise _loss(exc) from exc
         finally:
@@ -174,11 +165,6 @@ class WebSocketLink:
         """Close the link."""
         await _hang_up(self._socket)
 
-    async def _send(self, outbox: Outbox) -> Never:
-        while True:
-            pending = await outbox.next()
-            await self._socket.send(pending.to_frame(), text=True)
-
     async def _receive(self, inbox: Inbox, outbox: Outbox) -> Never:
         if self._first is not None:
             self._handle_frame(self._first, inbox, outbox)
@@ -192,8 +178,13 @@ class WebSocketLink:
             log.warning("frame not understood", extra={"problem": exc.message, "size": len(data)})
             return
         match item:
+            case CallAnswer(ref=int(ref)):
+                outbox.settle(ref, item)
             case CallAnswer():
-                self._handle_answer(item, outbox)
+                if item.ref == _WATCH and self._watching is not None and not self._watching.done():
+                    # Everything before this answer was sent before the gateway resumed.
+                    self._is_paused = False
+                    self._watching.set_result(item)
             case Deliver():
                 inbox.add_delivery(item, len(data))
             case Live():
@@ -206,14 +197,6 @@ class WebSocketLink:
                 self._overflow.set()
             case _:
                 inbox.add_event(item, len(data))
-
-    def _handle_answer(self, answer: CallAnswer, outbox: Outbox) -> None:
-        if isinstance(answer.ref, int):
-            outbox.settle(answer.ref, answer)
-        elif answer.ref == _WATCH and self._watching is not None and not self._watching.done():
-            # Everything before this answer was sent before the gateway resumed.
-            self._is_paused = False
-            self._watching.set_result(answer)
 
     async def _make_room(self, inbox: Inbox) -> Never:
         while True:

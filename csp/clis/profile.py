@@ -3,9 +3,10 @@
 The launcher loads one before the child starts, so this module imports little, and patterns are compiled late.
 """
 
+import operator
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +17,20 @@ from csp.clis.registry import PROFILE, profile_names, profile_paths
 from csp.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
-    from csp.terminal.screen_rules import ScreenRules
+    from csp.terminal.screen import ScreenRules
 
 GENERIC: Final = "generic"
 _WRAPPERS: Final = frozenset(
     ("bun", "bunx", "env", "exec", "nice", "node", "nohup", "npx", "pnpm", "pnpx", "uvx", "yarn")
 )
 _VERSION: Final = re.compile(r"\d+(?:\.\d+)+")
+_COMPARISONS: Final = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+}
 _BOUND: Final = re.compile(r"(>=|<=|==|>|<)(\d+(?:\.\d+)*)\Z")
 
 
@@ -132,10 +140,15 @@ class Profile:
         if not self.versions:
             return True
         found = _VERSION.search(text)
-        return found is not None and all(
-            _holds(_numbers(found.group()), sign, bound)
-            for sign, bound in _bounds(self.versions, self.source)
-        )
+        if found is None:
+            return False
+        version = _numbers(found.group())
+        for sign, bound in _bounds(self.versions, self.source):
+            size = max(len(version), len(bound))
+            left, right = (numbers + (0,) * (size - len(numbers)) for numbers in (version, bound))
+            if not _COMPARISONS[sign](left, right):
+                return False
+        return True
 
 
 def load_profile(name: str) -> Profile:
@@ -174,32 +187,24 @@ def profile_name(source: Path) -> str:
 def profile_for(*command: str) -> Profile:
     """Choose the profile of a command line: `claude`, `/opt/bin/codex`, `npx @openai/codex@latest`."""
     names = [name for name in profile_names() if name != GENERIC]
-    for word in _program_words(command):
+    words = command[:1]
+    if words and _stem(words[0]) in _WRAPPERS:
+        # For a wrapper such as npx, those behind it may name the program.
+        words = tuple(word for word in command[1:] if not word.startswith("-") and "=" not in word)[:3]
+    for word in words:
         stem = _stem(word)
         for name in sorted(names, key=lambda name: name != stem):
             profile = load_profile(name)
-            if any(_is_called(word, called) for called in profile.commands):
-                return profile
+            for called in profile.commands:
+                # A package is found by its name, or inside a path.
+                is_package = re.sub(r"(?<=.)@[\w.^~-]+\Z", "", word) == called or f"/{called}/" in word
+                if is_package if "/" in called else stem == called:
+                    return profile
     return load_profile(GENERIC)
-
-
-def _program_words(command: Sequence[str]) -> list[str]:
-    """Give the first word, and for a wrapper such as npx those behind it that may name the program."""
-    if not command:
-        return []
-    if _stem(command[0]) not in _WRAPPERS:
-        return [command[0]]
-    return [word for word in command[1:] if not word.startswith("-") and "=" not in word][:3]
 
 
 def _stem(word: str) -> str:
     return word.rpartition("/")[2].removeprefix("-").removesuffix(".exe")
-
-
-def _is_called(word: str, called: str) -> bool:
-    if "/" in called:  # a package, by its name or inside a path
-        return re.sub(r"(?<=.)@[\w.^~-]+\Z", "", word) == called or f"/{called}/" in word
-    return _stem(word) == called
 
 
 def _profile(path: Path) -> Profile:
@@ -247,15 +252,3 @@ def _bounds(text: str, where: str) -> list[tuple[str, tuple[int, ...]]]:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
-
-
-def _holds(version: tuple[int, ...], sign: str, bound: tuple[int, ...]) -> bool:
-    size = max(len(version), len(bound))
-    left, right = (numbers + (0,) * (size - len(numbers)) for numbers in (version, bound))
-    return {
-        ">=": left >= right,
-        "<=": left <= right,
-        "==": left == right,
-        ">": left > right,
-        "<": left < right,
-    }[sign]

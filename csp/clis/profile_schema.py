@@ -1,7 +1,7 @@
 """The keys that a profile may have, and the type of each value."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from csp.clis.registry import adapter_names
@@ -16,6 +16,7 @@ _FLAG: Final = "true or false"
 
 _ANSWER: Final = {"key": _STRING, "by_number": _FLAG}
 _SIGN: Final = {"pattern": _STRING, "place": _STRING, "kind": _STRING, "is_styled": _FLAG}
+_SIGNS: Final = ("blocked", "busy", "limits", "overlays", "starting")
 _REQUIRED: Final = {
     "": ("name",),
     "keys.approve": ("key",),
@@ -27,19 +28,13 @@ _CHOICES: Final = {
     "delivery.proof": ("hook", "transcript", "screen", "none"),
     "signals.state": ("idle", "busy", "dialog"),
     "screen.composer.frame": ("borders", "shaded", "sign", "cursor", "none"),
-    "screen.blocked.place": ("above", "below", "dialog", "bare"),
-    "screen.busy.place": ("above", "below", "dialog", "bare"),
-    "screen.limits.place": ("above", "below", "dialog", "bare"),
-    "screen.overlays.place": ("above", "below", "dialog", "bare"),
-    "screen.starting.place": ("above", "below", "dialog", "bare"),
+    **{f"screen.{name}.place": ("above", "below", "dialog", "bare") for name in _SIGNS},
 }
 
 # A dict is a table, a list of one dict is an array of tables.
 _SCHEMA: Final[dict[str, Any]] = {
     "name": _STRING,
-    "commands": _STRINGS,
-    "installs": _STRINGS,
-    "credentials": _STRINGS,
+    **dict.fromkeys(("commands", "installs", "credentials"), _STRINGS),
     "versions": _STRING,
     "version_args": _STRINGS,
     "kind": _STRING,
@@ -69,35 +64,20 @@ _SCHEMA: Final[dict[str, Any]] = {
     "screen": {
         "furniture": _STRING,
         "composer": {
-            "frame": _STRING,
-            "top": _STRING,
-            "bottom": _STRING,
-            "scrolled": _STRING,
-            "sign": _STRING,
-            "other_sign": _STRING,
-            "edge": _STRING,
-            "placeholder": _STRING,
+            **dict.fromkeys(("frame", "top", "bottom", "scrolled"), _STRING),
+            **dict.fromkeys(("sign", "other_sign", "edge", "placeholder"), _STRING),
             "placeholder_colours": _STRINGS,
             "is_placeholder_faint": _FLAG,
             "paste_marker": _STRING,
         },
         "dialog": {
-            "choice": _STRING,
-            "listed": _STRING,
-            "yes": _STRING,
-            "no": _STRING,
-            "top": _STRING,
-            "side": _STRING,
+            **dict.fromkeys(("choice", "listed", "yes", "no", "top", "side"), _STRING),
             "is_question_first": _FLAG,
             "question": _STRING,
             "max_rows_after": _WHOLE,
             "kinds": [{"pattern": _STRING, "kind": _STRING}],
         },
-        "blocked": [_SIGN],
-        "busy": [_SIGN],
-        "limits": [_SIGN],
-        "overlays": [_SIGN],
-        "starting": [_SIGN],
+        **{name: [_SIGN] for name in _SIGNS},
     },
 }
 
@@ -110,7 +90,11 @@ def check_tables(tables: Mapping[str, Any], source: str) -> None:
 def _check(table: Mapping[str, Any], schema: Mapping[str, Any], path: str, source: str) -> None:
     for key, value in table.items():
         if key not in schema:
-            raise BadInput(f"{source}: unknown key {key!r} {_in(path)}", _nearest(key, schema))
+            from difflib import get_close_matches
+
+            near = get_close_matches(key, schema, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(schema)}"
+            raise BadInput(f"{source}: unknown key {key!r} {_in(path)}", hint)
         _check_value(value, schema[key], f"{path}.{key}".lstrip("."), source)
     for key in _REQUIRED.get(path, ("pattern", "place") if schema is _SIGN else ()):
         if key not in table:
@@ -129,12 +113,11 @@ def _check_value(value: Any, kind: Any, path: str, source: str) -> None:
             _check(row, kind[0], path, source)
     elif not _is(value, kind):
         raise BadInput(f"{source}: {path!r} is {value!r}, expected {kind}")
-    elif (choices := _choices(path)) and value not in choices:
-        raise BadInput(f"{source}: {path!r} is {value!r}, expected one of: {', '.join(choices)}")
-
-
-def _choices(path: str) -> Sequence[str]:
-    return (*adapter_names(), "screen", "none") if path == "capture.kind" else _CHOICES.get(path, ())
+    else:
+        kinds = (*adapter_names(), "screen", "none") if path == "capture.kind" else ()
+        choices = kinds or _CHOICES.get(path, ())
+        if choices and value not in choices:
+            raise BadInput(f"{source}: {path!r} is {value!r}, expected one of: {', '.join(choices)}")
 
 
 def _is(value: Any, kind: str) -> bool:
@@ -151,13 +134,6 @@ def _is(value: Any, kind: str) -> bool:
 
 def _in(path: str) -> str:
     return f"in [{path}]" if path else "at the top"
-
-
-def _nearest(key: str, schema: Mapping[str, Any]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(key, schema, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(schema)}"
 
 
 def compiled(pattern: str, where: str) -> re.Pattern[str]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from csp.clis.profile_schema import compiled
 from csp.errors import BadInput
-from csp.terminal.screen_rules import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
+from csp.terminal.screen import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
 
 _PATTERNS: Final = frozenset(
     (

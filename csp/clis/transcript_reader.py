@@ -5,12 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, TypeVar
+
+import msgspec
 
 from csp.clis.hook_spool import HookEvent
-from csp.terminal.reply_tracker import Item
+from csp.protocol.enums import Ending
+from csp.terminal.reply_tracker import Ended, Item
 
 _UNTIL: Final = re.compile(r"(?:\bresets?(?: at| in)?|\btry again (?:at|in)) ([^.\n]{1,60})", re.IGNORECASE)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,27 +36,34 @@ class FoundTranscripts:
     folders: list[Path] = field(default_factory=list)
 
 
-class TranscriptReader(Protocol):
+class TranscriptReader:
     """Reads what one kind of CLI writes down.
 
     A batch is consistent: with a hook event come all lines that were written before it, with a line all
     events. What was written before `since` (Unix seconds) is history, and gives no item.
     """
 
+    #: All that a reader remembers from one batch to the next.
+    _state: msgspec.Struct
+
     def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
         """Return the items of a batch, in the order in which they happened."""
+        raise NotImplementedError
 
     def end(self) -> None:
-        """Regard the turn as over, which the record may never say."""
+        """Regard the turn as over, which the record of some CLIs never says."""
 
     def due(self) -> float | None:
         """Return when `read` wants to be called again, even with nothing new."""
+        return None
 
     def dump(self) -> bytes:
         """Return the state, for a reader that continues."""
+        return msgspec.json.encode(self._state)
 
     def load(self, dumped: bytes) -> None:
         """Continue with what another reader of this kind has dumped."""
+        self._state = msgspec.json.decode(dumped, type=type(self._state))
 
 
 def seconds(timestamp: str) -> float:
@@ -62,6 +73,19 @@ def seconds(timestamp: str) -> float:
     except ValueError:
         return 0.0
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def decoded(data: bytes | msgspec.Raw, kind: type[_T]) -> _T | None:
+    """Return what stands in a piece of JSON; None where it has another shape."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def failed(text: str, *, is_limit: bool) -> Ended:
+    """Return the end of a turn that failed, or that ran into a limit of the account."""
+    return Ended(how=Ending.LIMITED if is_limit else Ending.FAILED, text=text, until=until(text))
 
 
 def until(text: str) -> str | None:

@@ -70,7 +70,7 @@ def replace_file(path: "AnyPath", data: bytes, *, mode: int = PRIVATE_FILE, is_d
     long as a process, or what a person can do without.
     """
     draft = draft_of(path)
-    _remove(draft)
+    remove(draft)
     try:
         fd = create_private(draft, mode)
         try:
@@ -81,7 +81,7 @@ def replace_file(path: "AnyPath", data: bytes, *, mode: int = PRIVATE_FILE, is_d
             os.close(fd)
         os.replace(draft, path)
     except OSError:
-        _remove(draft)
+        remove(draft)
         raise
     if is_durable:
         sync_folder(os.path.dirname(path) or ".")
@@ -92,7 +92,8 @@ def draft_of(path: "AnyPath") -> str:
     return f"{os.fspath(path)}.{os.getpid()}.tmp"
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
+    """Remove a file, if it is there and can be removed."""
     try:
         os.unlink(path)
     except OSError:

@@ -89,7 +89,17 @@ def _read_answer(receive: "Receive") -> tuple[int, bytes]:
     if status in _WITHOUT_BODY:
         return status, b""
     if fields.get(b"transfer-encoding", b"").lower() == b"chunked":
-        return status, _read_chunks(receive, body)
+        content = bytearray()
+        while True:
+            while (end := body.find(b"\r\n")) < 0:
+                body += _more(receive)
+            size = _number(bytes(body[:end]).partition(b";")[0].strip(), 16)
+            if size == 0:
+                return status, bytes(content)
+            start = end + 2
+            _read_up_to(receive, body, start + size + 2)
+            content += body[start : start + size]
+            del body[: start + size + 2]
     length = fields.get(b"content-length")
     if length is not None:
         size = _number(length, 10)
@@ -115,20 +125,6 @@ def _read_head(receive: "Receive", data: bytearray) -> tuple[int, dict[bytes, by
         name, _, value = line.partition(b":")
         fields[name.lower()] = value.strip()
     return _number(rest[:3], 10), fields, data[end + len(_BLANK_LINE) :]
-
-
-def _read_chunks(receive: "Receive", data: bytearray) -> bytes:
-    body = bytearray()
-    while True:
-        while (end := data.find(b"\r\n")) < 0:
-            data += _more(receive)
-        size = _number(bytes(data[:end]).partition(b";")[0].strip(), 16)
-        if size == 0:
-            return bytes(body)
-        start = end + 2
-        _read_up_to(receive, data, start + size + 2)
-        body += data[start : start + size]
-        del data[: start + size + 2]
 
 
 def _read_up_to(receive: "Receive", data: bytearray, size: int) -> None:

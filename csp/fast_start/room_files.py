@@ -4,7 +4,7 @@ import fcntl
 import os
 
 from csp.errors import BadInput, Broken
-from csp.fast_start.atomic_files import replace_file
+from csp.fast_start.atomic_files import remove, replace_file
 from csp.fast_start.fast_json import loads
 
 TYPE_CHECKING = False
@@ -35,30 +35,19 @@ def read_running(path: str) -> "dict[str, Any] | None":
     except OSError:
         return None
     try:
-        room = _parse(_content(fd))
+        try:
+            found = loads(os.pread(fd, _MAX_BYTES, 0))
+        except (OSError, ValueError):
+            # A folder, or something else in place of the file.
+            found = None
+        room = found if isinstance(found, dict) else None
         if not lock(fd, fcntl.LOCK_SH) or (room and room.get("supervisor") and _is_alive(room["supervisor"])):
             return room
         if lock(fd, fcntl.LOCK_EX) and is_at(fd, path):
-            _remove(path)
+            remove(path)
         return None
     finally:
         os.close(fd)
-
-
-def _content(fd: int) -> bytes:
-    try:
-        return os.pread(fd, _MAX_BYTES, 0)
-    except OSError:
-        # A folder, or something else in place of the file.
-        return b""
-
-
-def _parse(raw: bytes) -> "dict[str, Any] | None":
-    try:
-        found = loads(raw)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def lock(fd: int, kind: int) -> bool:
@@ -76,13 +65,6 @@ def is_at(fd: int, path: str) -> bool:
         return os.path.samestat(os.fstat(fd), os.stat(path))
     except FileNotFoundError:
         return False
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
 
 
 def _is_alive(pid: int) -> bool:

@@ -1,19 +1,29 @@
-"""Accept connections, a few at a time, with descriptors kept in reserve."""
+"""Accept connections, a few at a time, with descriptors kept in reserve, and read their first head.
+
+Until the head of its first request is complete, a connection has no parser and no task. Then its token
+decides whether it gets a place at all, and aiohttp takes it over.
+"""
 
 import asyncio
 import contextlib
 import errno
+import re
 import socket
 import ssl
 import time
 from functools import partial
-from typing import Final
+from typing import Any, Final, cast
 
-from csp.gateway.connection_protocol import HEAD_END, HttpServer
-from csp.gateway.connections import Guest
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from csp.gateway.connections import Connections, Guest
 from csp.gateway.responses import refusal_bytes
 from csp.room.admission import HEAD_S
 
+MAX_HEAD_BYTES: Final = 64 * 1024
+_FIRST_LINE: Final = re.compile(rb"[A-Z]+ \S+ HTTP/1\.[01]\r\n")
+HEAD_END: Final = b"\r\n\r\n"
 #: How many connections are accepted, at least and at most, before the loop gets its turn. A caller that is
 #: not accepted in time may wait for seconds, so accepting goes before all work for agents.
 AT_LEAST: Final = 16
@@ -23,6 +33,105 @@ EARLY_BYTES: Final = 16 * 1024
 #: The pause when the system has no descriptor left, nor a connection that could make room.
 PAUSE_S: Final = 0.1
 _NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class HttpConnection(RequestHandler):
+    """aiohttp's connection; it cancels the work for a caller that has hung up."""
+
+    __slots__ = ("_connections", "guest", "work")
+
+    def __init__(self, server: "HttpServer", guest: Guest, **options: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._connections = server.guests
+        self.guest = guest
+        #: The work for the caller, if it may be cancelled.
+        self.work: asyncio.Task[Any] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        guest = self.guest
+        if data and not guest.is_busy and guest.since is None:
+            guest.since = self._loop.time()
+        super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        work, self.work = self.work, None
+        self._connections.close(self.guest)
+        super().connection_lost(exc)
+        if work is not None:
+            work.cancel()
+
+
+class HttpServer(web.Server):
+    """aiohttp's server, with a reader of heads in front of each connection."""
+
+    def __init__(self, handler: Any, guests: Connections, request_factory: Any, **options: Any) -> None:
+        super().__init__(handler, request_factory=request_factory)
+        self.guests = guests
+        self._options = options
+
+    def __call__(self, guest: Guest | None = None, early: bytes = b"") -> "HeadReader":  # type: ignore[override]  # it hands over to one
+        return HeadReader(self, guest, early)
+
+    def take_over(self, guest: Guest) -> HttpConnection:
+        """Return aiohttp's side of a connection."""
+        return HttpConnection(self, guest, **self._options)
+
+    def pre_shutdown(self) -> None:
+        self.guests.close_strangers()
+        super().pre_shutdown()
+
+
+class HeadReader(asyncio.Protocol):
+    """Collects the head of the first request; `early` is what was read before."""
+
+    __slots__ = ("_early", "_guest", "_head", "_server", "_transport")
+
+    def __init__(self, server: HttpServer, guest: Guest | None, early: bytes) -> None:
+        self._server = server
+        self._guest = guest
+        self._early = early
+        self._head = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        guests = self._server.guests
+        if self._guest is None:
+            self._guest = guests.open(self._transport.abort)
+        guests.connected(self._guest, self._transport)
+        if self._early:
+            self.data_received(self._early)
+
+    def data_received(self, data: bytes) -> None:
+        looked_at = max(0, len(self._head) - len(HEAD_END) + 1)
+        self._head += data
+        assert self._transport is not None and self._guest is not None
+        is_complete = self._head.find(HEAD_END, looked_at) >= 0 or not _may_be_head(self._head)
+        if not is_complete or self._transport.is_closing():
+            return
+        head = bytes(self._head)
+        refused = self._server.guests.refusal(head)
+        if refused is not None:
+            self._transport.write(refusal_bytes(refused))
+            self._transport.close()
+            return
+        connection = self._server.take_over(self._guest)
+        self._transport.set_protocol(connection)
+        connection.connection_made(self._transport)
+        connection.data_received(head)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._guest is not None:
+            self._server.guests.close(self._guest)
+
+
+def _may_be_head(data: bytearray) -> bool:
+    """Return whether to wait for the rest of a head; aiohttp answers what is not a head."""
+    if len(data) > MAX_HEAD_BYTES or b"\n\n" in data:
+        return False
+    if b"\n" in data:
+        return _FIRST_LINE.match(data) is not None
+    return data[:1].isalpha()
 
 
 class Acceptor:
@@ -70,9 +179,14 @@ class Acceptor:
         if self._tls is not None:
             self._go_on(peer, self._server.guests.open(peer.close), b"")
             return
+
+        def drop() -> None:
+            self._loop.remove_reader(peer.fileno())
+            peer.close()
+
         early = _read_early(peer)
         if early is None:
-            guest = self._server.guests.open(partial(self._drop, peer))
+            guest = self._server.guests.open(drop)
             self._server.guests.read_from(guest, peer.fileno())
             self._loop.add_reader(peer.fileno(), self._read_first, peer, guest)
         elif not self._is_refused(peer, early):
@@ -89,10 +203,6 @@ class Acceptor:
         else:
             self._go_on(peer, guest, early)
 
-    def _drop(self, peer: socket.socket) -> None:
-        self._loop.remove_reader(peer.fileno())
-        peer.close()
-
     def _is_refused(self, peer: socket.socket, early: bytes) -> bool:
         refused = self._server.guests.refusal(early) if HEAD_END in early else None
         if refused is not None:
@@ -102,22 +212,21 @@ class Acceptor:
         return refused is not None
 
     def _go_on(self, peer: socket.socket, guest: Guest, early: bytes) -> None:
-        task = self._loop.create_task(self._connect(peer, guest, early))
-        guest.abort = partial(_cancel, task)
+        async def connect() -> None:
+            handshake_s = HEAD_S if self._tls else None
+            protocol = partial(self._server, guest, early)
+            try:
+                await self._loop.connect_accepted_socket(
+                    protocol, peer, ssl=self._tls, ssl_handshake_timeout=handshake_s
+                )
+            except (OSError, asyncio.CancelledError):
+                # It was dropped, it hung up, or it does not speak TLS.
+                self._give_up(guest, peer)
+
+        task = self._loop.create_task(connect())
+        guest.abort = task.cancel
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _connect(self, peer: socket.socket, guest: Guest, early: bytes) -> None:
-        try:
-            await self._loop.connect_accepted_socket(
-                partial(self._server, guest, early),
-                peer,
-                ssl=self._tls,
-                ssl_handshake_timeout=HEAD_S if self._tls else None,
-            )
-        except (OSError, asyncio.CancelledError):
-            # It was dropped, it hung up, or it does not speak TLS.
-            self._give_up(guest, peer)
 
     def _give_up(self, guest: Guest, peer: socket.socket) -> None:
         self._server.guests.close(guest)
@@ -132,7 +241,3 @@ def _read_early(peer: socket.socket) -> bytes | None:
         return None
     except OSError:
         return b""
-
-
-def _cancel(task: "asyncio.Task[None]") -> None:
-    task.cancel()

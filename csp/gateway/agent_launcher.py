@@ -14,6 +14,7 @@ from typing import Any, Final
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, CspError, Refused, TooMany
 from csp.fast_start.child_environment import CONNECTOR, child_environment
+from csp.fast_start.failure_report import FailurePipe
 from csp.model_providers import variables_of
 from csp.protocol.enums import JoinRole
 from csp.protocol.requests import StartBody
@@ -66,12 +67,16 @@ class AgentLauncher:
         self._under_way += 1
         try:
             keys = variables_of(body.provider, body.key_env)
-            code, out, err = await _run(start_argv(body, self._room), keys, patience_s)
+            code, out, failed = await _run(start_argv(body, self._room), keys, patience_s)
         finally:
             self._under_way -= 1
-        found = _outcome(out)
+        try:
+            told = json.loads(out)
+        except ValueError:
+            told = None
+        found: dict[str, Any] = told if isinstance(told, dict) else {}
         if code or found.get("problem"):
-            raise failure(code, str(found.get("problem", "")), err)
+            raise failure(code, str(found.get("problem") or failed[0]), failed[1])
         return StartedView(success=True, agent_id=str(found["agent"]), state=str(found["state"]))
 
 
@@ -79,54 +84,41 @@ def start_argv(body: StartBody, room: str) -> list[str]:
     """Return the command line; no value in it can be read as an option."""
     if body.name.startswith("-"):
         raise BadInput(f"name {body.name!r} begins with a dash", "give it a name such as claude-api")
-    given = {
-        "provider": body.provider,
-        "model": body.model,
-        "base-url": body.base_url,
-        "key-env": body.key_env,
-    }
-    words = [f"--{flag}={value}" for flag, value in given.items() if value]
+    given = [(name, getattr(body, name)) for name in ("provider", "model", "base_url", "key_env")]
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in given if value]
     words += [f"--role={body.role}"] if body.role is not JoinRole.AGENT else []
     return [*_CSP, "add", body.name, f"--room={room}", "--json", *words]
 
 
-async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tuple[int, str, str]:
+async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tuple[int, str, tuple[str, str]]:
+    """Return the exit code, the output, and the message and hint with which the command failed."""
     # Use the room's own command, however the gateway was started.
     rest = {name: value for name, value in process_environment().items() if name != "CSP_ROOM"}
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        env=child_environment(CONNECTOR, rest, keys=keys),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(patience_s):
-            out, err = await process.communicate()
-    except TimeoutError:
-        raise Refused(f"it has not joined after {patience_s:g} s", "see: csp logs") from None
-    finally:
-        # The caller may have hung up. A command that nobody waits for is ended like with ctrl-c.
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.send_signal(signal.SIGINT)
-    return process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace")
+    with FailurePipe() as pipe:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            env=child_environment(CONNECTOR, rest, pipe.variables, keys=keys),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            pass_fds=(pipe.fd,),
+        )
+        try:
+            async with asyncio.timeout(patience_s):
+                out, _ = await process.communicate()
+        except TimeoutError:
+            raise Refused(f"it has not joined after {patience_s:g} s", "see: csp logs") from None
+        finally:
+            # The caller may have hung up. A command that nobody waits for is ended like with ctrl-c.
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGINT)
+        return process.returncode or 0, out.decode(errors="replace"), pipe.read()
 
 
-def _outcome(out: str) -> dict[str, Any]:
-    try:
-        found = json.loads(out)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def failure(code: int, problem: str, err: str) -> CspError:
-    """Return the error of a failed command in one line, with its hint in brackets."""
-    lines = [line.removeprefix("csp: ") for line in err.splitlines() if line.startswith("csp: ")]
-    line = problem or (lines[-1] if lines else "")
-    if not line:
+def failure(code: int, message: str, hint: str) -> CspError:
+    """Return the error of a failed command."""
+    if not message:
         return Broken("the agent could not be started", "see the gateway's log")
-    message, _, hint = line.partition(" (") if line.endswith(")") else (line, "", "")
     kind = BadInput if code == _MISUSED else Refused
-    return kind(message, hint.removesuffix(")") or "see: csp logs")
+    return kind(message, hint or "see: csp logs")

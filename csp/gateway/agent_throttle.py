@@ -104,7 +104,12 @@ class Throttle:
         try:
             await done
         except BaseException:
-            self._give_up(done, ticket)
+            self.leave(ticket)
+            queue = self._waiting.get(ticket.agent)
+            if queue is not None and (done, ticket) in queue:
+                queue.remove((done, ticket))
+                if not queue:
+                    del self._waiting[ticket.agent]
             raise
 
     def leave(self, ticket: Ticket) -> None:
@@ -118,14 +123,6 @@ class Throttle:
             del self._of_agent[ticket.agent]
         if self._waiting:
             self._schedule()
-
-    def _give_up(self, done: "asyncio.Future[None]", ticket: Ticket) -> None:
-        self.leave(ticket)
-        queue = self._waiting.get(ticket.agent)
-        if queue is not None and (done, ticket) in queue:
-            queue.remove((done, ticket))
-            if not queue:
-                del self._waiting[ticket.agent]
 
     def _may_enter(self, agent: AgentId) -> bool:
         is_free = self._left > 0 and self._under_way < MAX_UNDER_WAY

@@ -89,22 +89,22 @@ class TokenStore:
         raw = token.encode(errors="replace")
         if hmac.compare_digest(raw, self._room_token_bytes):
             return Caller(HUMAN, Role.ROOM)
-        agent, epoch = self._known.get(token) or self._check(token)
+        known = self._known.get(token)
+        if known is None:
+            claim, _, signature = token.rpartition(".")
+            if not hmac.compare_digest(signature.encode(errors="replace"), self._sign(claim).encode()):
+                raise Unauthenticated("token is not valid in this room", _HINT)
+            agent, _, epoch = claim.rpartition(".")
+            known = agent, epoch
+            if len(self._known) < MAX_REMEMBERED:
+                self._known[token] = known
+        agent, epoch = known
         participant = room.participants.get(AgentId(agent))
         if participant is None or str(participant.epoch) != epoch:
             raise Unauthenticated(
                 f"token of {agent!r} is no longer valid", "register again with the room's token"
             )
         return Caller(participant.id, Role(participant.role), participant.epoch)
-
-    def _check(self, token: str) -> tuple[str, str]:
-        claim, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(signature.encode(errors="replace"), self._sign(claim).encode()):
-            raise Unauthenticated("token is not valid in this room", _HINT)
-        agent, _, epoch = claim.rpartition(".")
-        if len(self._known) < MAX_REMEMBERED:
-            self._known[token] = (agent, epoch)
-        return agent, epoch
 
     def _sign(self, claim: str) -> str:
         return hmac.new(self._secret, claim.encode(errors="replace"), sha256).hexdigest()[:40]
@@ -158,7 +158,13 @@ class HostGuard:
                 f"host {host!r} is not this gateway", "call it by localhost or the address it is bound to"
             )
         if "Origin" in headers or not request.raw_path.startswith("/"):
-            _check_origin(request, f"{request.scheme}://{host}".lower())
+            own = f"{request.scheme}://{host}".lower()
+            for origin in headers.getall("Origin", ()):
+                if origin.lower() != own:
+                    raise Forbidden(f"origin {origin!r} may not use this gateway", _OPEN_HERE)
+            # A request target may also be absolute.
+            if not request.raw_path.lower().startswith(("/", f"{own}/")):
+                raise Forbidden("the target of the request is not this gateway", "send a path alone")
         site = headers.get("Sec-Fetch-Site")
         if site is not None and site not in _OWN_SITES and not _is_visit(request):
             raise Forbidden("a page of another origin may not use this gateway", _OPEN_HERE)
@@ -170,21 +176,14 @@ class HostGuard:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        if name not in self._names and name != _local_address(request):
+        # The local address that the caller connected to is ours, too.
+        local = request.transport.get_extra_info("sockname") if request.transport else None
+        address = str(local[0]).removeprefix(_IPV4_IN_IPV6) if local else ""
+        if name not in self._names and name != address:
             return False
         if len(self._good) < MAX_REMEMBERED:
             self._good.add(host)
         return True
-
-
-def _check_origin(request: web.BaseRequest, own: str) -> None:
-    """Raise Forbidden if an Origin, or an absolute request target, is not ours."""
-    for origin in request.headers.getall("Origin", ()):
-        if origin.lower() != own:
-            raise Forbidden(f"origin {origin!r} may not use this gateway", _OPEN_HERE)
-    target = request.raw_path
-    if not target.startswith("/") and not target.lower().startswith(f"{own}/"):
-        raise Forbidden("the target of the request is not this gateway", "send a path alone")
 
 
 def _is_visit(request: web.BaseRequest) -> bool:
@@ -195,12 +194,6 @@ def _is_visit(request: web.BaseRequest) -> bool:
         and headers.get("Sec-Fetch-Mode") == "navigate"
         and headers.get("Sec-Fetch-Dest") == "document"
     )
-
-
-def _local_address(request: web.BaseRequest) -> str:
-    """Return the local address that the caller connected to."""
-    local = request.transport.get_extra_info("sockname") if request.transport else None
-    return str(local[0]).removeprefix(_IPV4_IN_IPV6) if local else ""
 
 
 def is_loopback(host: str) -> bool:

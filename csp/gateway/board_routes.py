@@ -2,13 +2,15 @@
 
 import asyncio
 import time
+from functools import partial
+
+import msgspec
 
 from csp.errors import BadInput, NotFound
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call
+from csp.gateway.handlers import AnyCall, Asked, Posted, fill
 from csp.protocol.codec import check_text
-from csp.protocol.enums import AgentId
 from csp.protocol.events import NoteAdded
 from csp.protocol.notes import (
     BoardBody,
@@ -22,9 +24,10 @@ from csp.protocol.notes import (
     Provider,
     SearchParams,
     SummariseBody,
+    SummaryAskedView,
     is_note_id,
 )
-from csp.room.board.board_state import file_of, note_of
+from csp.room.board.board_state import file_of, note_of, seq_of
 from csp.room.commands import WriteNote
 from csp.room.secrets import redact
 from csp.whiteboard.note_index import Filter
@@ -35,16 +38,13 @@ _PAGE = 1000
 LONG_TEXT = 4096
 
 
-async def write(gateway: Gateway, call: Call) -> Answer:
-    body: BoardBody = call.body
+async def write(gateway: Gateway, call: Posted[BoardBody]) -> NotedView:
+    body = call.body
     check_text(body.text)
     if len(body.text) > LONG_TEXT:
         # In a thread, so that a long text does not block the event loop.
         await asyncio.to_thread(redact, body.text, gateway.rules.secrets)
-    command = WriteNote(
-        sender=call.caller.id, text=body.text, session=body.session, tags=body.tags, id=body.id
-    )
-    events = await gateway.submit(command)
+    events = await gateway.submit(fill(WriteNote, body, sender=call.caller.id))
     written = next((note_of(event) for event in events if isinstance(event, NoteAdded)), None)
     if written is None:
         _, known = gateway.writer.room.boards.keys[body.id or ""]
@@ -52,63 +52,39 @@ async def write(gateway: Gateway, call: Call) -> Answer:
     return NotedView(success=True, note=written)
 
 
-async def list_notes(gateway: Gateway, call: Call) -> Answer:
-    params: BoardParams = call.query
-    wanted = Filter(
-        session=params.session,
-        author=params.author,
-        kind=params.kind,
-        tag=params.tag,
-        after=params.after,
-        before=params.before,
-    )
-    page = await _page(gateway, wanted, params.limit, call.caller)
-    return BoardView(items=tuple(page.notes), next=_next(page, params.after))
+async def list_notes(gateway: Gateway, call: Asked[BoardParams]) -> BoardView:
+    params = call.query
+    page = await _page(gateway, _filter(params), params.limit, call.caller)
+    seqs = [seq_of(note.id) for note in page.notes]
+    # The next page is after the last note, or before the first; there is none at the end.
+    following = seqs[0] if page.has_more else None
+    if params.after is not None:
+        following = seqs[-1] if seqs else params.after
+    return BoardView(items=tuple(page.notes), next=following)
 
 
-def _next(page: NotePage, after: int | None) -> int | None:
-    """Return the position of the next page: after the last note, or before the first; None at the end."""
-    seqs = [int(note.id.removeprefix("n-")) for note in page.notes]
-    if after is not None:
-        return seqs[-1] if seqs else after
-    return seqs[0] if page.has_more else None
-
-
-async def get_note(gateway: Gateway, call: Call) -> Answer:
+async def get_note(gateway: Gateway, call: AnyCall) -> NoteView:
     return await _known_note(gateway, call.path["id"], call.caller)
 
 
-async def search(gateway: Gateway, call: Call) -> Answer:
-    params: SearchParams = call.query
+async def search(gateway: Gateway, call: Asked[SearchParams]) -> BoardHitsView:
+    params = call.query
     if not params.q.strip():
         raise BadInput("q is empty", "give words, names, or a question as q")
     started = time.monotonic()
-    wanted = Filter(
-        session=params.session,
-        author=params.author,
-        kind=params.kind,
-        tag=params.tag,
-        since=params.since,
-        until=params.until,
-    )
+    wanted = _filter(params)
     await gateway.writer.settle()
-    audience = audience_of(call.caller)
+    audience = call.caller.reader
     remote = await gateway.remote_boards.search(params.q, wanted, params.limit, audience)
     if remote is not None:
         return BoardHitsView(items=tuple(remote), provider=Provider.OPENAI, took_ms=elapsed_ms(started))
-    hits = await asyncio.to_thread(
-        gateway.board.search,
-        params.q,
-        wanted,
-        params.limit,
-        audience,
-        rerank=bool(params.rerank),
-    )
+    search_here = partial(gateway.board.search, rerank=bool(params.rerank))
+    hits = await asyncio.to_thread(search_here, params.q, wanted, params.limit, audience)
     return BoardHitsView(items=tuple(hits), provider=Provider.LOCAL, took_ms=elapsed_ms(started))
 
 
-async def export(gateway: Gateway, call: Call) -> Answer:
-    params: ExportParams = call.query
+async def export(gateway: Gateway, call: Asked[ExportParams]) -> ExportView:
+    params = call.query
     notes: list[NoteView] = []
     after = 0
     while True:
@@ -116,29 +92,29 @@ async def export(gateway: Gateway, call: Call) -> Answer:
         notes += page.notes
         if not page.has_more:
             return ExportView(files=tuple(map(file_of, notes)))
-        after = int(page.notes[-1].id.removeprefix("n-"))
+        after = seq_of(page.notes[-1].id)
 
 
-async def summarise(gateway: Gateway, call: Call) -> Answer:
-    body: SummariseBody = call.body
+async def summarise(gateway: Gateway, call: Posted[SummariseBody]) -> SummaryAskedView:
+    body = call.body
     return await gateway.board_summaries.ask(body.session, body.by)
 
 
-def audience_of(caller: Caller) -> AgentId | None:
-    """Return the agent whose notes are searched; None for a caller that may read all."""
-    return caller.reader
+def _filter(params: BoardParams | SearchParams) -> Filter:
+    fields = msgspec.structs.asdict(params)
+    return Filter(**{name: value for name, value in fields.items() if name in Filter.__dataclass_fields__})
 
 
 async def _page(gateway: Gateway, wanted: Filter, limit: int, caller: Caller) -> NotePage:
     await gateway.writer.settle()
-    return await asyncio.to_thread(gateway.board.page, wanted, limit, audience_of(caller))
+    return await asyncio.to_thread(gateway.board.page, wanted, limit, caller.reader)
 
 
 async def _known_note(gateway: Gateway, note_id: str, caller: Caller) -> NoteView:
     found = None
     if is_note_id(note_id):
         await gateway.writer.settle()
-        found = await asyncio.to_thread(gateway.board.get, note_id, audience_of(caller))
+        found = await asyncio.to_thread(gateway.board.get, note_id, caller.reader)
     if found is None:
         raise NotFound(f"unknown note {note_id[:80]!r}", "see: csp board show")
     return found

@@ -1,18 +1,39 @@
-"""Fan-out of committed events to all watchers.
+"""Fan-out over WebSockets: committed events to all watchers, deliveries to their recipients.
 
-Each watcher has a place in one shared tail of frames. A pass walks the watchers in small steps, so
-that a thousand of them never hold up the room, and gives each everything since its place in one write.
+Frames are encoded once for all readers. aiohttp's own sender would frame, lock, flush per reader and message.
+A server's frames are unmasked, so the same bytes serve everybody; they are written to the transport between
+aiohttp's own frames.
+
+Each watcher has a place in one shared tail of frames. A pass walks the watchers in small steps, so that a
+thousand of them never hold up the room, and gives each everything since its place in one write.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+from struct import pack
 from typing import Final
 
-from csp.gateway.websocket_frames import Pipe, text_frame
-from csp.journal.history_query import Concerns
-from csp.protocol.enums import AgentId
-from csp.protocol.events import AnyEvent
+from aiohttp import web
 
+from csp.gateway.room_writer import RoomWriter
+from csp.journal.history_query import Concerns
+from csp.protocol.codec import encode
+from csp.protocol.enums import AgentId, DeliverKind
+from csp.protocol.events import AnyEvent
+from csp.protocol.responses import DeliverFrame
+from csp.room.messages.inbox import pending
+
+#: A reader with more unsent data is dropped as too slow.
+MAX_UNSENT_BYTES: Final = 1024 * 1024
+#: How long a dropped reader may take to read what was sent before.
+GOING_S: Final = 10.0
+_TEXT: Final = 0x81
+_CLOSE: Final = 0x88
+#: How many connections are served before the loop gets its turn, and how many frames each.
+PUSHED_AT_ONCE: Final = 8
+MESSAGES_AT_ONCE: Final = 64
 #: How many watchers are served before the loop gets its turn.
 STEP: Final = 16
 #: How many events are looked through for watchers before the loop gets its turn.
@@ -23,6 +44,183 @@ MAX_LAG_BYTES: Final = 4 * 1024 * 1024
 #: With many of them, readers that wait for any news are woken this often.
 WAKE_S: Final = 0.1
 MANY_WAITING: Final = 64
+
+Push = Callable[["DeliveryPush"], None]
+
+
+def text_frame(payload: bytes) -> bytes:
+    """Return an unfragmented text frame."""
+    return _head(_TEXT, len(payload)) + payload
+
+
+def close_frame(code: int, reason: str) -> bytes:
+    """Return a closing frame; a reason has at most 123 bytes."""
+    payload = pack("!H", code) + reason.encode()[:123]
+    return _head(_CLOSE, len(payload)) + payload
+
+
+def _head(opcode: int, size: int) -> bytes:
+    if size < 126:
+        return pack("!BB", opcode, size)
+    if size < 65536:
+        return pack("!BBH", opcode, 126, size)
+    return pack("!BBQ", opcode, 127, size)
+
+
+class Pipe:
+    """The sending side of one WebSocket."""
+
+    def __init__(self, request: web.BaseRequest) -> None:
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError("the caller is gone")
+        self._transport: asyncio.WriteTransport = transport
+        self.closed_reason = ""
+
+    @property
+    def is_open(self) -> bool:
+        return not self.closed_reason and not self._transport.is_closing()
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def write(self, frames: bytes) -> bool:
+        """Send encoded frames; a reader that is too slow gets a closing frame and is dropped."""
+        if not self.is_open:
+            return False
+        if self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            self.drop(1013, "fell behind; reconnect with after=<the last seq you have>")
+            return False
+        self._transport.write(frames)
+        return True
+
+    def drop(self, code: int, reason: str) -> None:
+        """Close without waiting for a peer that may never read again."""
+        if not self.is_open:
+            return
+        self.closed_reason = reason
+        self._transport.write(close_frame(code, reason))
+        self._transport.close()
+
+        def abort() -> None:
+            # A closed transport has nothing left to send, and asyncio's fails when aborted twice.
+            if self._transport.get_write_buffer_size():
+                self._transport.abort()
+
+        asyncio.get_running_loop().call_later(GOING_S, abort)
+
+    async def drain(self) -> bool:
+        """Wait until the peer has read most of what was sent; return whether it is still connected."""
+        # A transport reports drained buffers only to its protocol, which is aiohttp's.
+        while self.is_open and self.unsent_bytes > MAX_UNSENT_BYTES // 8:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        return self.is_open
+
+
+class Pacer:
+    """Lets a few connections push in each pass of the loop."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[DeliveryPush, Push] = {}
+        self._is_scheduled = False
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, pushes: "Iterable[tuple[DeliveryPush, Push]]") -> None:
+        """Queue pushes; the first ones run now, unless others wait."""
+        for outbox, push in pushes:
+            if push is DeliveryPush.rewind or outbox not in self._waiting:
+                self._waiting[outbox] = push
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._push_some()
+
+    def forget(self, outbox: "DeliveryPush") -> None:
+        """Remove a connection that pushes no more."""
+        self._waiting.pop(outbox, None)
+
+    def _push_some(self) -> None:
+        for outbox in list(islice(self._waiting, PUSHED_AT_ONCE)):
+            self._waiting.pop(outbox)(outbox)
+        self._is_scheduled = bool(self._waiting)
+        if self._is_scheduled:
+            asyncio.get_running_loop().call_soon(self._push_some)
+
+
+class DeliveryPush:
+    """The deliver frames of one connection, in the order of the journal.
+
+    What is due is computed from the room, so nothing can be forgotten: a lost frame is sent again after a
+    reconnect, until its delivery has ended.
+    """
+
+    def __init__(self, pipe: Pipe, agent: AgentId, writer: RoomWriter, pacer: Pacer | None = None) -> None:
+        self._pipe = pipe
+        self._agent = agent
+        self._writer = writer
+        self._pacer = pacer or Pacer()
+        self._sent_seq = 0
+        #: Controls that went out before older messages.
+        self._ahead: set[str] = set()
+        self._draining: asyncio.Task[None] | None = None
+
+    def rewind(self) -> None:
+        """Send everything due again; readers recognise duplicates by id."""
+        self._sent_seq = 0
+        self._ahead.clear()
+        self.push()
+
+    def tell(self, frame: bytes) -> None:
+        """Send a frame that is not kept."""
+        if frame:
+            self._pipe.write(frame)
+
+    def push(self) -> None:
+        """Send new deliveries, as fast as the reader reads."""
+        if self._draining is not None or self._agent not in self._writer.room.participants:
+            return
+        if not self._pipe.is_open:
+            return
+        frames: list[bytes] = []
+        size = 0
+        room, safe = self._writer.room, self._writer.safe_seq
+        for deliver in pending(room, self._agent, after=self._sent_seq, upto=safe):
+            if deliver.id in self._ahead:
+                continue
+            frame = text_frame(encode(DeliverFrame(deliver=deliver)))
+            frames.append(frame)
+            size += len(frame)
+            if deliver.kind is DeliverKind.CONTROL:
+                self._ahead.add(deliver.id)
+            else:
+                self._sent_seq = deliver.seq
+            if size > MAX_UNSENT_BYTES // 4:
+                self._draining = asyncio.ensure_future(self._drain())
+                break
+            if len(frames) >= MESSAGES_AT_ONCE:
+                # The rest follows in the next passes of the loop.
+                asyncio.get_running_loop().call_soon(self._pacer.add, [(self, DeliveryPush.push)])
+                break
+        else:
+            self._sent_seq = safe
+            self._ahead.clear()
+        if frames:
+            self._pipe.write(b"".join(frames))
+
+    async def _drain(self) -> None:
+        is_open = await self._pipe.drain()
+        self._draining = None
+        if is_open:
+            self._pacer.add([(self, DeliveryPush.push)])
+
+    def close(self) -> None:
+        """Stop sending."""
+        self._pacer.forget(self)
+        if self._draining is not None:
+            self._draining.cancel()
 
 
 class EventWatcher:
@@ -76,22 +274,18 @@ class Broadcast:
             if not self._pass:
                 self._pass = self._in_order()
                 self._step()
-        self._wake_all()
+        # Wake the readers that wait for any news; many of them at most ten times a second.
+        if self._waking is None:
+            loop = asyncio.get_running_loop()
+            wait_s = self._woken_at + WAKE_S - loop.time() if self._asked > MANY_WAITING else 0.0
+            if wait_s > 0:
+                self._waking = loop.call_later(wait_s, self._wake_crowd)
+            else:
+                self._wake_crowd()
 
     def is_behind(self) -> bool:
         """Return whether so much is unsent that nothing should be added."""
         return len(self._tail) > MAX_LAG or self._tail_bytes > MAX_LAG_BYTES
-
-    def _wake_all(self) -> None:
-        """Wake the readers that wait for any news; many of them at most ten times a second."""
-        if self._waking is not None:
-            return
-        loop = asyncio.get_running_loop()
-        wait_s = self._woken_at + WAKE_S - loop.time() if self._asked > MANY_WAITING else 0.0
-        if wait_s > 0:
-            self._waking = loop.call_later(wait_s, self._wake_crowd)
-        else:
-            self._wake_crowd()
 
     def _wake_crowd(self) -> None:
         self._waking, self._asked = None, 0

@@ -1,17 +1,29 @@
-"""The open connections, their owners, and which to close when there are too many."""
+"""The open connections, their owners, and an event loop that serves people before agents.
+
+asyncio handles everything that is ready in one pass, so a pass gets as long as there are busy agents. Here
+the sockets of agents are in a selector of their own, and a pass takes only a few of them. When there are too
+many connections, some are closed.
+"""
 
 import asyncio
 import re
 import resource
-from collections.abc import Callable
-from typing import Final
+import selectors
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from csp.errors import CspError, TooMany
 from csp.gateway.auth import Caller
-from csp.gateway.priority_loop import lanes_of
 from csp.protocol.enums import AgentId, Role
-from csp.room.admission import HEAD_S, Lane, admit, places_for
+from csp.room.admission import HEAD_S, Lane, admit, in_turn, places_for
 
+#: How many sockets of a lane are served in one pass; people have no limit.
+SERVED: Final = {Lane.STRANGERS: 32, Lane.AGENTS: 16}
+
+Ready = list[tuple[selectors.SelectorKey, int]]
+FileObject = Any
 #: How often connections are checked for requests that are overdue.
 SWEEP_S: Final = 1.0
 #: When a refused agent may try again; until then its connection is not read.
@@ -23,12 +35,104 @@ _TOKEN: Final = re.compile(
 )
 
 
+class LaneSelector(selectors.BaseSelector):
+    """A selector with lanes; a socket is in the lane of people until it is moved."""
+
+    def __init__(self) -> None:
+        self._lanes = {lane: selectors.DefaultSelector() for lane in Lane}
+        self._first = self._lanes[Lane.PEOPLE]
+        self._lane_of: dict[int, Lane] = {}
+        self._last = dict.fromkeys(SERVED, -1)
+        #: Whether callers wait to be accepted, so that agents have to wait for one pass.
+        self.is_crowded = False
+        for lane in SERVED:
+            # A selector is ready when one of its sockets is.
+            self._first.register(self._lanes[lane].fileno(), selectors.EVENT_READ, lane)
+
+    def put(self, fd: int, lane: Lane) -> None:
+        """Serve a descriptor in this lane from now on."""
+        before = self._lane_of.get(fd, Lane.PEOPLE)
+        if before is lane:
+            return
+        self._lane_of[fd] = lane
+        key = self._lanes[before].get_map().get(fd)
+        if key is not None:
+            self._lanes[before].unregister(fd)
+            self._lanes[lane].register(key.fileobj, key.events, key.data)
+
+    def forget(self, fd: int) -> None:
+        """Reset the lane of a descriptor for its next owner."""
+        self.put(fd, Lane.PEOPLE)
+        self._lane_of.pop(fd, None)
+
+    def register(self, fileobj: FileObject, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._selector_of(fileobj).register(fileobj, events, data)
+
+    def unregister(self, fileobj: FileObject) -> selectors.SelectorKey:
+        return self._selector_of(fileobj).unregister(fileobj)
+
+    def modify(self, fileobj: FileObject, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._selector_of(fileobj).modify(fileobj, events, data)
+
+    def get_key(self, fileobj: FileObject) -> selectors.SelectorKey:
+        return self._selector_of(fileobj).get_key(fileobj)
+
+    def get_map(self) -> Mapping[FileObject, selectors.SelectorKey]:
+        return ChainMap(*[dict(selector.get_map()) for selector in self._lanes.values()])
+
+    def select(self, timeout: float | None = None) -> Ready:
+        found = self._first.select(timeout)
+        ready = [one for one in found if not isinstance(one[0].data, Lane)]
+        if len(ready) < len(found):
+            lanes = {key.data for key, _ in found if isinstance(key.data, Lane)}
+            for lane in SERVED:
+                if lane in lanes and not (self.is_crowded and lane is Lane.AGENTS):
+                    ready += self._some_of(lane)
+        self.is_crowded = False
+        return ready
+
+    def _some_of(self, lane: Lane) -> Ready:
+        found = self._lanes[lane].select(0)
+        if len(found) <= SERVED[lane]:
+            return found
+        by_fd = {one[0].fd: one for one in found}
+        chosen = in_turn(list(by_fd), self._last[lane], SERVED[lane])
+        self._last[lane] = chosen[-1]
+        return [by_fd[fd] for fd in chosen]
+
+    def close(self) -> None:
+        for selector in self._lanes.values():
+            selector.close()
+
+    def _selector_of(self, fileobj: FileObject) -> selectors.BaseSelector:
+        fd = fileobj if isinstance(fileobj, int) else fileobj.fileno()
+        return self._lanes[self._lane_of.get(fd, Lane.PEOPLE)]
+
+
+_SELECTORS: WeakKeyDictionary[asyncio.AbstractEventLoop, LaneSelector] = WeakKeyDictionary()
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return a loop with lanes, where the system has selectors that can be selected themselves."""
+    if not hasattr(selectors.DefaultSelector, "fileno"):
+        return asyncio.new_event_loop()
+    selector = LaneSelector()
+    loop = asyncio.SelectorEventLoop(selector)
+    _SELECTORS[loop] = selector
+    return loop
+
+
+def lanes_of(loop: asyncio.AbstractEventLoop) -> LaneSelector | None:
+    """Return the lanes of a loop that was made here."""
+    return _SELECTORS.get(loop)
+
+
 class Guest:
     """One accepted connection."""
 
     __slots__ = ("abort", "agent", "fd", "is_busy", "lane", "since", "transport")
 
-    def __init__(self, abort: Callable[[], None], since: float) -> None:
+    def __init__(self, abort: Callable[[], object], since: float) -> None:
         self.abort = abort
         self.lane = Lane.STRANGERS
         self.agent: AgentId | None = None
@@ -50,13 +154,13 @@ class Guest:
         transport = self.transport
         if transport is None or transport.is_closing():
             return
+
+        def resume() -> None:
+            if not transport.is_closing():
+                transport.resume_reading()
+
         transport.pause_reading()
-        asyncio.get_running_loop().call_later(seconds, _resume, transport)
-
-
-def _resume(transport: asyncio.Transport) -> None:
-    if not transport.is_closing():
-        transport.resume_reading()
+        asyncio.get_running_loop().call_later(seconds, resume)
 
 
 def token_in(head: bytes) -> str:
@@ -174,7 +278,9 @@ class Connections:
         """Assign a connection to its caller, or raise TooMany."""
         if is_person(caller):
             if guest.lane is not Lane.PEOPLE:
-                self._place_person(guest)
+                if len(self._lanes[Lane.PEOPLE]) >= self.places.people:
+                    raise TooMany(f"people have {self.places.people} connections", "close some of them")
+                self._move(guest, Lane.PEOPLE, None)
             return
         if guest.agent == caller.id:
             return
@@ -182,11 +288,6 @@ class Connections:
         if verdict.gives_way is not None and not self._make_room(verdict.gives_way, may_break=verdict.is_in):
             raise self._no_place(caller.id)
         self._move(guest, Lane.AGENTS, caller.id)
-
-    def _place_person(self, guest: Guest) -> None:
-        if len(self._lanes[Lane.PEOPLE]) >= self.places.people:
-            raise TooMany(f"people have {self.places.people} connections", "close some of them")
-        self._move(guest, Lane.PEOPLE, None)
 
     def _no_place(self, agent: AgentId) -> TooMany:
         hint = f"close some of them, or try again in {AGAIN_S:g} s"

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -15,15 +16,11 @@ from csp.errors import Broken, StorageFull, TooMany, Unauthenticated
 from csp.gateway.agent_launcher import AgentLauncher
 from csp.gateway.agent_throttle import Throttle
 from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, TokenStore
-from csp.gateway.board_hits import BoardHits
-from csp.gateway.board_summaries import BoardSummaries
-from csp.gateway.broadcast import Broadcast
+from csp.gateway.board_workers import BoardHits, BoardSummaries
+from csp.gateway.broadcast import Broadcast, DeliveryPush, Pacer, Push
 from csp.gateway.connections import AGAIN_S
-from csp.gateway.delivery_push import DeliveryPush, Pacer, Push
-from csp.gateway.history_queries import HistoryQueries
 from csp.gateway.metrics import Metrics
 from csp.gateway.page_tokens import PageTokens
-from csp.gateway.presence import Presence
 from csp.gateway.remote_boards import RemoteBoards
 from csp.gateway.room_rules_loader import load_rules
 from csp.gateway.room_writer import Committed, RoomWriter
@@ -31,9 +28,11 @@ from csp.gateway.run_worker import RunWorker
 from csp.gateway.screen_watch import ScreenWatch
 from csp.journal import JsonlJournal, load_secret
 from csp.journal.history import History
+from csp.journal.history_query import HistoryQuery
 from csp.journal.search_index import SearchIndex
 from csp.protocol.enums import AgentId, DeliveryState, Role
 from csp.protocol.events import (
+    HISTORY_TYPES,
     AnyEvent,
     ControlSent,
     DeliveryMoved,
@@ -46,9 +45,11 @@ from csp.protocol.events import (
     StateChanged,
     TurnMoved,
     TurnSignal,
+    decode_event,
 )
 from csp.protocol.responses import JournalHealth
-from csp.room.commands import AnyCommand, Leave, Rejoin, Tick
+from csp.room.commands import AnswerQuery, AnyCommand, Leave, Rejoin, Tick
+from csp.room.orchestrator import log_text
 from csp.room.timers import next_deadline
 from csp.room.visibility import is_visible_to
 from csp.whiteboard.whiteboard import Whiteboard
@@ -60,6 +61,44 @@ MAX_SOCKETS: Final = 4096
 MAX_SOCKETS_OF_AGENT: Final = 16
 #: Events that may change the next deadline of the room.
 _MOVES_DEADLINES: Final = (ControlSent, TurnSignal, TurnMoved, ModeChanged)
+
+
+class Presence:
+    """Tracks presence by connections; the room only records changes."""
+
+    def __init__(self, clock: Callable[[], float], offline_after_s: float) -> None:
+        self._clock = clock
+        self._offline_after_s = offline_after_s
+        # After a start no agent has had a chance to call yet.
+        self._started = clock()
+        self._sockets: Counter[AgentId] = Counter()
+        self._last_call: dict[AgentId, float] = {}
+
+    def touch(self, agent: AgentId) -> None:
+        """Record a call of `agent`."""
+        self._last_call[agent] = self._clock()
+
+    def connect(self, agent: AgentId) -> None:
+        """Record an open WebSocket of `agent`."""
+        self._sockets[agent] += 1
+
+    def disconnect(self, agent: AgentId) -> None:
+        """Record that a WebSocket of `agent` has closed."""
+        self._sockets[agent] -= 1
+        self.touch(agent)
+
+    def forget(self, agent: AgentId) -> None:
+        """Forget a removed participant."""
+        self._last_call.pop(agent, None)
+
+    def last_seen(self, agent: AgentId, otherwise: float) -> float:
+        """Return when `agent` was last seen."""
+        return self._clock() if self._sockets[agent] > 0 else self._last_call.get(agent, otherwise)
+
+    def silent(self, online: Iterable[AgentId]) -> list[AgentId]:
+        """Return the agents without a WebSocket and without a recent call."""
+        limit = self._clock() - self._offline_after_s
+        return [a for a in online if self._sockets[a] <= 0 and self._last_call.get(a, self._started) < limit]
 
 
 class OpenSocket(Protocol):
@@ -86,7 +125,9 @@ class Gateway:
         self.page_tokens = PageTokens(folder, secret, self.tokens.room_token, clock)
         self.host_guard = HostGuard(settings.host)
         self.broadcast = Broadcast(self.is_visible)
-        self.throttle = Throttle(self._is_behind)
+        self.pacer = Pacer()
+        # Agents wait until their earlier messages are passed on.
+        self.throttle = Throttle(lambda: self.pacer.is_busy or self.broadcast.is_behind())
         # Everybody reads the boards, so a token that an agent printed must not get there.
         secrets = (self.tokens.room_token,)
         self.rules = replace(load_rules(settings), secrets=secrets)
@@ -106,7 +147,6 @@ class Gateway:
         self.sockets: set[OpenSocket] = set()
         #: Held while text is removed from the journal: one rewrite at a time.
         self.rewrite_lock = asyncio.Lock()
-        self.history_queries = HistoryQueries(self.writer, self.history, settings.message_ttl_s)
         self.screen_watch = ScreenWatch(self._send_live)
         self.board_hits = BoardHits(self.writer, self.board, self.rules)
         self.run_worker = RunWorker(folder, self.writer, self.history, secrets, self.spawn)
@@ -116,7 +156,6 @@ class Gateway:
         self.remote_boards = RemoteBoards(settings, self.writer, self.board)
         self.agent_launcher = AgentLauncher(settings.room)
         self._pushes: dict[AgentId, set[DeliveryPush]] = {}
-        self.pacer = Pacer()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -205,11 +244,7 @@ class Gateway:
         ):
             self.set_alarm()
         if any(isinstance(event, LogRequested) for event in events):
-            self.spawn(self.history_queries.answer())
-
-    def _is_behind(self) -> bool:
-        """Return whether agents should wait until their earlier messages are passed on."""
-        return self.pacer.is_busy or self.broadcast.is_behind()
+            self.spawn(self.answer_queries())
 
     def drop_stale_sockets(self) -> None:
         """Close the connections whose tokens were revoked."""
@@ -252,11 +287,12 @@ class Gateway:
         deadline = next_deadline(self.writer.room, self.rules)
         if deadline is not None:
             delay = min(max(deadline - self.clock(), 0.01), 3600.0)
-            self._alarm = asyncio.get_running_loop().call_later(delay, self._on_alarm)
 
-    def _on_alarm(self) -> None:
-        self._alarm = None
-        self.spawn(self._tick())
+            def on_alarm() -> None:
+                self._alarm = None
+                self.spawn(self._tick())
+
+            self._alarm = asyncio.get_running_loop().call_later(delay, on_alarm)
 
     async def _tick(self) -> None:
         try:
@@ -282,16 +318,32 @@ class Gateway:
 
     # --- background work -------------------------------------------------------------------------
 
+    async def answer_queries(self) -> None:
+        """Answer the history queries in the room's state, each with what its agent may read."""
+        for query_id in list(self.writer.room.queries):
+            query = self.writer.room.queries.get(query_id)
+            if query is None:
+                continue
+            asked = HistoryQuery(
+                limit=query.count, before=query.seq, types=HISTORY_TYPES, audience=query.agent
+            )
+            page = await self.history.page(asked)
+            text = log_text(decode_event(line) for line in page.lines)
+            # If it cannot be written now, the next query or the next start answers it.
+            with contextlib.suppress(Broken):
+                await self.submit(AnswerQuery(query=query_id, text=text, ttl_s=self.settings.message_ttl_s))
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` in the background; a failure is logged, `close` cancels it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("background work failed", exc_info=task.exception())
+        def end(task: "asyncio.Task[None]") -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and task.exception() is not None:
+                log.error("background work failed", exc_info=task.exception())
+
+        task.add_done_callback(end)
 
     async def close(self) -> None:
         """Stop the clock and the background work, then write everything accepted to disk."""

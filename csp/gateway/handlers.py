@@ -1,8 +1,12 @@
-"""Routes and their handlers: what a handler gets and what it may answer."""
+"""Routes and their handlers: how one is found, what a handler gets and what it may answer.
+
+The signature of a handler names its types: `call: Posted[MessageBody]` is parsed from a body, `call:
+Asked[HistoryParams]` from a query, and `-> SentView` is what /openapi.json shows as its answer.
+"""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -15,20 +19,29 @@ from csp.room.roles import ROUTES as ROLES
 from csp.room.roles import RoleRow, row_of
 
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+Q = TypeVar("Q")
+B = TypeVar("B")
 
 
-class Call(NamedTuple):
+class Call(NamedTuple, Generic[Q, B]):
     """A parsed request and its caller."""
 
     caller: Caller
     path: dict[str, str]
-    query: Any
-    body: Any
+    query: Q
+    body: B
+
+    def with_body(self, body: T, **path: str) -> "Call[Q, T]":
+        """Return a call of another route by the same caller."""
+        return Call(self.caller, path, self.query, body)
 
     @property
     def once(self) -> dict[str, Any]:
         """The fields that make a command idempotent: it is carried out once per id and caller."""
-        return {"once": self.body.id, "caller": self.caller.id} if self.body.id else {}
+        key = getattr(self.body, "id", None)
+        return {"once": key, "caller": self.caller.id} if key else {}
 
     def choice(self, name: str, kind: type[E], what: str = "action") -> E:
         """Return the member of `kind` that the path names, or raise NotFound."""
@@ -39,7 +52,18 @@ class Call(NamedTuple):
             raise NotFound(f"unknown {what} {self.path[name]!r}", hint) from exc
 
 
-async def answered(gateway: Gateway, call: Call) -> str | None:
+def fill(kind: type[S], body: msgspec.Struct, **more: Any) -> S:
+    """Return a `kind` with the fields of `body` that have the same names, and with `more`."""
+    names = set(kind.__struct_fields__) & set(body.__struct_fields__) - more.keys()
+    return kind(**{name: getattr(body, name) for name in names}, **more)
+
+
+AnyCall = Call[Any, Any]
+Asked = Call[Q, Any]
+Posted = Call[Any, B]
+
+
+async def answered(gateway: Gateway, call: AnyCall) -> str | None:
     """Return the result of an earlier call with the same id, once it is on disk; None for a new call."""
     if call.body.id is None or call.body.id not in gateway.writer.room.calls.get(call.caller.id, {}):
         return None
@@ -58,7 +82,7 @@ class PlainText(NamedTuple):
 
 
 Answer = msgspec.Struct | RawJson | PlainText
-Handler = Callable[[Gateway, Call], Awaitable[Answer]]
+Handler = Callable[[Gateway, Any], Awaitable[Answer]]
 
 
 class Route(NamedTuple):
@@ -72,8 +96,6 @@ class Route(NamedTuple):
     body: type[msgspec.Struct] | None = None
     query: type[msgspec.Struct] = NoQuery
     status: int = 200
-    #: Whether /openapi.json lists it.
-    is_listed: bool = True
 
     @property
     def name(self) -> str:
@@ -87,3 +109,56 @@ class Route(NamedTuple):
     def needs(self) -> Role:
         """The lowest role that may call it."""
         return self.row.needs
+
+
+def body_of(handler: Handler) -> type[msgspec.Struct] | None:
+    """Return the type of the body that a handler takes."""
+    body = get_args(get_type_hints(handler)["call"])[1]
+    return None if body is Any else body
+
+
+def route(
+    method: str, path: str, handler: Handler, summary: str, answer: Any = None, status: int = 200
+) -> Route:
+    """Return a route with the types in the signature of its handler; `answer` is that of raw answers."""
+    hints = get_type_hints(handler)
+    query = get_args(hints["call"])[0]
+    return Route(
+        method,
+        path,
+        handler,
+        summary,
+        answer or hints["return"],
+        body_of(handler),
+        NoQuery if query is Any else query,
+        status,
+    )
+
+
+class RouteTable(Generic[T]):
+    """Targets by path and method; a path such as `/agents/{id}` is a pattern."""
+
+    def __init__(self) -> None:
+        self._plain: dict[str, dict[str, T]] = {}
+        self._patterns: dict[tuple[str, ...], dict[str, T]] = {}
+
+    def add(self, method: str, path: str, target: T) -> None:
+        """Add a target; of two patterns that fit a path, the one added first gets it."""
+        if "{" in path:
+            self._patterns.setdefault(tuple(path.split("/")), {})[method] = target
+        else:
+            self._plain.setdefault(path, {})[method] = target
+
+    def find(self, path: str) -> tuple[dict[str, T], dict[str, str]]:
+        """Return the targets of a path by method and the values in the path, or raise NotFound."""
+        targets = self._plain.get(path)
+        if targets is not None:
+            return targets, {}
+        words = path.split("/")
+        for parts, targets in self._patterns.items():
+            if len(parts) != len(words):
+                continue
+            pairs = list(zip(parts, words, strict=True))
+            if all(part == word or part.startswith("{") for part, word in pairs):
+                return targets, {part[1:-1]: word for part, word in pairs if part.startswith("{")}
+        raise NotFound(f"no route {path!r}", "see /openapi.json")

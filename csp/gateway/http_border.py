@@ -14,15 +14,14 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.errors import BadInput, CspError, TooLarge, TooMany, Unsupported
+from csp.gateway.acceptor import HttpConnection, HttpServer
 from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
-from csp.gateway.connection_protocol import HttpConnection, HttpServer
 from csp.gateway.connections import Connections, is_person
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route
+from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route, RouteTable
 from csp.gateway.mcp_endpoint import Bridge
-from csp.gateway.page_files import serve_file, serve_index
+from csp.gateway.page_routes import serve_file, serve_index
 from csp.gateway.responses import error_response, json_response, refused, text_response
-from csp.gateway.route_table import RouteTable
 from csp.gateway.routes import ROUTES, answer, check_role
 from csp.gateway.websocket import serve_socket
 from csp.protocol.codec import encode, parse_query, parse_request
@@ -43,11 +42,16 @@ Endpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
 
 def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.ServerRunner:
     """Return a server for a gateway, on any number of sockets."""
+
+    def make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        loop = asyncio.get_running_loop()
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)
+
     guests = Connections(gateway.identify, gateway.throttle.refusal)
     server = HttpServer(
         _Border(gateway, guests).handle,
         guests,
-        _make_request,
+        make_request,
         access_log=None,
         max_line_size=MAX_LINE_BYTES,
         # A small body could inflate to a huge one before its sender is known.
@@ -55,11 +59,6 @@ def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.Ser
         lingering_time=LINGERING_S,
     )
     return web.ServerRunner(server, shutdown_timeout=shutdown_timeout_s)
-
-
-def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)
 
 
 class _Border:

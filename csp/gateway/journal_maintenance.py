@@ -41,6 +41,7 @@ from csp.protocol.events import (
     encode_event,
 )
 from csp.protocol.notes import NoteKind, is_note_id
+from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.responses import JournalHealth
 from csp.room.commands import Notice, Prune, RedactMessage
 from csp.room.decide import decide
@@ -94,15 +95,15 @@ class _ScrubReport(msgspec.Struct, frozen=True):
 async def redact(gateway: Gateway, message_id: str) -> None:
     """Remove the text of a message from the room, its journal and its index."""
     async with gateway.rewrite_lock:
-        for one in await _messages_of(gateway, message_id):
+        for one in await messages_of(gateway, message_id):
             found = await gateway.history.find(MessageId(one))
             if found is None or not isinstance(found.event, MessageEvent | RunEvent | NoteAdded):
                 raise NotFound(f"unknown message {one!r}", "see: csp history")
-            await _check_no_run(gateway, found.event)
+            await check_no_run(gateway, found.event)
             await _remove(gateway, _Note(redact=one, after=gateway.writer.safe_seq))
 
 
-async def _messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
+async def messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
     """Return the message itself and the one that a note was made from, which has the same text."""
     if not is_note_id(message_id):
         return (message_id,)
@@ -113,7 +114,7 @@ async def _messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
     return (note.source.id,) if note.kind is NoteKind.REPLY else (note.source.id, message_id)
 
 
-async def _check_no_run(gateway: Gateway, event: MessageEvent | RunEvent | NoteAdded) -> None:
+async def check_no_run(gateway: Gateway, event: MessageEvent | RunEvent | NoteAdded) -> None:
     """Refuse a message of a run: its text is also in other events and files of the run."""
     if event.session_id is None or event.sender == HUMAN:
         return
@@ -130,7 +131,9 @@ async def _check_no_run(gateway: Gateway, event: MessageEvent | RunEvent | NoteA
 async def prune(gateway: Gateway, before: int) -> int:
     """Remove everything before an event from the journal and its index."""
     async with gateway.rewrite_lock:
-        if before > _first_seq(gateway.writer.journal):
+        # A base line represents everything up to its seq.
+        lines = gateway.writer.journal.read_after(0, 1).lines
+        if before > ((intact_seq(lines[0]) or 0) if lines else 0):
             await _remove(gateway, _Note(prune=before, after=gateway.writer.safe_seq))
     return gateway.writer.safe_seq
 
@@ -154,7 +157,7 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
     await gateway.writer.settle()
     # Without durability nothing waits for the write, which the loop does next.
     await asyncio.sleep(0)
-    _leave_note(gateway.folder, note)
+    leave_note(gateway.folder, note)
     try:
         prepared = await asyncio.to_thread(_prepare, gateway.writer.journal, note)
         try:
@@ -172,16 +175,16 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
 
 async def _keep_promise(gateway: Gateway) -> _Note | None:
     """Finish the removal of the note file, if it was promised; return it."""
-    note = _read_note(gateway.folder)
+    note = read_note(gateway.folder)
     if note is None:
         return None
     journal = gateway.writer.journal
-    is_promised = await asyncio.to_thread(_is_promised, journal, note)
-    if is_promised:
+    is_due = await asyncio.to_thread(is_promised, journal, note)
+    if is_due:
         log.warning("removal resumed", extra={"redact": note.redact, "prune": note.prune})
         await _finish(gateway, await asyncio.to_thread(_prepare, journal, note), note)
     _drop_note(gateway.folder)
-    return note if is_promised else None
+    return note if is_due else None
 
 
 async def _finish(gateway: Gateway, prepared: rewrite.Rewrite, note: _Note) -> None:
@@ -195,18 +198,20 @@ def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:
     if note.redact:
         transform = rewrite.redaction([MessageId(note.redact)])
     else:
-        transform = rewrite.pruning(note.prune, _base_line(journal, note.prune))
+        transform = rewrite.pruning(note.prune, base_line(journal, note.prune))
     return rewrite.prepare(journal, transform)
 
 
-def _leave_note(folder: Path, note: _Note) -> None:
+def leave_note(folder: Path, note: _Note) -> None:
+    """Write the note of a removal, before it begins."""
     try:
         replace_file(folder / _NOTE_NAME, msgspec.json.encode(note))
     except OSError as exc:
         raise storage_error("note the removal", exc) from exc
 
 
-def _read_note(folder: Path) -> _Note | None:
+def read_note(folder: Path) -> _Note | None:
+    """Return the note of a removal that was begun, if there is one."""
     try:
         return msgspec.json.decode(read_plain(folder / _NOTE_NAME), type=_Note)
     except FileNotFoundError:
@@ -222,19 +227,14 @@ def _drop_note(folder: Path) -> None:
         (folder / _NOTE_NAME).unlink(missing_ok=True)
 
 
-def _is_promised(journal: JsonlJournal, note: _Note) -> bool:
+def is_promised(journal: JsonlJournal, note: _Note) -> bool:
+    """Return whether the journal promises the removal."""
     return any(note.is_promised_by(event) for event in _events_after(journal, note.after))
 
 
-def _first_seq(journal: JsonlJournal) -> int:
-    """Return the first seq of the journal; a base line represents everything up to its seq."""
-    lines = journal.read_after(0, 1).lines
-    return (intact_seq(lines[0]) or 0) if lines else 0
-
-
-def _base_line(journal: JsonlJournal, before: int) -> bytes:
+def base_line(journal: JsonlJournal, before: int) -> bytes:
     """Return the base line that replaces everything before an event: the room as it was then."""
-    room = without_texts(_room_before(journal, before))
+    room = without_texts(room_before(journal, before))
     seq = before - 1
     event_id = MessageId(f"e-{seq}")
     text = "the history before this was removed"
@@ -242,7 +242,8 @@ def _base_line(journal: JsonlJournal, before: int) -> bytes:
     return encode_event(PrunedBase(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state))
 
 
-def _room_before(journal: JsonlJournal, before: int) -> Room:
+def room_before(journal: JsonlJournal, before: int) -> Room:
+    """Return the room as it was before an event."""
     room = Room()
     for event in _events_after(journal, 0):
         if event.seq >= before:
@@ -318,19 +319,18 @@ async def scrub_journal(gateway: Gateway) -> None:
         return
     log.error("journal damaged", extra={"lines": lines[:20], "count": len(lines)})
     where = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
-    text = f"The journal is damaged in {len(lines)} places (line {where}). See: csp doctor --journal"
-    await _tell(gateway, text)
+    await _tell(gateway, NoticeCode.JOURNAL_DAMAGED(count=len(lines), lines=where))
 
 
 async def report_mending(gateway: Gateway) -> None:
     """Post a notice about repairs made when the journal was opened."""
     for warning in gateway.writer.journal.warnings:
-        await _tell(gateway, f"The journal was repaired: {warning}.")
+        await _tell(gateway, NoticeCode.JOURNAL_REPAIRED(warning=warning))
 
 
-async def _tell(gateway: Gateway, text: str) -> None:
+async def _tell(gateway: Gateway, words: NoticeWords) -> None:
     try:
-        await gateway.submit(Notice(text=text, target=HUMAN))
+        await gateway.submit(Notice(words=words, target=HUMAN))
     except Broken as exc:
         log.warning("notice not posted", extra={"problem": exc.message})
 

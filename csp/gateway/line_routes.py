@@ -4,13 +4,12 @@ import msgspec
 
 from csp.errors import BadInput, NotFound, Refused
 from csp.gateway import operations, session_routes
-from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call, answered
+from csp.gateway.handlers import Posted, answered
 from csp.journal.history_query import HistoryQuery
 from csp.protocol import catalogue
 from csp.protocol.catalogue import CommandEntry
-from csp.protocol.enums import AgentId, ControlVerb, SessionAction
+from csp.protocol.enums import AgentId, SessionAction
 from csp.protocol.requests import LineBody, MessageBody, ModeBody, SessionActionBody, StopBody, TurnBody
 from csp.protocol.responses import LineKind, LineView
 from csp.room import human_input
@@ -30,13 +29,9 @@ _SPEECH = frozenset({"agent_response", "agent_call"})
 _NEWEST = 50
 
 
-async def line(gateway: Gateway, call: Call) -> Answer:
-    return await do_line(gateway, call.caller, call.body)
-
-
-async def do_line(gateway: Gateway, caller: Caller, body: LineBody) -> LineView:
+async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
     """Do what a typed line says, once; a command that is the interface's own is returned to it."""
-    call = Call(caller, {}, None, body)
+    body = call.body
     if await answered(gateway, call) is not None:
         return LineView(kind=LineKind.DONE)
     match human_input.read_line(body.line):
@@ -50,18 +45,29 @@ async def do_line(gateway: Gateway, caller: Caller, body: LineBody) -> LineView:
         case StopLine():
             return await _stop(gateway, call, body.line.strip())
         case ModeLine() as wish:
-            return await _begin(gateway, call, wish)
+            fields = human_input.mode_fields(wish) | {"thread": body.thread, "id": body.id}
+            try:
+                mode = msgspec.convert(fields, ModeBody)
+            except msgspec.ValidationError as exc:
+                raise BadInput(str(exc), human_input.MODE_USAGE) from exc
+            await session_routes.set_mode(gateway, call.with_body(mode))
+            return LineView(kind=LineKind.DONE)
         case CommandLine() as typed:
             return await _run(gateway, call, typed)
         case MessageLine() as said:
             return await _send(gateway, call, said)
 
 
-async def _send(gateway: Gateway, call: Call, said: MessageLine) -> LineView:
-    body: LineBody = call.body
-    last = {
-        name: text for name in human_input.quoted_agents(said.text) if (text := await _last(gateway, name))
-    }
+async def _send(gateway: Gateway, call: Posted[LineBody], said: MessageLine) -> LineView:
+    body = call.body
+    last: dict[str, str] = {}
+    for name in human_input.quoted_agents(said.text):
+        page = await gateway.history.page(HistoryQuery(limit=_NEWEST, agent=AgentId(name), types=_SPEECH))
+        items = [msgspec.json.decode(found) for found in page.lines]
+        # What the agent said last.
+        text = next((str(item["text"]) for item in reversed(items) if item["sender"] == name), "")
+        if text:
+            last[name] = text
     message = MessageBody(
         to=said.to or body.to,
         content=human_input.insert_last_messages(said.text, last),
@@ -69,73 +75,51 @@ async def _send(gateway: Gateway, call: Call, said: MessageLine) -> LineView:
         urgent=said.urgent,
         id=body.id,
     )
-    sent = await operations.send_message(gateway, call.caller, message)
+    sent = await operations.send_message(gateway, call.with_body(message))
     return LineView(kind=LineKind.MESSAGE, id=sent.id, seq=sent.seq, recipients=sent.recipients)
 
 
-async def _last(gateway: Gateway, name: str) -> str:
-    """Return what an agent said last."""
-    page = await gateway.history.page(HistoryQuery(limit=_NEWEST, agent=AgentId(name), types=_SPEECH))
-    items = [msgspec.json.decode(found) for found in page.lines]
-    return next((str(item["text"]) for item in reversed(items) if item["sender"] == name), "")
-
-
-async def _stop(gateway: Gateway, call: Call, word: str = "") -> LineView:
+async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> LineView:
     """Stop the thread that is looked at, or everything; a typed word is kept in the conversation."""
-    body: LineBody = call.body
+    body = call.body
     if word:
         # In the thread of what runs, so that the word finds a session to stop.
         running = list(gateway.writer.room.sessions.live())
         thread = body.thread or (running[-1].thread if running else None)
         message = MessageBody(to="all", content=word, thread=thread, id=body.id)
-        await operations.send_message(gateway, call.caller, message)
+        await operations.send_message(gateway, call.with_body(message))
     stopping = StopBody(thread=body.thread, all=body.thread is None, id=body.id)
-    await session_routes.stop_at_once(gateway, call.caller, stopping)
+    await session_routes.stop(gateway, call.with_body(stopping))
     return LineView(kind=LineKind.DONE)
 
 
-async def _begin(gateway: Gateway, call: Call, wish: ModeLine) -> LineView:
-    body: LineBody = call.body
-    fields = human_input.mode_fields(wish) | {"thread": body.thread, "id": body.id}
-    try:
-        mode = msgspec.convert(fields, ModeBody)
-    except msgspec.ValidationError as exc:
-        raise BadInput(str(exc), human_input.MODE_USAGE) from exc
-    await session_routes.set_mode(gateway, call._replace(body=mode))
-    return LineView(kind=LineKind.DONE)
-
-
-async def _run(gateway: Gateway, call: Call, typed: CommandLine) -> LineView:
+async def _run(gateway: Gateway, call: Posted[LineBody], typed: CommandLine) -> LineView:
     row = next((row for row in catalogue.COMMANDS if row.name == typed.name), None)
     if row is None or not row.is_page_command:
         raise NotFound(
             f"there is no /{typed.name} here", "see /help; a text that begins with a slash has two"
         )
     words = human_input.read_arguments(row, typed.rest)
-    body: LineBody = call.body
+    body = call.body
     if row.name == "stop":
         return await _stop(gateway, call)
     if row.control is not None and (words or row.action is None):
-        await _press(gateway, call, row.control, words)
+        agent = known_participant(gateway.writer.room, words[0].removeprefix("@").lower()).id
+        choice = int(words[1]) if len(words) > 1 else None
+        await gateway.submit(ControlAgent(agent=agent, verb=row.control, choice=choice, **call.once))
     elif row.action is not None:
         await _steer(gateway, call, row.action, row, words)
     elif row.name == "end":
         await _steer(gateway, call, SessionAction.STOP, row, words)
     elif row.name == "next":
-        await session_routes.next_turn(gateway, call._replace(body=TurnBody(thread=body.thread, id=body.id)))
+        await session_routes.next_turn(gateway, call.with_body(TurnBody(thread=body.thread, id=body.id)))
     else:
         return LineView(kind=LineKind.COMMAND, name=row.name, rest=typed.rest)
     return LineView(kind=LineKind.DONE)
 
 
-async def _press(gateway: Gateway, call: Call, verb: ControlVerb, words: list[str]) -> None:
-    agent = known_participant(gateway.writer.room, words[0].removeprefix("@").lower()).id
-    choice = int(words[1]) if len(words) > 1 else None
-    await gateway.submit(ControlAgent(agent=agent, verb=verb, choice=choice, **call.once))
-
-
 async def _steer(
-    gateway: Gateway, call: Call, action: SessionAction, row: CommandEntry, words: list[str]
+    gateway: Gateway, call: Posted[LineBody], action: SessionAction, row: CommandEntry, words: list[str]
 ) -> None:
     sessions = gateway.writer.room.sessions
     thread = call.body.thread
@@ -149,5 +133,5 @@ async def _steer(
         rounds=int(word) if word and not is_agent else None,
         id=call.body.id,
     )
-    path = {"id": running[-1].id, "change": action}
-    await session_routes.act_on_session(gateway, call._replace(path=path, body=body))
+    act = call.with_body(body, id=running[-1].id, change=action)
+    await session_routes.act_on_session(gateway, act)

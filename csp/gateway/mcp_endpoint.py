@@ -1,20 +1,28 @@
-"""/mcp: the room as an MCP server, over streamable HTTP."""
+"""/mcp: the room as an MCP server, over streamable HTTP, with a client that calls the routes in process."""
 
 import asyncio
 import contextlib
 import importlib
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
+import msgspec
 from aiohttp import web
 
 from csp.errors import NotFound
-from csp.gateway.auth import read_token
+from csp.fast_start.collector import paused_collector
+from csp.gateway.auth import Caller, read_token
+from csp.gateway.connections import is_person
 from csp.gateway.gateway import Gateway
-from csp.gateway.local_client import LocalClient
+from csp.gateway.handlers import Call, PlainText, RawJson, Route, RouteTable
 from csp.gateway.responses import HEADERS
+from csp.gateway.routes import ROUTES, check_role
+from csp.gateway.routes import answer as answer_of
 from csp.mcp.sdk_check import how_to_install, is_installed
-from csp.room.roles import ROUTES, check_call, row_of
+from csp.protocol.codec import encode, parse, parse_query
+from csp.room.roles import ROUTES as ROLES
+from csp.room.roles import check_call, row_of
 
 if TYPE_CHECKING:
     from csp.mcp.asgi import App
@@ -23,6 +31,50 @@ _EVENTS: Final = "text/event-stream"
 _LOOK_S: Final = 0.5
 #: Headers with secrets, which are not passed on.
 _SECRET: Final = frozenset({b"x-auth-token", b"authorization", b"cookie"})
+_TABLE: Final = RouteTable[Route]()
+for _route in ROUTES:
+    _TABLE.add(_route.method, _route.path, _route)
+
+
+class LocalClient:
+    """A client of the room for one caller; its calls are checked like those over HTTP."""
+
+    def __init__(self, gateway: Gateway, caller: Caller) -> None:
+        self._gateway = gateway
+        self._caller = caller
+
+    async def get(self, path: str, **query: str | int | float | None) -> Any:
+        """Return the answer to a GET, or raise the error of the route."""
+        return await self._ask("GET", path, query, None)
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Return the answer to a POST, or raise the error of the route."""
+        return await self._ask("POST", path, {}, body)
+
+    async def _ask(self, method: str, path: str, query: dict[str, Any], body: Any) -> Any:
+        routes, params = _TABLE.find(path)
+        route = routes.get(method)
+        if route is None:
+            raise NotFound(f"no route {path!r} for {method}", "see /openapi.json")
+        check_role(self._caller, route)
+        self._gateway.recheck(self._caller)
+        words = {key: str(value) for key, value in query.items() if value is not None}
+        parsed = parse(route.body, encode(body)) if route.body is not None else None
+        values = {name: unquote(value) for name, value in params.items()}
+        call = Call(self._caller, values, parse_query(route.query, words), parsed)
+        if is_person(self._caller):
+            answer = await answer_of(self._gateway, route, call)
+        else:
+            self._gateway.throttle.check_rate(self._caller.id)
+            async with self._gateway.throttle.turn(self._caller.id):
+                answer = await answer_of(self._gateway, route, call)
+        match answer:
+            case RawJson():
+                return msgspec.json.decode(answer.data)
+            case PlainText():
+                return answer.text
+            case msgspec.Struct():
+                return msgspec.json.decode(encode(answer))
 
 
 class Bridge:
@@ -36,7 +88,7 @@ class Bridge:
         """Answer one request of a participant."""
         caller = self._gateway.identify(read_token(request))
         await self._gateway.arrive(caller)
-        check_call(row_of(ROUTES, "POST /mcp"), caller.party, "POST /mcp")
+        check_call(row_of(ROLES, "POST /mcp"), caller.party, "POST /mcp")
         body = await request.read()
         app = await self._loaded()
         # The token may have been revoked while the body was read and the SDK loaded.
@@ -64,8 +116,7 @@ class Bridge:
     async def _run(self, loaded: "asyncio.Future[App]") -> None:
         """Load the SDK in a thread, which takes a second; serve until the gateway ends."""
         try:
-            asgi = await asyncio.to_thread(importlib.import_module, "csp.mcp.asgi")
-            app = await asyncio.to_thread(asgi.load)
+            app = await asyncio.to_thread(_load)
             async with app.run():
                 loaded.set_result(app)
                 await asyncio.get_running_loop().create_future()
@@ -74,6 +125,12 @@ class Bridge:
             if not loaded.done():
                 loaded.set_exception(exc)
             raise
+
+
+def _load() -> "App":
+    with paused_collector():
+        app: App = importlib.import_module("csp.mcp.asgi").load()
+    return app
 
 
 class _Answer:
@@ -111,8 +168,14 @@ class _Answer:
 
 async def _while_connected(request: web.BaseRequest, work: Any) -> None:
     """Do the work; cancel it when the caller has gone."""
+
+    async def disconnected() -> None:
+        # aiohttp does not report it once the request is read.
+        while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+
     task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(request))
+    gone = asyncio.ensure_future(disconnected())
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -123,9 +186,3 @@ async def _while_connected(request: web.BaseRequest, work: Any) -> None:
             one.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await task
-
-
-async def _disconnected(request: web.BaseRequest) -> None:
-    """Wait until the caller is gone; aiohttp does not report it once the request is read."""
-    while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK_S)

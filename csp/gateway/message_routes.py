@@ -6,11 +6,12 @@ from typing import Final
 from csp.errors import NotFound, Refused
 from csp.gateway import journal_maintenance, operations
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call
+from csp.gateway.handlers import AnyCall, Posted
 from csp.journal.rewrite import REDACTED
 from csp.protocol.enums import HUMAN, AgentId, MessageAction, MessageId, SessionId
 from csp.protocol.events import MessageEvent
 from csp.protocol.notes import is_note_id
+from csp.protocol.requests import MessageActionBody
 from csp.protocol.responses import DeliveryView, MessageView, QueueView, SentView, WaitingView
 from csp.room.commands import CancelMessage, ReleaseMessage, Send
 from csp.room.messages.delivery import UNDELIVERED
@@ -21,7 +22,7 @@ from csp.room.visibility import is_hidden, seals_on
 MAX_LISTED: Final = 1000
 
 
-async def message_states(gateway: Gateway, call: Call) -> Answer:
+async def message_states(gateway: Gateway, call: AnyCall) -> MessageView:
     await gateway.writer.settle()
     view, seals = await _message_view(gateway, call.path["id"])
     reader = call.caller.reader
@@ -51,11 +52,11 @@ async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView,
     return view, seals_on(event)
 
 
-async def act_on_message(gateway: Gateway, call: Call) -> Answer:
+async def act_on_message(gateway: Gateway, call: Posted[MessageActionBody]) -> SentView:
     message_id = call.path["id"]
     action = call.choice("action", MessageAction)
     if action is MessageAction.RESEND:
-        return await _resend(gateway, message_id, call.body.id)
+        return await resend(gateway, message_id, call.body.id)
     if action is MessageAction.REDACT:
         await journal_maintenance.redact(gateway, message_id)
         if is_note_id(message_id):
@@ -70,7 +71,7 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
     return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
 
 
-async def _resend(gateway: Gateway, message_id: str, own_id: str | None) -> Answer:
+async def resend(gateway: Gateway, message_id: str, own_id: str | None) -> SentView:
     """Send an old message again, to the recipients it did not reach; to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
@@ -90,7 +91,7 @@ async def _resend(gateway: Gateway, message_id: str, own_id: str | None) -> Answ
     return operations.sent_view(gateway, await gateway.submit(send), own_id)
 
 
-async def queue(gateway: Gateway, call: Call) -> Answer:
+async def queue(gateway: Gateway, call: AnyCall) -> QueueView:
     await gateway.writer.settle()
     room = gateway.writer.room
     items: list[WaitingView] = []

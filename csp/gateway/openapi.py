@@ -36,16 +36,11 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
 }
 #: Examples of ids, which a generated client could not guess.
 _ID_EXAMPLES: Final = {
-    "/messages/{id}": "m-3",
-    "/messages/{id}/{action}": "m-3",
+    **dict.fromkeys(("/messages/{id}", "/messages/{id}/{action}"), "m-3"),
     "/agents/{id}/screen": "claude",
-    "/sessions/{id}": "s-5",
-    "/sessions/{id}/{change}": "s-5",
-    "/collaborations/{id}": "plan",
-    "/collaborations/{id}/stop": "plan",
-    "/runs/{id}": "run-1",
-    "/runs/{id}/{act}": "run-1",
-    "/runs/{id}/message": "run-1",
+    **dict.fromkeys(("/sessions/{id}", "/sessions/{id}/{change}"), "s-5"),
+    **dict.fromkeys(("/collaborations/{id}", "/collaborations/{id}/stop"), "plan"),
+    **dict.fromkeys(("/runs/{id}", "/runs/{id}/{act}", "/runs/{id}/message"), "run-1"),
 }
 _BODY_EXAMPLES: Final[dict[str, dict[str, str | list[str]]]] = {
     "POST /collaborations": {"session_id": "plan", "user_input": "mind the budget"},
@@ -56,31 +51,26 @@ _BODY_EXAMPLES: Final[dict[str, dict[str, str | list[str]]]] = {
     "POST /delivery": {"id": "m-4", "state": "typed"},
     "POST /state": {"state": "busy", "agent": "claude"},
 }
+
+
+def _by_id(place: str, **operations: str) -> dict[str, Any]:
+    return {
+        name: {"operationId": operation, "parameters": {"id": f"$response.body#/{place}"}}
+        for name, operation in operations.items()
+    }
+
+
 #: Values that a client gets from one route and needs for another.
 _LINKS: Final[dict[str, dict[str, Any]]] = {
-    "POST /register": {
-        name: {"operationId": operation, "parameters": {"id": "$response.body#/agentId"}}
-        for name, operation in (
-            ("press", "post_agents_id_verb"),
-            ("read", "get_inbox_id"),
-            ("remove", "delete_agents_id"),
-        )
-    },
+    "POST /register": _by_id(
+        "agentId", press="post_agents_id_verb", read="get_inbox_id", remove="delete_agents_id"
+    ),
     "POST /page/link": {
         "use": {"operationId": "post_page_enter", "requestBody": {"code": "$response.body#/code"}}
     },
-    "POST /sessions": {
-        name: {"operationId": operation, "parameters": {"id": "$response.body#/id"}}
-        for name, operation in (("show", "get_sessions_id"), ("steer", "post_sessions_id_change"))
-    },
-    "POST /runs": {
-        name: {"operationId": operation, "parameters": {"id": "$response.body#/run/id"}}
-        for name, operation in (("show", "get_runs_id"), ("decide", "post_runs_id_act"))
-    },
-    "POST /message": {
-        name: {"operationId": operation, "parameters": {"id": "$response.body#/id"}}
-        for name, operation in (("states", "get_messages_id"), ("act", "post_messages_id_action"))
-    }
+    "POST /sessions": _by_id("id", show="get_sessions_id", steer="post_sessions_id_change"),
+    "POST /runs": _by_id("run/id", show="get_runs_id", decide="post_runs_id_act"),
+    "POST /message": _by_id("id", states="get_messages_id", act="post_messages_id_action")
     | {
         "report": {
             "operationId": "post_delivery",
@@ -91,9 +81,8 @@ _LINKS: Final[dict[str, dict[str, Any]]] = {
 
 
 @cache
-def document(all_routes: tuple[Route, ...]) -> bytes:
-    """Return the OpenAPI document of all listed routes, as JSON."""
-    routes = [route for route in all_routes if route.is_listed]
+def document(routes: tuple[Route, ...]) -> bytes:
+    """Return the OpenAPI document of all routes, as JSON."""
     types = [kind for route in routes for kind in (route.body, route.query, route.answer) if kind]
     schemas, parts = msgspec.json.schema_components([*types, ErrorView], ref_template=_REF)
     components: dict[str, Any] = _with_ecma_patterns(parts)
@@ -115,31 +104,29 @@ def document(all_routes: tuple[Route, ...]) -> bytes:
 
 
 def _operation(route: Route, by_type: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    needs = "Needs no token." if route.needs is Role.NONE else f"Needs the {route.needs} token."
+    media = "text/plain" if route.answer is str else "application/json"
+    good = {"description": "done", "content": {media: {"schema": by_type[repr(route.answer)]}}}
+    if route.name in _LINKS:
+        good["links"] = _LINKS[route.name]
+    error = {"application/json": {"schema": by_type[repr(ErrorView)]}}
+    bad = {code: {"description": text, "content": error} for code, text in _ERRORS.items()}
     operation: dict[str, Any] = {
         "operationId": operation_id(route),
         "summary": route.summary,
-        "description": _description(route),
-        "parameters": _parameters(route, components),
-        "responses": _responses(route, by_type),
+        "description": f"{needs} {_LONG_POLL}" if "wait" in route.query.__struct_fields__ else needs,
+        "parameters": _parameters(route, components[route.query.__name__]),
+        "responses": {str(route.status): good} | bad,
         "security": [] if route.needs is Role.NONE else [{"token": []}],
     }
     if route.body is not None:
-        operation["requestBody"] = _request_body(route, by_type[repr(route.body)], components)
+        schema = by_type[repr(route.body)]
+        body = {"schema": schema} | (
+            {"example": _BODY_EXAMPLES[route.name]} if route.name in _BODY_EXAMPLES else {}
+        )
+        needed = components[schema["$ref"].rpartition("/")[2]].get("required", [])
+        operation["requestBody"] = {"required": bool(needed), "content": {"application/json": body}}
     return operation
-
-
-def _request_body(route: Route, schema: Any, components: dict[str, Any]) -> dict[str, Any]:
-    media = {"schema": schema}
-    example = _BODY_EXAMPLES.get(f"{route.method} {route.path}")
-    if example is not None:
-        media["example"] = example
-    needed = components[schema["$ref"].rpartition("/")[2]].get("required", [])
-    return {"required": bool(needed), "content": {"application/json": media}}
-
-
-def _description(route: Route) -> str:
-    needs = "Needs no token." if route.needs is Role.NONE else f"Needs the {route.needs} token."
-    return f"{needs} {_LONG_POLL}" if "wait" in route.query.__struct_fields__ else needs
 
 
 def operation_id(route: Route) -> str:
@@ -147,26 +134,21 @@ def operation_id(route: Route) -> str:
     return f"{route.method.lower()}_{re.sub(r'[^a-z]+', '_', route.path.lower()).strip('_')}"
 
 
-def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]]:
-    inside = [
-        {"name": name, "in": "path", "required": True, "schema": _PATH_VALUES[name]}
-        | ({"example": _ID_EXAMPLES[route.path]} if name == "id" and route.path in _ID_EXAMPLES else {})
-        for name in re.findall(r"{(\w+)}", route.path)
-    ]
-    properties = components[route.query.__name__].get("properties", {})
-    needed = components[route.query.__name__].get("required", [])
-    asked = [
-        {"name": name, "in": "query", "schema": _not_null(schema), "required": name in needed}
-        for name, schema in properties.items()
-        if name not in _UNLISTED
-    ]
-    return inside + asked
-
-
-def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Remove null from a schema: a query string omits optional values instead."""
-    choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
-    return {key: value for key, value in choices[0].items() if key != "default"}
+def _parameters(route: Route, query: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parameters in the path and in the query, which is described by a schema."""
+    found: list[dict[str, Any]] = []
+    for name in re.findall(r"{(\w+)}", route.path):
+        found.append({"name": name, "in": "path", "required": True, "schema": _PATH_VALUES[name]})
+        if name == "id" and route.path in _ID_EXAMPLES:
+            found[-1]["example"] = _ID_EXAMPLES[route.path]
+    for name, schema in query.get("properties", {}).items():
+        if name not in _UNLISTED:
+            # Without null: a query string omits optional values instead.
+            choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
+            plain = {key: value for key, value in choices[0].items() if key != "default"}
+            is_needed = name in query.get("required", [])
+            found.append({"name": name, "in": "query", "schema": plain, "required": is_needed})
+    return found
 
 
 def _with_ecma_patterns(value: Any) -> Any:
@@ -177,15 +159,3 @@ def _with_ecma_patterns(value: Any) -> Any:
             for key, item in value.items()
         }
     return [_with_ecma_patterns(item) for item in value] if isinstance(value, list) else value
-
-
-def _responses(route: Route, by_type: dict[str, Any]) -> dict[str, Any]:
-    media = "text/plain" if route.answer is str else "application/json"
-    content = {media: {"schema": by_type[repr(route.answer)]}}
-    good: dict[str, Any] = {"description": "done", "content": content}
-    links = _LINKS.get(f"{route.method} {route.path}")
-    if links:
-        good["links"] = links
-    error = {"application/json": {"schema": by_type[repr(ErrorView)]}}
-    bad = {code: {"description": text, "content": error} for code, text in _ERRORS.items()}
-    return {str(route.status): good} | bad

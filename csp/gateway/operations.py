@@ -9,7 +9,7 @@ import msgspec
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Call
+from csp.gateway.handlers import AnyCall, Posted, fill
 from csp.price_list import cost_usd
 from csp.protocol.codec import check_text
 from csp.protocol.enums import (
@@ -18,7 +18,6 @@ from csp.protocol.enums import (
     AgentState,
     DeliveryState,
     Ending,
-    MessageId,
     ParticipantKind,
     ReportedAgentState,
     Role,
@@ -35,8 +34,8 @@ from csp.protocol.requests import (
 )
 from csp.protocol.responses import Done, MeView, OutputView, SentView, WorkingView
 from csp.protocol.screen_frames import LiveBody, ScreenAnswer
-from csp.room.agent_text.code_lines import first_lines, read_lines
-from csp.room.agent_text.envelope import Envelope
+from csp.room.agent_text.chat_markdown import first_lines, read_lines
+from csp.room.agent_text.grammar import Envelope
 from csp.room.commands import ExtendTurn, PostReply, ReportDelivery, Send, SetState
 from csp.room.membership import known_participant
 from csp.room.visibility import may_watch
@@ -47,57 +46,36 @@ log = logging.getLogger(__name__)
 LONG_REPLY: Final = 4096
 
 
-async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> SentView:
+async def send_message(gateway: Gateway, call: Posted[MessageBody]) -> SentView:
     """Send a message to one participant or to all."""
+    caller, body = call.caller, call.body
     check_text(body.content)
-    command = Send(
-        sender=caller.id,
-        to=body.to,
-        text=body.content,
-        thread=body.thread,
-        reply_to=_id(body.reply_to),
-        urgent=body.urgent,
-        id=_id(body.id),
-        ttl_s=gateway.settings.message_ttl_s,
-    )
+    ttl_s = gateway.settings.message_ttl_s
+    command = fill(Send, body, sender=caller.id, text=body.content, ttl_s=ttl_s)
     return sent_view(gateway, await gateway.submit(command), body.id)
 
 
 async def read_ahead(text: str) -> None:
     """Parse a long reply in a thread; the room, which decides about it next, then finds it parsed."""
     if len(text) > LONG_REPLY:
-        await asyncio.to_thread(_read_markdown, text)
+
+        def read() -> None:
+            for part in {text, Envelope.parse(text).message}:
+                read_lines(first_lines(part)[0])
+
+        await asyncio.to_thread(read)
 
 
-def _read_markdown(text: str) -> None:
-    for part in {text, Envelope.parse(text).message}:
-        read_lines(first_lines(part)[0])
-
-
-async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> OutputView:
+async def post_output(gateway: Gateway, call: Posted[OutputBody]) -> OutputView:
     """Post the output of a participant; with `replyTo` it goes to the sender of that message."""
+    caller, body = call.caller, call.body
     if not body.content and body.ending is Ending.DONE:
         raise BadInput("expected `str` of length >= 1 - at `$.content`", "only a failed turn may be empty")
     check_text(body.content)
     bound = None if body.activity else body.turn or body.reply_to
     hits = await gateway.board_hits.for_reply(caller.id, bound, body.content) if bound else {}
-    command = PostReply(
-        sender=caller.id,
-        text=body.content,
-        turn=body.turn,
-        reply_to=_id(body.reply_to),
-        handoff=body.handoff,
-        final=body.final,
-        usage=_priced(body.usage),
-        thread=body.thread,
-        id=_id(body.id),
-        ttl_s=gateway.settings.message_ttl_s,
-        activity=body.activity,
-        local=body.local,
-        ending=body.ending,
-        reason=body.reason,
-        hits=hits,
-    )
+    usage, ttl_s = _priced(body.usage), gateway.settings.message_ttl_s
+    command = fill(PostReply, body, sender=caller.id, text=body.content, usage=usage, ttl_s=ttl_s, hits=hits)
     events = await gateway.submit(command)
     # Output that is not posted may still cause a turn, which is the room's own message.
     said = (
@@ -129,30 +107,39 @@ def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: Age
     return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != SYSTEM)
 
 
-async def who_am_i(gateway: Gateway, call: Call) -> MeView:
+async def who_am_i(gateway: Gateway, call: AnyCall) -> MeView:
     """Return the owner of the token."""
     caller, known = call.caller, gateway.writer.room.participants.get(call.caller.id)
     kind = ParticipantKind.HUMAN if known is None else known.kind
     return MeView(id=caller.id, role=caller.role, kind=kind, room=gateway.settings.room)
 
 
-async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) -> Done:
-    """Report the delivery state of a message."""
-    agent = _reporter(gateway, caller, body)
+async def report_delivery(gateway: Gateway, call: Posted[DeliveryBody]) -> Done:
+    """Report the delivery state of a message to the caller, or to the agent that the room's token names."""
+    caller, body = call.caller, call.body
+    agent = caller.id
+    if caller.role is Role.ROOM and body.agent is not None:
+        agent = AgentId(body.agent)
+    elif caller.role is Role.ROOM:
+        message = gateway.writer.room.message(body.id)
+        if message is None:
+            raise NotFound(f"unknown message {body.id!r}", "see: csp history")
+        if len(message.deliveries) != 1:
+            raise BadInput(f"{body.id} has {len(message.deliveries)} recipients", "name one as 'agent'")
+        agent = next(iter(message.deliveries))
     state = DeliveryState(body.state)
     await gateway.submit(ReportDelivery(agent=agent, message=body.id, state=state, reason=body.reason))
     return Done()
 
 
-async def finish_control(gateway: Gateway, caller: Caller, body: ControlDoneBody) -> Done:
+async def finish_control(gateway: Gateway, call: Posted[ControlDoneBody]) -> Done:
     """Report the result of a control."""
-    return await report_delivery(
-        gateway, caller, DeliveryBody(id=body.id, state=body.state, reason=body.reason)
-    )
+    return await report_delivery(gateway, call.with_body(fill(DeliveryBody, call.body)))
 
 
-async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Done:
+async def report_state(gateway: Gateway, call: Posted[StateBody]) -> Done:
     """Report the state of a participant; `offline` leaves the room."""
+    caller, body = call.caller, call.body
     agent = caller.id
     if caller.role is Role.ROOM:
         if body.agent is None:
@@ -160,31 +147,22 @@ async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Don
         agent = AgentId(body.agent)
     elif body.state is not ReportedAgentState.OFFLINE:
         await gateway.arrive(caller)
-    state = AgentState(body.state)
-    command = SetState(
-        agent=agent,
-        state=state,
-        detail=body.detail,
-        until=body.until,
-        dialog=body.dialog,
-        notice=body.notice,
-    )
-    await gateway.submit(command)
+    await gateway.submit(fill(SetState, body, agent=agent, state=AgentState(body.state)))
     return Done()
 
 
-async def report_working(gateway: Gateway, caller: Caller, body: WorkingBody) -> WorkingView:
+async def report_working(gateway: Gateway, call: Posted[WorkingBody]) -> WorkingView:
     """Ask for more time; without an open turn this does nothing."""
-    command = ExtendTurn(agent=caller.id, note=body.note, turn=body.turn, usage=_priced(body.usage))
-    events = await gateway.submit(command)
+    usage = _priced(call.body.usage)
+    events = await gateway.submit(fill(ExtendTurn, call.body, agent=call.caller.id, usage=usage))
     return WorkingView(success=True, extended=any(isinstance(event, TurnMoved) for event in events))
 
 
-async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:
+async def show_live(gateway: Gateway, call: Posted[LiveBody]) -> Done:
     """Show a live frame to watchers; it is not recorded."""
-    if caller.role is Role.ROOM:
+    if call.caller.role is Role.ROOM:
         raise BadInput("the human has no screen to show", "use the token of an agent")
-    gateway.screen_watch.show(caller.id, body)
+    gateway.screen_watch.show(call.caller.id, call.body)
     return Done()
 
 
@@ -195,9 +173,9 @@ def check_watch(gateway: Gateway, caller: Caller, agent: str) -> AgentId:
     return known_participant(gateway.writer.room, agent).id
 
 
-async def fresh_screen(gateway: Gateway, caller: Caller, agent: str) -> ScreenAnswer:
+async def fresh_screen(gateway: Gateway, call: AnyCall) -> ScreenAnswer:
     """Ask an agent for its screen as it is now."""
-    known = check_watch(gateway, caller, agent)
+    known = check_watch(gateway, call.caller, call.path["id"])
     if not gateway.writer.room.participants[known].online:
         raise Refused(f"{known} is offline, so it has no screen", "see: csp agents")
     return ScreenAnswer(agent=known, screen=await gateway.screen_watch.fresh(known))
@@ -214,21 +192,3 @@ def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) ->
     if known is None:
         raise NotFound(f"unknown message {message_id!r}", "see: csp history")
     return SentView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
-
-
-def _reporter(gateway: Gateway, caller: Caller, body: DeliveryBody) -> AgentId:
-    """Return the agent of the delivery: the caller, or the one that the room's token names."""
-    if caller.role is not Role.ROOM:
-        return caller.id
-    if body.agent is not None:
-        return AgentId(body.agent)
-    message = gateway.writer.room.message(body.id)
-    if message is None:
-        raise NotFound(f"unknown message {body.id!r}", "see: csp history")
-    if len(message.deliveries) != 1:
-        raise BadInput(f"{body.id} has {len(message.deliveries)} recipients", "name one as 'agent'")
-    return next(iter(message.deliveries))
-
-
-def _id(value: str | None) -> MessageId | None:
-    return None if value is None else MessageId(value)

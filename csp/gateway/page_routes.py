@@ -1,16 +1,27 @@
-"""Login and logout routes of the page."""
+"""The page: its files, and the routes by which a person logs in and out.
+
+The files need no token, because they contain no secrets; the page loads its data with its own token. They
+are read for each request, in a thread, so that an edit shows after a reload; a browser that has the same
+bytes gets a 304.
+"""
 
 import asyncio
 import contextlib
 import logging
+import re
 import socket
+from hashlib import sha256
+from pathlib import Path
 from typing import Final
 
-from csp.errors import BadInput, StorageFull
+from aiohttp import web
+
+from csp.errors import BadInput, NotFound, StorageFull
 from csp.gateway.auth import is_loopback
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call
-from csp.protocol.requests import EnterBody, LeaveBody
+from csp.gateway.handlers import Posted
+from csp.model_providers import well_known
+from csp.protocol.requests import EnterBody, LeaveBody, NoBody
 from csp.protocol.responses import Done, EnteredView, LinkView
 
 log = logging.getLogger(__name__)
@@ -18,18 +29,56 @@ log = logging.getLogger(__name__)
 _ANY: Final = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_INET6)}
 #: Reserved addresses: connecting a UDP socket sends nothing, but the kernel picks its local address.
 _NOBODY: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+_FOLDER: Final = Path(__file__).parent.parent / "web" / "page"
+INDEX: Final = "index.html"
+#: Only flat names of these types are served, so no name leads out of the folder.
+_NAME: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*\.(js|css|svg|png|ico|webmanifest)", re.ASCII)
+_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "ico": "image/x-icon",
+    "js": "text/javascript; charset=utf-8",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "webmanifest": "application/manifest+json",
+}
+#: Code and styles come from the gateway only, no string becomes markup, no other page may frame us.
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
 
 
-async def link(gateway: Gateway, call: Call) -> Answer:
+async def link(gateway: Gateway, call: Posted[NoBody]) -> LinkView:
     """Create a login link for one page."""
     code, expires = gateway.page_tokens.make_link()
     hosts = tuple(await asyncio.to_thread(addresses, gateway.settings.host))
     return LinkView(success=True, code=code, path=f"/#link={code}", expires=expires, hosts=hosts)
 
 
-async def enter(gateway: Gateway, call: Call) -> Answer:
+async def enter(gateway: Gateway, call: Posted[EnterBody]) -> EnteredView:
     """Exchange the code of a link for a page token."""
-    body: EnterBody = call.body
+    body = call.body
     token, expires = gateway.page_tokens.use_link(body.code)
     try:
         await asyncio.to_thread(gateway.page_tokens.save)
@@ -40,9 +89,9 @@ async def enter(gateway: Gateway, call: Call) -> Answer:
     return EnteredView(success=True, token=token, room=gateway.settings.room, expires=expires)
 
 
-async def leave(gateway: Gateway, call: Call) -> Answer:
+async def leave(gateway: Gateway, call: Posted[LeaveBody]) -> Done:
     """Revoke the caller's page token, or those of all pages."""
-    body: LeaveBody = call.body
+    body = call.body
     if not body.all and not call.caller.page:
         raise BadInput("this is the room's token, not a page's", "set all to end every page")
     if body.all:
@@ -63,12 +112,45 @@ def addresses(host: str) -> list[str]:
         return []
     if host and host not in _ANY:
         return [host]
-    found = dict.fromkeys(_own_address(family) for family in _ANY.get(host, (socket.AF_INET,)))
+    found = dict.fromkeys(own_address(family) for family in _ANY.get(host, (socket.AF_INET,)))
     return [address for address in found if address and not is_loopback(address)]
 
 
-def _own_address(family: socket.AddressFamily) -> str:
+def own_address(family: socket.AddressFamily) -> str:
+    """Return the address that other machines of a network reach this one at."""
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((_NOBODY[family], 9))
         return str(probe.getsockname()[0])
     return ""
+
+
+async def serve_index(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
+    """Serve the page itself."""
+    return await _serve(request, INDEX)
+
+
+async def serve_file(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
+    """Serve a file of the page."""
+    name = params["file"]
+    if not _NAME.fullmatch(name):
+        raise NotFound(f"the page has no file {name!r}", "open / instead")
+    return await _serve(request, name)
+
+
+async def _serve(request: web.BaseRequest, name: str) -> web.StreamResponse:
+    try:
+        body = await asyncio.to_thread((_FOLDER / name).read_bytes)
+    except OSError as exc:
+        raise NotFound(f"the page has no file {name!r}", "open / instead") from exc
+    body = with_providers(body) if name == INDEX else body
+    tag = sha256(body).hexdigest()[:32]
+    headers = _HEADERS | {"ETag": f'"{tag}"'}
+    if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, headers=headers | {"Content-Type": _TYPES[name.rpartition(".")[2]]})
+
+
+def with_providers(page: bytes) -> bytes:
+    """Return the page with the providers of models that its form offers."""
+    options = "".join(f"<option>{name}</option>" for name in well_known())
+    return page.replace(b"<!-- providers -->", options.encode())

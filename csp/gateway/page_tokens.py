@@ -59,7 +59,15 @@ class PageTokens:
         self._links: dict[str, float] = {}
         # Writes happen in threads, so that the room does not wait for the disk.
         self._writing = threading.Lock()
-        self._pages = {entry.hash: entry.expires for entry in _load(self._path)}
+        entries: list[_Entry] = []
+        try:
+            entries = msgspec.json.decode(read_plain(self._path), type=list[_Entry])
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, RecursionError) as exc:
+            # Pages have to log in again, which is better than a room that does not start.
+            log.warning("page sessions lost", extra={"why": exc.__class__.__name__})
+        self._pages = {entry.hash: entry.expires for entry in entries}
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -84,9 +92,6 @@ class PageTokens:
         expires = self._links.pop(found[0]) if found else 0.0
         if expires <= self._clock():
             raise Unauthenticated("this link has been used, or is too old", HINT)
-        return self._admit()
-
-    def _admit(self) -> tuple[str, float]:
         token = PAGE_TOKEN + secrets.token_urlsafe(32)
         expires = self._clock() + PAGE_S
         self.end_old()
@@ -140,14 +145,3 @@ class PageTokens:
 
     def _hash(self, token: str) -> str:
         return hmac.new(self._key, token.encode(errors="replace"), sha256).hexdigest()
-
-
-def _load(path: Path) -> list[_Entry]:
-    try:
-        return msgspec.json.decode(read_plain(path), type=list[_Entry])
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, RecursionError) as exc:
-        # Pages have to log in again, which is better than a room that does not start.
-        log.warning("page sessions lost", extra={"why": exc.__class__.__name__})
-        return []

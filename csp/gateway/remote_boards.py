@@ -106,13 +106,12 @@ class RemoteBoards:
             return await work()
         except CallFailed as exc:
             log.warning("provider failed, board is local now", extra={"board": name, "problem": exc.message})
-            notice = f"The board of {name} is searched locally from now on: {exc.message}."
-            await self._set_provider(name, Provider.LOCAL, "", notice)
+            await self._set_provider(name, Provider.LOCAL, "", exc.message)
             return None
 
-    async def _set_provider(self, name: str, provider: Provider, store: str, notice: str = "") -> None:
+    async def _set_provider(self, name: str, provider: Provider, store: str, problem: str = "") -> None:
         try:
-            command = SetBoardProvider(session=name, provider=provider, store=store, notice=notice)
+            command = SetBoardProvider(session=name, provider=provider, store=store, problem=problem)
             await self._writer.submit(command)
         except Broken as exc:
             log.warning("provider not recorded", extra={"board": name, "problem": exc.message})

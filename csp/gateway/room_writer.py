@@ -1,4 +1,4 @@
-"""The one writer of a room: decide, write to the journal, then publish.
+"""The one writer of a room: load it, decide, write to the journal, then publish.
 
 Commands are decided as they come. What they caused is written in batches; while one batch is on its
 way to the disk the next one collects, so that one fdatasync serves all who wait for it.
@@ -10,20 +10,24 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Final
 
-from csp.errors import Broken, StorageFailed, StorageFull
-from csp.gateway.disk_thread import DiskThread
-from csp.gateway.room_loader import load_room
+import msgspec
+
+from csp.errors import BadInput, Broken, StorageFailed, StorageFull
 from csp.journal import snapshots
 from csp.journal.jsonl_journal import MOVED, JsonlJournal
-from csp.protocol.events import AnyEvent, KnownEvent, encode_event
+from csp.protocol.events import AnyEvent, KnownEvent, decode_event, encode_event
 from csp.room.commands import AnyCommand
-from csp.room.decide import decide
+from csp.room.decide import draft_of
 from csp.room.room_reducer import apply
 from csp.room.room_rules import DEFAULT_RULES, RoomRules
-from csp.room.room_state import dump
+from csp.room.room_state import Room, dump, load
 
+Work = Callable[[], None]
+Done = Callable[[BaseException | None], None]
 log = logging.getLogger(__name__)
 
 SNAPSHOT_EVERY: Final = 4096
@@ -32,6 +36,70 @@ _FULL: Final = ("the disk is full, the room is read-only", "free some space; the
 
 Committed = list[tuple[AnyEvent, bytes]]
 Publish = Callable[[Committed], None]
+
+
+class DiskThread:
+    """Runs work outside the event loop and reports back to it.
+
+    Every commit passes through here, and the futures of a pool would cost as much as the sync itself.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._todo: SimpleQueue[tuple[Work, Done] | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    def start(self, work: Work, done: Done) -> None:
+        """Do `work` in the thread, then call `done` with the outcome on the loop."""
+        self._todo.put((work, done))
+
+    async def settle(self) -> None:
+        """Wait until the thread has done everything started so far."""
+        finished: asyncio.Future[None] = self._loop.create_future()
+        self.start(lambda: None, lambda error: finished.set_result(None))
+        await finished
+
+    async def close(self) -> None:
+        """Wait until the thread has done all its work, then end it."""
+        self._todo.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        while (task := self._todo.get()) is not None:
+            work, done = task
+            error: BaseException | None = None
+            try:
+                work()
+            except BaseException as exc:
+                error = exc
+            self._loop.call_soon_threadsafe(done, error)
+
+
+def load_room(folder: Path, journal: JsonlJournal) -> tuple[Room, int]:
+    """Return the room as of the last line on disk, and how many events its newest snapshot lacked."""
+    room = Room()
+    snapshot = snapshots.load(folder, journal.last_seq, journal.view)
+    if snapshot is not None:
+        try:
+            room = load(snapshot.state)
+        except (ValueError, RecursionError) as exc:
+            log.warning("snapshot skipped", extra={"seq": snapshot.seq, "problem": str(exc)})
+    known = room.seq
+    cursor = None
+    while True:
+        chunk = journal.read_after(room.seq, 1 << 20, cursor)
+        for line in chunk.lines:
+            try:
+                room = apply(room, decode_event(line))
+            except (BadInput, msgspec.MsgspecError) as exc:
+                log.warning("journal line skipped", extra={"after_seq": room.seq, "problem": str(exc)})
+        cursor = chunk.cursor
+        if chunk.end:
+            break
+    # A damaged line uses up its number although it cannot be read.
+    room.seq = journal.last_seq
+    return room, room.seq - known
 
 
 class _Batch:
@@ -99,11 +167,11 @@ class RoomWriter:
         """Decide `command` at once; the future is done when its events are durable."""
         if not self.is_writable:
             raise self._refusal()
-        events = decide(self.room, command, self._clock(), self._rules)
-        for event in events:
-            self.room = apply(self.room, event)
-            self._next.entries.append((event, encode_event(event)))
-        return self._safe(events)
+        draft = draft_of(self.room, command, self._clock(), self._rules)
+        # Encoded before the room is touched: an event that cannot be written must change nothing.
+        self._next.entries += [(event, encode_event(event)) for event in draft.events]
+        self.room = draft.take_over()
+        return self._safe(draft.events)
 
     async def settle(self) -> None:
         """Wait until everything decided before this call is durable or rolled back."""
@@ -130,7 +198,12 @@ class RoomWriter:
         self._is_scheduled = False
         batch, self._next = self._next, _Batch()
         self._in_flight = batch
-        self._count(batch.entries)
+        self._since_snapshot += len(batch.entries)
+        self._bytes_since_snapshot += sum([len(line) for _, line in batch.entries])
+        # Right now the room matches the end of this batch. A room with much unread text has a large snapshot,
+        # which is taken less often.
+        if self._since_snapshot >= SNAPSHOT_EVERY and self._bytes_since_snapshot > 2 * self._snapshot_bytes:
+            self._take_snapshot()
         try:
             if batch.entries:
                 self.journal.append([line for _, line in batch.entries], batch.entries[0][0].seq)
@@ -178,11 +251,18 @@ class RoomWriter:
                 with contextlib.suppress(Broken):
                     self.journal.rollback()
                 raise error
-            self._go_back()
             answer: Broken = self._refusal()
+            log.warning("journal not writable", extra={"seq": self.journal.last_seq, "why": answer.message})
+            self.is_writable = False
+            self.journal.rollback()
+            self.room, self._since_snapshot = load_room(self._folder, self.journal)
+            self._loop.call_later(PROBE_S, self._probe)
         except (Broken, OSError) as exc:
             answer = exc if isinstance(exc, Broken) else StorageFailed(f"the journal cannot be read: {exc}")
-            self._stop(answer)
+            log.error("journal failed", extra={"problem": answer.message})
+            self.is_writable = False
+            if not self.broken.done():
+                self.broken.set_exception(answer)
         for batch in lost:
             if batch is not None:
                 batch.fail(answer)
@@ -192,15 +272,6 @@ class RoomWriter:
         """Return the error of a read-only room."""
         return StorageFull(*(_FULL if self.journal.is_in_place() else MOVED))
 
-    def _go_back(self) -> None:
-        log.warning(
-            "journal not writable", extra={"seq": self.journal.last_seq, "why": self._refusal().message}
-        )
-        self.is_writable = False
-        self.journal.rollback()
-        self.room, self._since_snapshot = load_room(self._folder, self.journal)
-        self._loop.call_later(PROBE_S, self._probe)
-
     def _probe(self) -> None:
         if self.journal.can_grow():
             log.info("journal writable again")
@@ -208,21 +279,7 @@ class RoomWriter:
         elif not self.broken.done():
             self._loop.call_later(PROBE_S, self._probe)
 
-    def _stop(self, error: Broken) -> None:
-        log.error("journal failed", extra={"problem": error.message})
-        self.is_writable = False
-        if not self.broken.done():
-            self.broken.set_exception(error)
-
     # --- snapshots -------------------------------------------------------------------------------
-
-    def _count(self, entries: Committed) -> None:
-        """Take a snapshot if one is due: right now the room matches the end of this batch."""
-        self._since_snapshot += len(entries)
-        self._bytes_since_snapshot += sum([len(line) for _, line in entries])
-        # A room with much unread text has a large snapshot, which is taken less often.
-        if self._since_snapshot >= SNAPSHOT_EVERY and self._bytes_since_snapshot > 2 * self._snapshot_bytes:
-            self._take_snapshot()
 
     def _take_snapshot(self) -> None:
         state = dump(self.room)
@@ -244,7 +301,7 @@ class RoomWriter:
         try:
             await self._idle.wait()
             # A snapshot that is still being written could bring back what the action removes.
-            await self._disk.do(_nothing)
+            await self._disk.settle()
             action()
             if not self._next.entries:
                 self._take_snapshot()
@@ -261,10 +318,6 @@ class RoomWriter:
             self._save_snapshot()
         await self._disk.close()
         self.journal.close()
-
-
-def _nothing() -> None:
-    """Wait until the disk thread has done everything queued so far."""
 
 
 def _saved(error: BaseException | None) -> None:

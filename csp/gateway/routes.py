@@ -14,7 +14,6 @@ from csp import __version__, price_list
 from csp.errors import Forbidden, Refused
 from csp.gateway import (
     board_routes,
-    collaboration_routes,
     journal_maintenance,
     line_routes,
     markdown_routes,
@@ -27,97 +26,46 @@ from csp.gateway import (
 from csp.gateway.agent_throttle import wait_for_news
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route, answered
+from csp.gateway.handlers import (
+    Answer,
+    AnyCall,
+    Asked,
+    PlainText,
+    Posted,
+    RawJson,
+    Route,
+    answered,
+    fill,
+    route,
+)
 from csp.gateway.openapi import document
 from csp.journal.history_query import HistoryQuery
 from csp.protocol.catalogue import Catalogue
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, AgentState, ControlVerb, Role
 from csp.protocol.events import HISTORY_TYPES, ControlSent, Joined
-from csp.protocol.notes import (
-    BoardBody,
-    BoardHitsView,
-    BoardParams,
-    BoardView,
-    ExportParams,
-    ExportView,
-    NotedView,
-    NoteView,
-    SearchParams,
-    SummariseBody,
-    SummaryAskedView,
-)
 from csp.protocol.requests import (
-    CollaborateBody,
-    CollaborationParams,
     ControlBody,
-    DeliveryBody,
-    EnterBody,
-    HandoffBody,
     HistoryParams,
     InboxParams,
-    LeaveBody,
-    LineBody,
-    MarkdownParams,
-    MessageActionBody,
-    MessageBody,
-    ModeBody,
-    NoBody,
     OutputBody,
     PruneBody,
     RegisterBody,
-    SessionActionBody,
     StartBody,
-    StateBody,
-    StopBody,
-    ThreadParams,
-    TurnBody,
-    VoteBody,
-    WorkingBody,
 )
 from csp.protocol.responses import (
     AgentView,
-    CollaborationStartedView,
-    CollaborationView,
     ControlView,
-    Deliver,
     Done,
-    EnteredView,
     HealthView,
     HistoryView,
     InboxView,
-    LineView,
-    LinkView,
-    MarkdownView,
-    MessageView,
-    MeView,
-    ModeSetView,
-    ModeView,
     OutputView,
     PrunedView,
-    QueueView,
     RegisteredView,
-    SentView,
-    SessionDetailView,
-    SessionDoneView,
-    SessionStartedView,
-    SessionsView,
     StartedView,
-    StopView,
-    TurnView,
     UsageView,
-    WorkingView,
 )
-from csp.protocol.review_messages import (
-    RunActionBody,
-    RunBody,
-    RunDetail,
-    RunMessageBody,
-    RunSaidView,
-    RunStartedView,
-    RunsView,
-)
-from csp.protocol.screen_frames import ScreenAnswer
 from csp.room.board.board_state import boards_health
 from csp.room.commands import ControlAgent, Join, RecordCall, Rejoin, Remove
 from csp.room.membership import known_participant
@@ -135,29 +83,23 @@ _AT_REST: Final = (AgentState.IDLE, AgentState.BUSY)
 # --- participants --------------------------------------------------------------------------------
 
 
-async def register(gateway: Gateway, call: Call) -> Answer:
-    body: RegisterBody = call.body
+async def register(gateway: Gateway, call: Posted[RegisterBody]) -> RegisteredView:
+    body = call.body
     if call.caller.role is Role.ROOM:
         await gateway.mark_silent_offline()
-        join = Join(
-            name=body.agent_id,
-            kind=body.kind,
-            role=body.role,
-            capabilities=body.capabilities,
-            launch=body.launch,
-        )
-        joined = next(event for event in await gateway.submit(join) if isinstance(event, Joined))
+        events = await gateway.submit(fill(Join, body, name=body.agent_id))
+        joined = next(event for event in events if isinstance(event, Joined))
         agent, epoch = joined.sender, joined.epoch
     else:
         agent = call.caller.id
-        await gateway.submit(Rejoin(agent=agent, capabilities=body.capabilities, launch=body.launch))
+        await gateway.submit(fill(Rejoin, body, agent=agent))
         epoch = gateway.writer.room.participants[agent].epoch
     gateway.presence.touch(agent)
     token = gateway.tokens.issue(agent, epoch)
     return RegisteredView(success=True, agent_id=agent, token=token, seq=gateway.writer.safe_seq)
 
 
-async def start(gateway: Gateway, call: Call) -> Answer:
+async def start(gateway: Gateway, call: Posted[StartBody]) -> StartedView:
     caller, key = call.caller.id, call.body.id
     if key is None:
         return await gateway.agent_launcher.start(call.body)
@@ -173,19 +115,20 @@ async def start(gateway: Gateway, call: Call) -> Answer:
     return StartedView(success=True, agent_id=before, state=_state_of(gateway, participant))
 
 
-async def remove(gateway: Gateway, call: Call) -> Answer:
+async def remove(gateway: Gateway, call: AnyCall) -> Done:
     await gateway.submit(Remove(agent=AgentId(call.path["id"])))
     return Done()
 
 
-async def list_agents(gateway: Gateway, call: Call) -> Answer:
+async def list_agents(gateway: Gateway, call: AnyCall) -> RawJson:
     await gateway.mark_silent_offline()
     await gateway.writer.settle()
-    views = [_agent_view(gateway, agent, call.caller) for agent in gateway.writer.room.participants]
-    return RawJson(encode(views))
+    agents = gateway.writer.room.participants
+    return RawJson(encode([agent_view(gateway, agent, call.caller) for agent in agents]))
 
 
-def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
+def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
+    """Return what the caller may see of an agent."""
     room = gateway.writer.room
     participant = room.participants[agent]
     is_sealed = is_hidden(participant.seals, agent, caller.reader, room.sessions)
@@ -209,12 +152,12 @@ def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
 def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
     """Return the state to show to people; a benched agent does not wait for a turn."""
     shown = participant.shown_state
-    session_routes = gateway.writer.room.sessions.live_with(participant.id)
-    is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in session_routes)
+    sessions = gateway.writer.room.sessions.live_with(participant.id)
+    is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in sessions)
     return AgentState.BENCHED if is_benched else shown
 
 
-async def control(gateway: Gateway, call: Call) -> Answer:
+async def control(gateway: Gateway, call: Posted[ControlBody]) -> ControlView:
     verb = call.choice("verb", ControlVerb, "control")
     before = await answered(gateway, call)
     if before is not None:
@@ -225,39 +168,19 @@ async def control(gateway: Gateway, call: Call) -> Answer:
     return ControlView(success=True, seq=gateway.writer.safe_seq, id=sent[0] if sent else None)
 
 
-async def screen(gateway: Gateway, call: Call) -> Answer:
-    return await operations.fresh_screen(gateway, call.caller, call.path["id"])
-
-
-async def state(gateway: Gateway, call: Call) -> Answer:
-    return await operations.report_state(gateway, call.caller, call.body)
-
-
 # --- messages ------------------------------------------------------------------------------------
 
 
-async def message(gateway: Gateway, call: Call) -> Answer:
-    return await operations.send_message(gateway, call.caller, call.body)
-
-
-async def output(gateway: Gateway, call: Call) -> Answer:
+async def output(gateway: Gateway, call: Posted[OutputBody]) -> OutputView:
     await operations.read_ahead(call.body.content)
-    return await operations.post_output(gateway, call.caller, call.body)
+    return await operations.post_output(gateway, call)
 
 
-async def delivery(gateway: Gateway, call: Call) -> Answer:
-    return await operations.report_delivery(gateway, call.caller, call.body)
-
-
-async def working(gateway: Gateway, call: Call) -> Answer:
-    return await operations.report_working(gateway, call.caller, call.body)
-
-
-async def inbox(gateway: Gateway, call: Call) -> Answer:
+async def inbox(gateway: Gateway, call: Asked[InboxParams]) -> InboxView:
     agent = AgentId(call.path["id"])
     if call.caller.role is not Role.ROOM and call.caller.id != agent:
         raise Forbidden(f"{call.caller.id} may not read the inbox of {agent}", "read your own")
-    params: InboxParams = call.query
+    params = call.query
     deadline = time.monotonic() + params.wait
     with gateway.connected(call.caller):
         while True:
@@ -270,22 +193,19 @@ async def inbox(gateway: Gateway, call: Call) -> Answer:
                 break
             await wait_for_news(gateway.broadcast.next_news(agent), remaining)
     shown = tuple(items[:MAX_INBOX_ITEMS])
-    return InboxView(items=shown, next=_next_place(gateway, agent, params.after, shown))
-
-
-def _next_place(gateway: Gateway, agent: AgentId, after: int, shown: tuple[Deliver, ...]) -> int:
-    """Return the position of the next page: never past a held message, which will be due later."""
-    if not shown:
-        return after
-    held = first_held(gateway.writer.room, agent, after)
-    return shown[-1].seq if held is None else min(shown[-1].seq, held - 1)
+    following = shown[-1].seq if shown else params.after
+    held = first_held(gateway.writer.room, agent, params.after) if shown else None
+    if held is not None:
+        # Never past a held message, which will be due later.
+        following = min(following, held - 1)
+    return InboxView(items=shown, next=following)
 
 
 # --- history -------------------------------------------------------------------------------------
 
 
-async def history(gateway: Gateway, call: Call) -> Answer:
-    params: HistoryParams = call.query
+async def history(gateway: Gateway, call: Asked[HistoryParams]) -> RawJson:
+    params = call.query
     query = HistoryQuery(
         limit=params.limit,
         after=params.after,
@@ -309,7 +229,7 @@ async def history(gateway: Gateway, call: Call) -> Answer:
     return RawJson(b'{"items":[%b],"next":%b}' % (b",".join(page.lines), encode(page.next)))
 
 
-async def prune(gateway: Gateway, call: Call) -> Answer:
+async def prune(gateway: Gateway, call: Posted[PruneBody]) -> PrunedView:
     seq = await journal_maintenance.prune(gateway, call.body.before)
     return PrunedView(success=True, seq=seq)
 
@@ -317,7 +237,7 @@ async def prune(gateway: Gateway, call: Call) -> Answer:
 # --- the room ------------------------------------------------------------------------------------
 
 
-async def health(gateway: Gateway, call: Call) -> Answer:
+async def health(gateway: Gateway, call: AnyCall) -> HealthView:
     room = gateway.writer.room
     scrub = msgspec.structs.replace(gateway.journal_health, writable=gateway.writer.is_writable)
     status = "ok" if scrub.writable and not scrub.damaged else "damaged" if scrub.writable else "read-only"
@@ -334,106 +254,86 @@ async def health(gateway: Gateway, call: Call) -> Answer:
     )
 
 
-async def metrics(gateway: Gateway, call: Call) -> Answer:
+async def metrics(gateway: Gateway, call: AnyCall) -> PlainText:
     journal_bytes = gateway.writer.journal.committed
     return PlainText(gateway.metrics.render(gateway.writer.room, len(gateway.sockets), journal_bytes))
 
 
-async def usage(gateway: Gateway, call: Call) -> Answer:
+async def usage(gateway: Gateway, call: AnyCall) -> UsageView:
     await gateway.writer.settle()
     room = gateway.writer.room
     seen = visible_spending(room.spent_so_far, call.caller.reader, room.sessions)
     return UsageView(items=spent_view(seen), prices=price_list.source(), seq=room.seq)
 
 
-async def catalogue(gateway: Gateway, call: Call) -> Answer:
+async def catalogue(gateway: Gateway, call: AnyCall) -> Catalogue:
     return build_catalogue()
 
 
-async def openapi(gateway: Gateway, call: Call) -> Answer:
+async def openapi(gateway: Gateway, call: AnyCall) -> RawJson:
     return RawJson(document(ROUTES))
 
 
 # fmt: off
 ROUTES: Final = (
-    Route("POST", "/register", register, "Join the room, or rejoin with an agent's token",
-          RegisteredView, RegisterBody, status=201),
-    Route("GET", "/me", operations.who_am_i, "Show the owner of the token", MeView),
-    Route("GET", "/agents", list_agents, "List the participants", list[AgentView]),
-    Route("POST", "/agents", start, "Start a model behind an API as an agent", StartedView, StartBody,
-          status=201),
-    Route("DELETE", "/agents/{id}", remove, "Remove a participant", Done),
-    Route("GET", "/agents/{id}/screen", screen, "Show the current screen of an agent",
-          ScreenAnswer),
-    Route("POST", "/agents/{id}/{verb}", control, "Send a control to an agent", ControlView, ControlBody),
-    Route("POST", "/state", state, "Report the state of an agent", Done, StateBody),
-    Route("POST", "/message", message, "Send a message to one participant or to all",
-          SentView, MessageBody),
-    Route("POST", "/line", line_routes.line, "Do what a line says that a person typed", LineView, LineBody),
-    Route("GET", "/messages/{id}", message_routes.message_states, "Show the delivery states of a message",
-          MessageView),
-    Route("POST", "/messages/{id}/{action}", message_routes.act_on_message,
-          "Cancel, resend, release or redact a message", SentView, MessageActionBody),
-    Route("GET", "/inbox/{id}", inbox, "List pending messages; reading acknowledges nothing",
-          InboxView, query=InboxParams),
-    Route("POST", "/delivery", delivery, "Report the delivery state of a message", Done, DeliveryBody),
-    Route("POST", "/agent-output", output, "Post the output of an agent", OutputView, OutputBody),
-    Route("GET", "/queue", message_routes.queue, "List all waiting messages with their reasons", QueueView),
-    Route("GET", "/history", history, "Page through or search the history",
-          HistoryView, query=HistoryParams),
-    Route("POST", "/history/prune", prune, "Remove old history permanently", PrunedView, PruneBody),
-    Route("GET", "/markdown", markdown_routes.markdown, "Parse messages and notes as markdown",
-          MarkdownView, query=MarkdownParams),
-    Route("GET", "/mode", session_routes.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams),
-    Route("POST", "/mode", session_routes.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
-    Route("POST", "/turn/next", session_routes.next_turn, "Pass the turn on", TurnView, TurnBody),
-    Route("POST", "/turn/working", working, "Ask for more time", WorkingView, WorkingBody),
-    Route("POST", "/turn/vote", session_routes.vote, "Vote in the open ballot", Done, VoteBody),
-    Route("POST", "/turn/handoff", session_routes.hand_over, "Name the next agent", Done,
-          HandoffBody),
-    Route("POST", "/stop", session_routes.stop, "Stop all running work at once", StopView, StopBody),
-    Route("GET", "/sessions", session_routes.list_sessions, "List the sessions", SessionsView),
-    Route("POST", "/sessions", session_routes.start_session, "Start a session in its own thread",
-          SessionStartedView, ModeBody, status=201),
-    Route("GET", "/sessions/{id}", session_routes.get_session, "Show a session", SessionDetailView),
-    Route("POST", "/sessions/{id}/{change}", session_routes.act_on_session,
-          "Pause, resume, extend or stop a session; skip or kick an agent of it",
-          SessionDoneView, SessionActionBody),
-    Route("POST", "/collaborations", collaboration_routes.begin, "Start or continue a collaboration",
-          CollaborationStartedView, CollaborateBody, status=202),
-    Route("GET", "/collaborations/{id}", collaboration_routes.show, "Show the progress of a collaboration",
-          CollaborationView, query=CollaborationParams),
-    Route("POST", "/collaborations/{id}/stop", collaboration_routes.stop, "Stop a collaboration at once",
-          CollaborationView, NoBody),
-    Route("GET", "/runs", run_routes.list_runs, "List the review runs", RunsView),
-    Route("POST", "/runs", run_routes.start_run, "Start a review run", RunStartedView, RunBody, status=201),
-    Route("GET", "/runs/{id}", run_routes.get_run, "Show a run", RunDetail),
-    Route("POST", "/runs/{id}/message", run_routes.say_in_run, "Post a message as builder or reviewer",
-          RunSaidView, RunMessageBody),
-    Route("POST", "/runs/{id}/{act}", run_routes.act_on_run,
-          "Act on a run: go, decide, halt, resume, abort, finding, defect", RunStartedView, RunActionBody),
-    Route("GET", "/board", board_routes.list_notes, "Page through the notes of a whiteboard", BoardView,
-          query=BoardParams),
-    Route("POST", "/board", board_routes.write, "Write a note on a whiteboard", NotedView, BoardBody),
-    Route("GET", "/board/search", board_routes.search, "Find notes by name, word or meaning",
-          BoardHitsView, query=SearchParams),
-    Route("GET", "/board/export", board_routes.export, "List the notes as files", ExportView,
-          query=ExportParams),
-    Route("POST", "/board/summarise", board_routes.summarise,
-          "Ask an agent for a summary of the new notes",
-          SummaryAskedView, SummariseBody),
-    Route("GET", "/board/{id}", board_routes.get_note, "Show a note", NoteView),
-    Route("GET", "/catalogue", catalogue, "Describe the modes, states, reasons and commands of people",
-          Catalogue),
-    Route("GET", "/usage", usage, "Show the tokens and the cost of each agent", UsageView),
-    Route("POST", "/page/link", page_routes.link, "Create a login link for one page", LinkView, NoBody),
-    Route("POST", "/page/enter", page_routes.enter, "Exchange the code of a link for a page token",
-          EnteredView, EnterBody),
-    Route("POST", "/page/leave", page_routes.leave, "Revoke a page token, or those of all pages",
-          Done, LeaveBody),
-    Route("GET", "/health", health, "Show the health of the room", HealthView),
-    Route("GET", "/metrics", metrics, "Metrics for Prometheus", str),
-    Route("GET", "/openapi.json", openapi, "This description", dict[str, Any]),
+    route("POST", "/register", register, "Join the room, or rejoin with an agent's token", status=201),
+    route("GET", "/me", operations.who_am_i, "Show the owner of the token"),
+    route("GET", "/agents", list_agents, "List the participants", list[AgentView]),
+    route("POST", "/agents", start, "Start a model behind an API as an agent", status=201),
+    route("DELETE", "/agents/{id}", remove, "Remove a participant"),
+    route("GET", "/agents/{id}/screen", operations.fresh_screen, "Show the current screen of an agent"),
+    route("POST", "/agents/{id}/{verb}", control, "Send a control to an agent"),
+    route("POST", "/state", operations.report_state, "Report the state of an agent"),
+    route("POST", "/message", operations.send_message, "Send a message to one participant or to all"),
+    route("POST", "/line", line_routes.line, "Do what a line says that a person typed"),
+    route("GET", "/messages/{id}", message_routes.message_states, "Show the delivery states of a message"),
+    route("POST", "/messages/{id}/{action}", message_routes.act_on_message,
+          "Cancel, resend, release or redact a message"),
+    route("GET", "/inbox/{id}", inbox, "List pending messages; reading acknowledges nothing"),
+    route("POST", "/delivery", operations.report_delivery, "Report the delivery state of a message"),
+    route("POST", "/agent-output", output, "Post the output of an agent"),
+    route("GET", "/queue", message_routes.queue, "List all waiting messages with their reasons"),
+    route("GET", "/history", history, "Page through or search the history", HistoryView),
+    route("POST", "/history/prune", prune, "Remove old history permanently"),
+    route("GET", "/markdown", markdown_routes.markdown, "Parse messages and notes as markdown"),
+    route("GET", "/mode", session_routes.get_mode, "Show the mode of a thread"),
+    route("POST", "/mode", session_routes.set_mode, "Set the mode of a thread"),
+    route("POST", "/turn/next", session_routes.next_turn, "Pass the turn on"),
+    route("POST", "/turn/working", operations.report_working, "Ask for more time"),
+    route("POST", "/turn/vote", session_routes.vote, "Vote in the open ballot"),
+    route("POST", "/turn/handoff", session_routes.hand_over, "Name the next agent"),
+    route("POST", "/stop", session_routes.stop, "Stop all running work at once"),
+    route("GET", "/sessions", session_routes.list_sessions, "List the sessions"),
+    route("POST", "/sessions", session_routes.start_session, "Start a session in its own thread", status=201),
+    route("GET", "/sessions/{id}", session_routes.get_session, "Show a session"),
+    route("POST", "/sessions/{id}/{change}", session_routes.act_on_session,
+          "Pause, resume, extend or stop a session; skip or kick an agent of it"),
+    route("POST", "/collaborations", session_routes.begin_collaboration,
+          "Start or continue a collaboration", status=202),
+    route("GET", "/collaborations/{id}", session_routes.show_collaboration,
+          "Show the progress of a collaboration"),
+    route("POST", "/collaborations/{id}/stop", session_routes.stop_collaboration,
+          "Stop a collaboration at once"),
+    route("GET", "/runs", run_routes.list_runs, "List the review runs"),
+    route("POST", "/runs", run_routes.start_run, "Start a review run", status=201),
+    route("GET", "/runs/{id}", run_routes.get_run, "Show a run"),
+    route("POST", "/runs/{id}/message", run_routes.say_in_run, "Post a message as builder or reviewer"),
+    route("POST", "/runs/{id}/{act}", run_routes.act_on_run,
+          "Act on a run: go, decide, halt, resume, abort, finding, defect"),
+    route("GET", "/board", board_routes.list_notes, "Page through the notes of a whiteboard"),
+    route("POST", "/board", board_routes.write, "Write a note on a whiteboard"),
+    route("GET", "/board/search", board_routes.search, "Find notes by name, word or meaning"),
+    route("GET", "/board/export", board_routes.export, "List the notes as files"),
+    route("POST", "/board/summarise", board_routes.summarise, "Ask an agent for a summary of the new notes"),
+    route("GET", "/board/{id}", board_routes.get_note, "Show a note"),
+    route("GET", "/catalogue", catalogue, "Describe the modes, states, reasons and commands of people"),
+    route("GET", "/usage", usage, "Show the tokens and the cost of each agent"),
+    route("POST", "/page/link", page_routes.link, "Create a login link for one page"),
+    route("POST", "/page/enter", page_routes.enter, "Exchange the code of a link for a page token"),
+    route("POST", "/page/leave", page_routes.leave, "Revoke a page token, or those of all pages"),
+    route("GET", "/health", health, "Show the health of the room"),
+    route("GET", "/metrics", metrics, "Metrics for Prometheus", str),
+    route("GET", "/openapi.json", openapi, "This description", dict[str, Any]),
 )
 # fmt: on
 
@@ -459,7 +359,7 @@ def check_role(caller: Caller, route: Route) -> None:
     check_call(route.row, caller.party, route.name)
 
 
-async def answer(gateway: Gateway, route: Route, call: Call) -> Answer:
+async def answer(gateway: Gateway, route: Route, call: AnyCall) -> Answer:
     """Call a route after checking that the caller may use it with these fields."""
     check_role(call.caller, route)
     given = [f"{name}={value}" for name, value in call.path.items()]

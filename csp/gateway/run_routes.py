@@ -5,15 +5,15 @@ import hashlib
 
 from csp.errors import BadInput, Forbidden, Refused
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call, answered
+from csp.gateway.handlers import AnyCall, Posted, answered, fill
 from csp.protocol.codec import check_text, encode
 from csp.protocol.enums import DEFAULT_THREAD, Mode, Role
 from csp.protocol.events import RunStarted
 from csp.protocol.review_messages import (
-    Plan,
     RunAction,
     RunActionBody,
     RunBody,
+    RunDetail,
     RunMessageBody,
     RunSaidView,
     RunStartedView,
@@ -23,30 +23,22 @@ from csp.protocol.review_messages import (
 )
 from csp.room.commands import ActOnRun, SayInRun, SetMode
 from csp.room.runs.run_commands import is_plan_open, known_run
+from csp.room.runs.run_protocol import run_detail, run_view, stats
 from csp.room.runs.run_state import ReviewRun
-from csp.room.runs.run_views import run_detail, run_view, stats
 
 
-async def list_runs(gateway: Gateway, call: Call) -> Answer:
+async def list_runs(gateway: Gateway, call: AnyCall) -> RunsView:
     await gateway.writer.settle()
     runs = gateway.writer.room.runs.by_id.values()
     return RunsView(items=tuple(map(run_view, runs)), stats=stats(runs))
 
 
-async def start_run(gateway: Gateway, call: Call) -> Answer:
-    body: RunBody = call.body
+async def start_run(gateway: Gateway, call: Posted[RunBody]) -> RunStartedView:
+    body = call.body
     before = await answered(gateway, call)
     if before is not None:
         return RunStartedView(success=True, run=run_view(_known(gateway, before)))
     check_text(body.goal)
-    terms = RunTerms(
-        run_id=body.run_id,
-        test=body.test,
-        test_timeout_s=body.test_timeout_s,
-        on_accept=body.on_accept,
-        approve=body.approve,
-        dir=body.dir,
-    )
     if body.run_id is not None and gateway.run_worker.folders.path(body.run_id).exists():
         # The room may have forgotten a run whose files still exist.
         raise Refused(f"a folder of run {body.run_id!r} already exists", "choose another id, or leave it out")
@@ -57,15 +49,15 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
         topic=body.goal,
         agents=(body.builder, body.reviewer),
         max_revisions=body.max_revisions,
-        terms=terms,
-        thread=_thread(gateway, body.thread),
+        terms=fill(RunTerms, body),
+        thread=thread_for_run(gateway, body.thread),
     )
     events = await gateway.submit(command)
     started = next(event for event in events if isinstance(event, RunStarted))
     return RunStartedView(success=True, run=run_view(_known(gateway, started.run)))
 
 
-def _thread(gateway: Gateway, wanted: str | None) -> str | None:
+def thread_for_run(gateway: Gateway, wanted: str | None) -> str | None:
     """Return the thread of a run: the given one, else the default thread if free, else a new one.
 
     Unlike a mode it does not replace another session: its work would be lost silently.
@@ -80,14 +72,14 @@ def _thread(gateway: Gateway, wanted: str | None) -> str | None:
     return None
 
 
-async def get_run(gateway: Gateway, call: Call) -> Answer:
+async def get_run(gateway: Gateway, call: AnyCall) -> RunDetail:
     await gateway.writer.settle()
     run = _known(gateway, call.path["id"])
     return run_detail(run, str(gateway.run_worker.folders.path(run.id)))
 
 
-async def say_in_run(gateway: Gateway, call: Call) -> Answer:
-    body: RunMessageBody = call.body
+async def say_in_run(gateway: Gateway, call: Posted[RunMessageBody]) -> RunSaidView:
+    body = call.body
     if call.caller.role is Role.ROOM:
         hint = "a person acts by: go, decide, halt, resume, abort, finding, defect"
         raise Forbidden("the room's token has no role in a run", hint)
@@ -106,33 +98,18 @@ async def say_in_run(gateway: Gateway, call: Call) -> Answer:
     return RunSaidView(success=True, run=run_view(_known(gateway, body.run_id)), repeated=not events)
 
 
-async def act_on_run(gateway: Gateway, call: Call) -> Answer:
+async def act_on_run(gateway: Gateway, call: Posted[RunActionBody]) -> RunStartedView:
     action = call.choice("act", RunAction)
-    body: RunActionBody = call.body
-    command = ActOnRun(
-        **call.once,
-        sender=call.caller.id,
-        run=call.path["id"],
-        action=action,
-        plan=await _plan(gateway, call.path["id"], action, body.plan),
-        decision=body.decision,
-        rationale=body.rationale,
-        finding=body.finding,
-        verdict=body.verdict,
-        defect=body.defect,
-        severity=body.severity,
-    )
-    await gateway.submit(command)
-    return RunStartedView(success=True, run=run_view(_known(gateway, call.path["id"])))
-
-
-async def _plan(gateway: Gateway, run_id: str, action: RunAction, given: Plan | None) -> Plan | None:
-    """Return the plan to continue with: the given one, or the one in the file, which may be edited."""
+    run_id, plan = call.path["id"], call.body.plan
     run = _known(gateway, run_id)
-    is_due = action is RunAction.GO or (action is RunAction.RESUME and is_plan_open(run))
-    if given is not None or not is_due:
-        return given
-    return await asyncio.to_thread(gateway.run_worker.folders.edited_plan, run.id)
+    if plan is None and (action is RunAction.GO or (action is RunAction.RESUME and is_plan_open(run))):
+        # Continue with the plan in the file, which may have been edited.
+        plan = await asyncio.to_thread(gateway.run_worker.folders.edited_plan, run.id)
+    sender = call.caller.id
+    await gateway.submit(
+        fill(ActOnRun, call.body, sender=sender, run=run_id, action=action, plan=plan, **call.once)
+    )
+    return RunStartedView(success=True, run=run_view(_known(gateway, run_id)))
 
 
 def _known(gateway: Gateway, run_id: str) -> ReviewRun:

@@ -21,11 +21,11 @@ from csp.journal.history_query import HistoryQuery
 from csp.journal.jsonl_journal import storage_error
 from csp.protocol.enums import ALL
 from csp.protocol.events import AnyEvent, KnownEvent, RunChecked, RunEvent, RunSaid, decode_event
+from csp.protocol.notices import NoticeCode
 from csp.protocol.review_messages import MAILBOX, OWN_METRICS, ExecutionUpdate, RunContext, RunPhase
 from csp.review.mailbox import InvalidMailboxFile, Mailbox, MailboxMessage, shown
-from csp.review.run_folders import RunFolders
+from csp.review.run_folders import RunFolders, forget_runs
 from csp.review.run_git import Git, WorktreeState
-from csp.review.run_removal import forget_runs
 from csp.review.test_command import run_tests
 from csp.room.commands import CheckRun, DeliverRun, Notice, PrepareRun, SayInRun
 from csp.room.runs.run_state import ReviewRun
@@ -195,7 +195,8 @@ class RunWorker:
                 note = await asyncio.to_thread(self.folders.write, run, events)
                 self._written[run.id] = run.seq
                 if note:
-                    await self._writer.submit(Notice(text=f"Run {run.id}: {note}.", target=ALL))
+                    words = NoticeCode.RUN_NOTE(run=run.id, note=note)
+                    await self._writer.submit(Notice(words=words, target=ALL))
             except OSError as exc:
                 self._lags = True
                 if not has_lagged:
@@ -227,7 +228,9 @@ class RunWorker:
             if isinstance(event, RunSaid) and not isinstance(event.body, ExecutionUpdate):
                 self.mailbox.post(event.seq, event.run, event.role, event.ts, event.body)
             elif isinstance(event, RunChecked):
-                said = _checked_update(events, event)
+                # The message with the execution update that was checked.
+                before = [one for one in events if isinstance(one, RunSaid) and one.seq < event.seq]
+                said = next(one for one in reversed(before) if isinstance(one.body, ExecutionUpdate))
                 self.mailbox.post(event.seq, event.run, said.role, event.ts, event.update)
 
     async def forget(self, before: int) -> None:
@@ -293,16 +296,15 @@ class RunWorker:
             what = "a message with the same fields was accepted before"
             await self._refuse(letter, CspError(what, "to send it again, change its timestamp"))
             return
-        await self._notify(f"{shown(letter.path)} of the {letter.role} was accepted before and is skipped")
+        words = NoticeCode.MAILBOX_SKIPPED(file=shown(letter.path), role=letter.role)
+        await self._writer.submit(Notice(words=words, target=ALL))
         await asyncio.to_thread(self.mailbox.handled, letter)
 
     async def _refuse(self, letter: MailboxMessage | InvalidMailboxFile, error: CspError) -> None:
         why = f"{error.message} ({error.hint})" if error.hint else error.message
-        await self._notify(f"{shown(letter.path)} of the {letter.role} was refused: {why}")
+        words = NoticeCode.MAILBOX_REFUSED(file=shown(letter.path), role=letter.role, why=why)
+        await self._writer.submit(Notice(words=words, target=ALL))
         await asyncio.to_thread(self.mailbox.refused, letter, why)
-
-    async def _notify(self, text: str) -> None:
-        await self._writer.submit(Notice(text=f"Mailbox: {text}.", target=ALL))
 
 
 def need_of(run: ReviewRun) -> str:
@@ -336,9 +338,3 @@ def measured(update: ExecutionUpdate) -> ExecutionUpdate:
         own["tests_seconds"] = update.tests.seconds
     own = {OWN_METRICS + name: value for name, value in own.items()}
     return msgspec.structs.replace(update, metrics=update.metrics | own)
-
-
-def _checked_update(events: list[KnownEvent], checked: RunChecked) -> RunSaid:
-    """Return the message with the execution update that was checked."""
-    before = [one for one in events if isinstance(one, RunSaid) and one.seq < checked.seq]
-    return next(one for one in reversed(before) if isinstance(one.body, ExecutionUpdate))

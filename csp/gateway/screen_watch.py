@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from csp.errors import Refused
-from csp.gateway.websocket_frames import Pipe, text_frame
+from csp.gateway.broadcast import Pipe, text_frame
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId
 from csp.protocol.screen_frames import LiveBody, LiveFrame, LiveView, ScreenView

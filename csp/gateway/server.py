@@ -19,10 +19,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, Broken
-from csp.gateway.acceptor import Acceptor
+from csp.gateway.acceptor import Acceptor, HttpServer
 from csp.gateway.auth import is_loopback
-from csp.gateway.clock import SteadyClock
-from csp.gateway.connection_protocol import HttpServer
+from csp.gateway.connections import new_event_loop
 from csp.gateway.gateway import Gateway
 from csp.gateway.http_border import make_runner
 from csp.gateway.journal_maintenance import (
@@ -32,10 +31,11 @@ from csp.gateway.journal_maintenance import (
     report_mending,
     scrub_journal,
 )
-from csp.gateway.priority_loop import new_event_loop
 from csp.gateway.supervisor import supervise
 from csp.room_registry import RoomFile, RunningRoom, remove_room, write_room
 
+#: A larger difference to the clock of the machine is logged.
+JUMP_S: Final = 2.0
 log = logging.getLogger(__name__)
 
 PORT_TRIES: Final = 100
@@ -45,12 +45,53 @@ BACKLOG: Final = 8192
 OnReady = Callable[[], None]
 
 
+def passed_s() -> float:
+    """Return the uptime of the machine, with suspended time where the system counts it."""
+    boot_clock: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
+
+
+class SteadyClock:
+    """The time of day at the start of the gateway plus the time that has passed.
+
+    Deadlines of turns and messages are times of day, so that they outlive the gateway. If somebody sets the
+    clock of the machine, or a time server does, no turn may run out early and none may get an hour more for
+    that: a jump is logged and not followed.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = passed_s) -> None:
+        self._wall = wall
+        self._passed = passed
+        self._began = wall() - passed()
+        #: How far the machine's clock is ahead of this one.
+        self.ahead_s = 0.0
+
+    def __call__(self) -> float:
+        now = self._began + self._passed()
+        ahead_s = self._wall() - now
+        if abs(ahead_s - self.ahead_s) > JUMP_S:
+            log.warning("clock was set", extra={"by_s": round(ahead_s - self.ahead_s, 1), "followed": False})
+            self.ahead_s = ahead_s
+        return now
+
+
 def run(options: GatewayOptions) -> int:
     """Serve the room until a stop signal; return the exit code."""
-    tls = _tls(options)
-    _check_exposure(options)
-    _raise_file_limit()
-    logging.getLogger("aiohttp.server").addFilter(_is_our_failure)
+    tls = None
+    if options.tls_cert is not None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            tls.load_cert_chain(options.tls_cert, options.tls_key)
+        except (OSError, ssl.SSLError) as exc:
+            raise BadInput(f"cannot use the certificate {str(options.tls_cert)!r}: {exc}") from exc
+    host = options.settings.host
+    if tls is None and not options.insecure and not is_loopback(host):
+        raise BadInput(
+            f"host {host!r} can be reached from outside, and tokens would be sent unencrypted",
+            "give --tls-cert and --tls-key, or --insecure",
+        )
+    raise_file_limit()
+    logging.getLogger("aiohttp.server").addFilter(is_our_failure)
     listener = bind(options.settings)
     try:
         if options.supervise:
@@ -60,7 +101,7 @@ def run(options: GatewayOptions) -> int:
         listener.close()
 
 
-def _is_our_failure(record: logging.LogRecord) -> bool:
+def is_our_failure(record: logging.LogRecord) -> bool:
     """Keep malformed requests out of the log: aiohttp quotes them with tokens and texts."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
@@ -107,10 +148,20 @@ async def serve(
         await runner.setup()
         assert isinstance(runner.server, HttpServer)
         acceptor = Acceptor(runner.server, listener, tls)
-        url = _url(settings.host, listener.getsockname()[1], is_tls=tls is not None)
-        announcement = write_room(settings.state_dir, _announcement(options, gateway, url, supervisor))
+        url = url_of(settings.host, listener.getsockname()[1], is_tls=tls is not None)
+        running = RunningRoom(
+            room=settings.room,
+            url=url,
+            token=gateway.tokens.room_token,
+            pid=os.getpid(),
+            supervisor=supervisor,
+            dir=options.dir,
+            history=gateway.folder,
+            started=gateway.started,
+        )
+        announcement = write_room(settings.state_dir, running)
         gateway.run_worker.dir = options.dir
-        _start_background(gateway)
+        start_background(gateway)
         log.info("gateway ready", extra={"room": settings.room, "url": url, "seq": gateway.writer.room.seq})
         on_ready()
         gateway.writer.broken.add_done_callback(lambda _: stop.set())
@@ -121,12 +172,12 @@ async def serve(
     finally:
         if acceptor is not None:
             acceptor.close()
-        await _shut_down(gateway, runner, announcement)
+        await shut_down(gateway, runner, announcement)
 
 
-def _start_background(gateway: Gateway) -> None:
+def start_background(gateway: Gateway) -> None:
     gateway.set_alarm()
-    gateway.spawn(gateway.history_queries.answer())
+    gateway.spawn(gateway.answer_queries())
     gateway.spawn(gateway.watch_presence())
     gateway.spawn(gateway.run_worker.work())
     gateway.spawn(gateway.board_summaries.work())
@@ -136,7 +187,7 @@ def _start_background(gateway: Gateway) -> None:
     gateway.spawn(scrub_journal(gateway))
 
 
-async def _shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
+async def shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
     """Close in the order that loses nothing: callers, connections, journal, announcement."""
     gateway.broadcast.close()
     for connection in list(gateway.sockets):
@@ -147,19 +198,6 @@ async def _shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: R
     if announcement is not None:
         remove_room(announcement)
     log.info("gateway stopped", extra={"seq": gateway.writer.room.seq})
-
-
-def _announcement(options: GatewayOptions, gateway: Gateway, url: str, supervisor: int | None) -> RunningRoom:
-    return RunningRoom(
-        room=options.settings.room,
-        url=url,
-        token=gateway.tokens.room_token,
-        pid=os.getpid(),
-        supervisor=supervisor,
-        dir=options.dir,
-        history=gateway.folder,
-        started=gateway.started,
-    )
 
 
 # --- the socket ----------------------------------------------------------------------------------
@@ -203,35 +241,14 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _url(host: str, port: int, *, is_tls: bool) -> str:
+def url_of(host: str, port: int, *, is_tls: bool) -> str:
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
     if ":" in name and not name.startswith("["):
         name = f"[{name}]"
     return f"{'https' if is_tls else 'http'}://{name}:{port}"
 
 
-def _tls(options: GatewayOptions) -> ssl.SSLContext | None:
-    if options.tls_cert is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(options.tls_cert, options.tls_key)
-    except (OSError, ssl.SSLError) as exc:
-        raise BadInput(f"cannot use the certificate {str(options.tls_cert)!r}: {exc}") from exc
-    return context
-
-
-def _check_exposure(options: GatewayOptions) -> None:
-    host = options.settings.host
-    if is_loopback(host) or options.tls_cert is not None or options.insecure:
-        return
-    raise BadInput(
-        f"host {host!r} can be reached from outside, and tokens would be sent unencrypted",
-        "give --tls-cert and --tls-key, or --insecure",
-    )
-
-
-def _raise_file_limit() -> None:
+def raise_file_limit() -> None:
     """Allow a thousand watchers; many systems start a process with a limit of 1024 files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)

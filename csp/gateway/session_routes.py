@@ -1,17 +1,33 @@
-"""Session routes: start, show, steer and stop a session."""
+"""Routes of sessions and collaborations: start, show, steer and stop one."""
 
+import asyncio
 import logging
+import time
 from collections.abc import Iterator
 
 from csp.errors import NotFound
-from csp.gateway.auth import Caller
+from csp.gateway.agent_throttle import wait_for_news
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call, answered
+from csp.gateway.handlers import AnyCall, Asked, Posted, answered, fill
+from csp.price_list import price_of
 from csp.protocol.codec import check_text
-from csp.protocol.enums import DEFAULT_THREAD, SessionAction
+from csp.protocol.enums import DEFAULT_THREAD, AgentId, ParticipantKind, SessionAction
 from csp.protocol.events import KnownEvent, ModeChanged
-from csp.protocol.requests import HandoffBody, ModeBody, SessionActionBody, StopBody, VoteBody
+from csp.protocol.requests import (
+    CollaborateBody,
+    CollaborationParams,
+    HandoffBody,
+    ModeBody,
+    NoBody,
+    SessionActionBody,
+    StopBody,
+    ThreadParams,
+    TurnBody,
+    VoteBody,
+)
 from csp.protocol.responses import (
+    CollaborationStartedView,
+    CollaborationView,
     Done,
     ModeSetView,
     ModeView,
@@ -21,23 +37,27 @@ from csp.protocol.responses import (
     SessionsView,
     SessionView,
     StopView,
+    TurnView,
 )
-from csp.protocol.session_parts import Change
-from csp.room.commands import CastVote, HandOffTurn, NextTurn, SetMode, Steer, Stop
+from csp.protocol.session_parts import Change, Collaboration, Price
+from csp.room.commands import CastVote, Collaborate, HandOffTurn, NextTurn, SetMode, Steer, Stop
 from csp.room.identity import nearest
 from csp.room.sessions.session_state import Session
-from csp.room.sessions.session_views import mode_view, session_view, turn_view
+from csp.room.sessions.session_views import collaboration_view, mode_view, session_view, turn_view
 from csp.room.visibility import visible_spending
 
 log = logging.getLogger(__name__)
+_BEGUN = (Change.STARTED, Change.CONTINUED)
+_DEMO_PROFILE = "demo"
+_FREE = Price(input=0.0, output=0.0)
 
 
-async def get_mode(gateway: Gateway, call: Call) -> Answer:
+async def get_mode(gateway: Gateway, call: Asked[ThreadParams]) -> ModeView:
     await gateway.writer.settle()
     return _view(gateway, gateway.writer.room.sessions.newest_in(call.query.thread))
 
 
-async def set_mode(gateway: Gateway, call: Call) -> Answer:
+async def set_mode(gateway: Gateway, call: Posted[ModeBody]) -> ModeSetView:
     thread = call.body.thread or DEFAULT_THREAD
     before = await answered(gateway, call)
     if before is None:
@@ -48,50 +68,42 @@ async def set_mode(gateway: Gateway, call: Call) -> Answer:
     )
 
 
-async def next_turn(gateway: Gateway, call: Call) -> Answer:
+async def next_turn(gateway: Gateway, call: Posted[TurnBody]) -> TurnView:
     thread = call.body.thread or DEFAULT_THREAD
     await gateway.submit(NextTurn(thread=thread, **call.once))
     return turn_view(gateway.writer.room.sessions.newest_in(thread))
 
 
-async def stop(gateway: Gateway, call: Call) -> Answer:
-    return await stop_at_once(gateway, call.caller, call.body)
-
-
-async def stop_at_once(gateway: Gateway, caller: Caller, body: StopBody) -> StopView:
+async def stop(gateway: Gateway, call: Posted[StopBody]) -> StopView:
     """Stop all running work in a thread, or everywhere."""
-    call = Call(caller, {}, None, body)
-    thread = None if body.all else body.thread or DEFAULT_THREAD
+    thread = None if call.body.all else call.body.thread or DEFAULT_THREAD
     before = await answered(gateway, call)
     if before is not None:
         return StopView(success=True, stopped=tuple(filter(None, before.split(","))))
-    events = await gateway.submit(Stop(sender=caller.id, thread=thread, **call.once))
+    events = await gateway.submit(Stop(sender=call.caller.id, thread=thread, **call.once))
     stopped = tuple(_changed(events, Change.ENDED))
     if not stopped:
         log.info("stop was a no-op, nothing is running", extra={"of_thread": thread or "all"})
     return StopView(success=True, stopped=stopped)
 
 
-async def vote(gateway: Gateway, call: Call) -> Answer:
-    body: VoteBody = call.body
-    command = CastVote(agent=call.caller.id, label=body.label, reason=body.reason, session=body.session)
-    await gateway.submit(command)
+async def vote(gateway: Gateway, call: Posted[VoteBody]) -> Done:
+    await gateway.submit(fill(CastVote, call.body, agent=call.caller.id))
     return Done()
 
 
-async def hand_over(gateway: Gateway, call: Call) -> Answer:
-    body: HandoffBody = call.body
-    await gateway.submit(HandOffTurn(agent=call.caller.id, to=body.to, task=body.task, session=body.session))
+async def hand_over(gateway: Gateway, call: Posted[HandoffBody]) -> Done:
+    await gateway.submit(fill(HandOffTurn, call.body, agent=call.caller.id))
     return Done()
 
 
-async def list_sessions(gateway: Gateway, call: Call) -> Answer:
+async def list_sessions(gateway: Gateway, call: AnyCall) -> SessionsView:
     await gateway.writer.settle()
     sessions = gateway.writer.room.sessions.by_id.values()
     return SessionsView(items=tuple(_short(gateway, session, call) for session in sessions))
 
 
-async def start_session(gateway: Gateway, call: Call) -> Answer:
+async def start_session(gateway: Gateway, call: Posted[ModeBody]) -> SessionStartedView:
     before = await answered(gateway, call)
     events = [] if before is not None else await gateway.submit(_command(call, call.body.thread))
     session = _known(gateway, before or next(_changed(events, Change.STARTED), ""))
@@ -99,53 +111,29 @@ async def start_session(gateway: Gateway, call: Call) -> Answer:
     return SessionStartedView(success=True, id=session.id, thread=session.thread, orchestration=view)
 
 
-async def get_session(gateway: Gateway, call: Call) -> Answer:
+async def get_session(gateway: Gateway, call: AnyCall) -> SessionDetailView:
     await gateway.writer.settle()
     session = _known(gateway, call.path["id"])
     return SessionDetailView(session=_short(gateway, session, call), orchestration=_view(gateway, session))
 
 
-async def act_on_session(gateway: Gateway, call: Call) -> Answer:
+async def act_on_session(gateway: Gateway, call: Posted[SessionActionBody]) -> SessionDoneView:
     action = call.choice("change", SessionAction)
-    body: SessionActionBody = call.body
-    command = Steer(
-        sender=call.caller.id,
-        session=call.path["id"],
-        action=action,
-        agent=body.agent,
-        rounds=body.rounds,
-        minutes=body.minutes,
-        **call.once,
-    )
-    await gateway.submit(command)
+    sender, session = call.caller.id, call.path["id"]
+    await gateway.submit(fill(Steer, call.body, sender=sender, session=session, action=action, **call.once))
     return SessionDoneView(success=True, session=_short(gateway, _known(gateway, call.path["id"]), call))
 
 
-def _short(gateway: Gateway, session: Session, call: Call) -> SessionView:
+def _short(gateway: Gateway, session: Session, call: AnyCall) -> SessionView:
     """Return the parts of a session that the caller may see."""
     seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
     return session_view(session, seen)
 
 
-def _command(call: Call, thread: str | None) -> SetMode:
-    body: ModeBody = call.body
-    check_text(body.topic or "")
-    return SetMode(
-        **call.once,
-        sender=call.caller.id,
-        mode=body.mode,
-        topic=body.topic or "",
-        agents=body.agents,
-        rounds=body.rounds,
-        steps=body.steps,
-        first=body.first,
-        synth=body.synth,
-        ballot=body.ballot,
-        respect_final=body.respect_final,
-        soft_turns=body.soft_turns,
-        limits=body.limits,
-        thread=thread,
-    )
+def _command(call: Posted[ModeBody], thread: str | None) -> SetMode:
+    topic = call.body.topic or ""
+    check_text(topic)
+    return fill(SetMode, call.body, sender=call.caller.id, topic=topic, thread=thread, **call.once)
 
 
 def _changed(events: list[KnownEvent], change: Change) -> Iterator[str]:
@@ -164,3 +152,90 @@ def _known(gateway: Gateway, session_id: str) -> Session:
 
 def _view(gateway: Gateway, session: Session | None) -> ModeView:
     return mode_view(gateway.writer.room, session, gateway.rules)
+
+
+async def begin_collaboration(gateway: Gateway, call: Posted[CollaborateBody]) -> CollaborationStartedView:
+    body = call.body
+    check_text(body.objective)
+    check_text(body.user_input)
+    before = await answered(gateway, call)
+    if before is not None:
+        session, _ = _known_collaboration(gateway, before)
+        return CollaborationStartedView(
+            success=True, handle=session.id, session=session.id, thread=session.thread
+        )
+    command = fill(
+        Collaborate,
+        body,
+        **call.once,
+        sender=call.caller.id,
+        agents=body.models,
+        session=body.session_id,
+        said=body.user_input,
+        steps=body.max_steps,
+        step_s=body.timeout_per_step,
+        cost=body.cost_limit_usd,
+        summarise_at=body.summarization_threshold,
+        prices=await known_prices(gateway),
+        hits=await gateway.board_hits.for_start(body.session_id, body.objective, body.user_input),
+        thread=body.thread or DEFAULT_THREAD,
+    )
+    events = await gateway.submit(command)
+    begun = next(event for event in events if isinstance(event, ModeChanged) and event.change in _BEGUN)
+    return CollaborationStartedView(
+        success=True, handle=begun.session_id, session=begun.session_id, thread=begun.thread
+    )
+
+
+async def known_prices(gateway: Gateway) -> dict[AgentId, Price]:
+    """Return the known prices of the room's models; demo agents are free."""
+    found: dict[AgentId, Price | None] = {}
+    for participant in list(gateway.writer.room.participants.values()):
+        told = participant.capabilities
+        if isinstance(told, dict) and participant.kind is ParticipantKind.API:
+            model, provider = str(told.get("model") or ""), str(told.get("provider") or "")
+            # In a thread, because the price list takes a while to load.
+            found[participant.id] = await asyncio.to_thread(price_of, model, provider)
+        elif told == [_DEMO_PROFILE]:
+            found[participant.id] = _FREE
+    return {agent: price for agent, price in found.items() if price is not None}
+
+
+async def show_collaboration(gateway: Gateway, call: Asked[CollaborationParams]) -> CollaborationView:
+    params = call.query
+    deadline = time.monotonic() + params.wait
+    with gateway.connected(call.caller):
+        while True:
+            news = gateway.broadcast.next_news()
+            await gateway.writer.settle()
+            gateway.recheck(call.caller)
+            view = _progress(gateway, call, call.path["id"], params.after)
+            remaining = deadline - time.monotonic()
+            is_news = params.after is not None and view.lines > params.after
+            if view.reason or is_news or remaining <= 0 or gateway.broadcast.is_closed:
+                return view
+            await wait_for_news(news, remaining)
+
+
+async def stop_collaboration(gateway: Gateway, call: Posted[NoBody]) -> CollaborationView:
+    await gateway.writer.settle()
+    session, _ = _known_collaboration(gateway, call.path["id"])
+    await gateway.submit(Stop(sender=call.caller.id, thread=session.thread))
+    return _progress(gateway, call, session.id, None)
+
+
+def _progress(gateway: Gateway, call: AnyCall, handle: str, after: int | None) -> CollaborationView:
+    session, terms = _known_collaboration(gateway, handle)
+    seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
+    return collaboration_view(session, terms, after, seen)
+
+
+def _known_collaboration(gateway: Gateway, handle: str) -> tuple[Session, Collaboration]:
+    """Return a collaboration by its id or its name."""
+    sessions = gateway.writer.room.sessions
+    found = sessions.find(handle)
+    if found is None or found.setup.collaboration is None:
+        known = [str(one.id) for one in sessions.by_id.values() if one.setup.collaboration]
+        hint = nearest(handle, known) if known else "start one: csp collaborate 'a plan' --models a,b"
+        raise NotFound(f"unknown collaboration {handle[:80]!r}", hint)
+    return found, found.setup.collaboration

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from csp.errors import CspError, StorageFailed
+from csp.fast_start import failure_report
 
 log = logging.getLogger(__name__)
 
@@ -56,16 +57,17 @@ class _Guard:
 
     def __init__(self) -> None:
         self.is_stopping = False
+
+        def stop(number: int, frame: object) -> None:
+            self.is_stopping = True
+
         for number in _SIGNALS:
-            signal.signal(number, self._stop)
+            signal.signal(number, stop)
         # Some systems discard a signal without a handler even while sigwait waits for it.
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
-    def _stop(self, number: int, frame: object) -> None:
-        self.is_stopping = True
-
     def run_child(self, serve: Serve) -> tuple[bool, int]:
-        """Return whether the child ever got ready, and its exit code."""
+        """Forward signals to a child until it ends; return whether it ever got ready, and its exit code."""
         ready_out, ready_in = os.pipe()
         # Blocked before the fork: the child would lose a signal that comes before it has handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
@@ -75,7 +77,14 @@ class _Guard:
             os._exit(_be_child(serve, ready_in))
         os.close(ready_in)
         try:
-            status = self._wait_for(child)
+            if self.is_stopping:
+                os.kill(child, signal.SIGTERM)
+            ended, status = 0, 0
+            while not ended:
+                if signal.sigwait(_WAITED_FOR) in _SIGNALS:
+                    self.is_stopping = True
+                    os.kill(child, signal.SIGTERM)
+                ended, status = os.waitpid(child, os.WNOHANG)
             os.set_blocking(ready_out, False)
             with contextlib.suppress(BlockingIOError):
                 return os.read(ready_out, 1) == b"1", os.waitstatus_to_exitcode(status)
@@ -83,19 +92,6 @@ class _Guard:
         finally:
             os.close(ready_out)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED_FOR)
-
-    def _wait_for(self, child: int) -> int:
-        """Forward signals to a child until it has ended; return its status."""
-        if self.is_stopping:
-            os.kill(child, signal.SIGTERM)
-        while True:
-            number = signal.sigwait(_WAITED_FOR)
-            if number in _SIGNALS:
-                self.is_stopping = True
-                os.kill(child, signal.SIGTERM)
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
-                return status
 
 
 def _be_child(serve: Serve, ready_in: int) -> int:
@@ -112,6 +108,7 @@ def _be_child(serve: Serve, ready_in: int) -> int:
         return serve(on_ready)
     except CspError as error:
         log.error("gateway failed", extra={"problem": error.message, "hint": error.hint})
+        failure_report.report(error.message, error.hint)
         if isinstance(error, StorageFailed):
             return STORAGE_FAILED
     except KeyboardInterrupt:

@@ -14,30 +14,18 @@ from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
 from csp.gateway import line_routes, operations, session_routes
 from csp.gateway.agent_throttle import Ticket
 from csp.gateway.auth import SUBPROTOCOL, Caller
-from csp.gateway.broadcast import EventWatcher
+from csp.gateway.broadcast import DeliveryPush, EventWatcher, Pipe, text_frame
 from csp.gateway.connections import is_person
-from csp.gateway.delivery_push import DeliveryPush
 from csp.gateway.gateway import MAX_SOCKETS, Gateway
+from csp.gateway.handlers import Call, body_of
 from csp.gateway.screen_watch import LiveFeed
-from csp.gateway.websocket_frames import Pipe, text_frame
 from csp.journal import Cursor
 from csp.protocol.codec import encode, parse, parse_request
 from csp.protocol.enums import MAX_BODY_BYTES, AgentId, Role
 from csp.protocol.events import decode_event
-from csp.protocol.requests import (
-    ControlDoneBody,
-    DeliveryBody,
-    LineBody,
-    MessageBody,
-    Op,
-    OutputBody,
-    StateBody,
-    StopBody,
-    WatchBody,
-    WorkingBody,
-)
+from csp.protocol.requests import NoBody, Op, WatchBody
 from csp.protocol.responses import Done
-from csp.protocol.screen_frames import MAX_LIVE_BYTES, LiveBody
+from csp.protocol.screen_frames import MAX_LIVE_BYTES
 from csp.room.roles import OPS as ROLES
 from csp.room.roles import check_call
 
@@ -60,20 +48,21 @@ class _Said(msgspec.Struct, frozen=True):
     content: str = ""
 
 
-Action = Callable[[Gateway, Caller, Any], Awaitable[msgspec.Struct]]
+Action = Callable[[Gateway, Any], Awaitable[msgspec.Struct]]
 
-OPS: Final[dict[str, tuple[type[msgspec.Struct], Action]]] = {
-    "message": (MessageBody, operations.send_message),
-    "output": (OutputBody, operations.post_output),
-    "delivery": (DeliveryBody, operations.report_delivery),
-    "working": (WorkingBody, operations.report_working),
-    "state": (StateBody, operations.report_state),
-    "control_done": (ControlDoneBody, operations.finish_control),
-    "live": (LiveBody, operations.show_live),
+OPS: Final[dict[str, Action]] = {
+    "message": operations.send_message,
+    "output": operations.post_output,
+    "delivery": operations.report_delivery,
+    "working": operations.report_working,
+    "state": operations.report_state,
+    "control_done": operations.finish_control,
+    "live": operations.show_live,
     # Over the open connection: a browser has few of them.
-    "stop": (StopBody, session_routes.stop_at_once),
-    "line": (LineBody, line_routes.do_line),
+    "stop": session_routes.stop,
+    "line": line_routes.line,
 }
+_BODIES: Final = {name: body_of(action) or NoBody for name, action in OPS.items()}
 
 
 async def serve_socket(
@@ -198,7 +187,12 @@ class SocketSession:
                 with contextlib.suppress(BadInput):
                     said = parse(_Said, data)
                     await operations.read_ahead(said.content if said.op == "output" else "")
-            ticket = await self._wait_for_turn()
+            ticket: Ticket | None = None
+            if not is_person(self._caller):
+                # The input of an agent is not read until it may continue, so that it waits too.
+                await self._gateway.throttle.keep_rate(self._caller.id)
+                ticket = Ticket(self._caller.id)
+                await self._gateway.throttle.enter(ticket)
             # Tasks start in the order they were made, so operations are decided in the order sent,
             # while one fdatasync acknowledges many of them.
             task = asyncio.ensure_future(self._operate(data))
@@ -206,15 +200,6 @@ class SocketSession:
             task.add_done_callback(partial(self._end_op, ticket))
             while len(self._ops) >= MAX_OPS_IN_FLIGHT:
                 await asyncio.wait(self._ops, return_when=asyncio.FIRST_COMPLETED)
-
-    async def _wait_for_turn(self) -> Ticket | None:
-        """Wait until an agent may continue; its input is not read meanwhile, so that it waits too."""
-        if is_person(self._caller):
-            return None
-        await self._gateway.throttle.keep_rate(self._caller.id)
-        ticket = Ticket(self._caller.id)
-        await self._gateway.throttle.enter(ticket)
-        return ticket
 
     def _end_op(self, ticket: Ticket | None, task: "asyncio.Task[None]") -> None:
         self._ops.discard(task)
@@ -244,10 +229,9 @@ class SocketSession:
             return Done()
         if name == "live" and len(data) > MAX_LIVE_BYTES:
             raise TooLarge(f"a live frame is over {MAX_LIVE_BYTES} bytes", "show less of it")
-        body, action = OPS[name]
         # A screen has many values and its own limit.
         read = parse if name == "live" else parse_request
-        return await action(self._gateway, self._caller, read(body, data))
+        return await OPS[name](self._gateway, Call(self._caller, {}, None, read(_BODIES[name], data)))
 
     def _change_watch(self, body: WatchBody, *, is_on: bool) -> None:
         """Start or stop watching a screen, or all events."""

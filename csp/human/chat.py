@@ -103,13 +103,14 @@ class Chat:
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._on_done)
-        return task
 
-    def _on_done(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._fail_unexpectedly(error)
+        def done(task: "asyncio.Task[None]") -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._fail_unexpectedly(error)
+
+        task.add_done_callback(done)
+        return task
 
     def _fail_unexpectedly(self, error: BaseException) -> None:
         """Say in one line that there is a fault in here; the pane goes on."""
@@ -175,9 +176,9 @@ class Chat:
                 self.ticks.accept(event.id, event.seq, event.recipients, now)
             case DeliveryMoved():
                 self.ticks.move(event.message, event.agent, event.state, event.reason, now)
-            case NoticePosted() if self.ticks.tells(event.text):
+            case NoticePosted() if self.ticks.tells(event):
                 pass
-            case Voted() if "VOTE" in self._last_words.get(event.sender, ""):
+            case Voted() if event.message is not None:
                 pass  # it stands in what the agent has just said
             case _:
                 self._show(event)
@@ -270,7 +271,7 @@ class Chat:
 
     def quit(self) -> None:
         """Leave, whatever else is still to be done."""
-        self._start(self._guarded(command_actions.leave(self)))
+        self._start(self._guarded(command_actions.leave(self, [])))
 
     def stop(self) -> None:
         """Stop what is running, before anything else that waits to be done."""
@@ -281,7 +282,7 @@ class Chat:
         deadline = time.monotonic() + _STOP_S
         while True:
             try:
-                return await command_table.stop(self, [])
+                return await command_actions.stop(self, [])
             except Unreachable:
                 if time.monotonic() > deadline or not self.order.is_person:
                     raise
@@ -349,18 +350,15 @@ class Chat:
 
     async def _say(self, line: human_input.MessageLine) -> None:
         to = self.known(line.to or self.target)
-        said = {agent: await self.last_words(agent) for agent in self._asked_for(line.text)}
+        said = {}
+        for name in human_input.quoted_agents(line.text):
+            if name in self.roster.ids:
+                said[name] = await self.last_words(name)
+            elif hint := nearest(name, self.roster.ids):
+                # Braces around anything else are text, unless a name is nearly right.
+                raise NotFound(f"unknown agent in '{{{name}.last}}'", hint)
         self.say(to, human_input.insert_last_messages(line.text, said), urgent=line.urgent)
         self.aim(to)
-
-    def _asked_for(self, text: str) -> list[str]:
-        """Return whose last words a text wants; braces around anything else are text, unless nearly right."""
-        names = human_input.quoted_agents(text)
-        for name in names:
-            hint = nearest(name, self.roster.ids) if name not in self.roster.ids else ""
-            if hint:
-                raise NotFound(f"unknown agent in '{{{name}.last}}'", hint)
-        return [name for name in names if name in self.roster.ids]
 
     def aim(self, to: str) -> None:
         """Have plain text go to `to` from now on."""

@@ -112,48 +112,46 @@ class ChatPane:
         typing = Window(
             BufferControl(self._buffer, search_buffer_control=self._search.control),
             height=lambda: Dimension(min=1, max=self._input_rows()),
-            get_line_prefix=self._prefix,
+            get_line_prefix=self.line_prefix,
             wrap_lines=True,
             dont_extend_height=True,
         )
         bottom = Window(
-            FormattedTextControl(self._bottom), height=1, style="class:bottom", always_hide_cursor=True
+            FormattedTextControl(self.bottom_line), height=1, style="class:bottom", always_hide_cursor=True
         )
         fold = ConditionalContainer(
-            Window(FormattedTextControl(self._fold), height=1), Condition(self._is_folded)
+            Window(FormattedTextControl(self.fold_line), height=1), Condition(self.is_folded)
         )
         return HSplit([fold, typing, self._search, bottom], align=VerticalAlign.TOP)
 
-    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+    def line_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+        """Return the prompt, or the margin of a further line."""
         if line or wrapped:
             return [("", "  ")]
         return [("class:prompt", f"{self._look.signs.arrow}{self.chat.target}> ")]
 
-    def _is_folded(self) -> bool:
+    def is_folded(self) -> bool:
+        """Return whether more lines were typed than are shown."""
         return self._buffer.document.line_count > self._input_rows()
 
     def _input_rows(self) -> int:
         return max(1, min(_MAX_INPUT_ROWS, self._size().rows // 2 - 1))
 
-    def _fold(self) -> StyleAndTextTuples:
+    def fold_line(self) -> StyleAndTextTuples:
+        """Return what is said of lines that are not all shown."""
         lines = count(self._buffer.text.rstrip("\n").count("\n") + 1, "line")
         return [("class:prompt", f"{lines} to {self.chat.target}: Enter sends them as one message")]
 
-    def _bottom(self) -> StyleAndTextTuples:
+    def bottom_line(self) -> StyleAndTextTuples:
+        """Return the state of the room, or the choices while a word is completed."""
         chat = self.chat
         # Not in a menu: a low pane would scroll for it, and the conversation would be gone.
         if self._buffer.complete_state:
             return choices_row(self._buffer.complete_state, self._size().columns)
         if not chat.roster.is_known and not chat.away:
             return [("", "joining the room")]
-        text = bottom_text(
-            chat.roster.seats,
-            chat.roster.session,
-            self._look.signs,
-            time.time(),
-            self._size().columns,
-            chat.away,
-        )
+        roster, width = chat.roster, self._size().columns
+        text = bottom_text(roster.seats, roster.session, self._look.signs, time.time(), width, chat.away)
         return [("", text)]
 
     # --- what the chat shows ---------------------------------------------------------------------
@@ -181,7 +179,8 @@ class ChatPane:
         if self._app.is_running and not self._app.is_done:
             self._app.exit()
 
-    async def _flush_batches(self) -> None:
+    async def flush_batches(self) -> None:
+        """Show what has come, in batches."""
         while True:
             await self._news.wait()
             await asyncio.sleep(FLUSH_S)
@@ -192,14 +191,15 @@ class ChatPane:
 
     def _show_batch(self) -> None:
         """Write a batch above the prompt, all in one go."""
-        text = self._next_batch()
+        text = self.next_batch()
         if not self._app.is_running or self._app.is_done:
             self._stdout.write(text)
             self._stdout.flush()
             return
         self._output.write_above(self._app, text)
 
-    def _next_batch(self) -> str:
+    def next_batch(self) -> str:
+        """Return what is shown next, in one write."""
         size = taken = 0
         for line in self._lines:
             size += len(line) + 1
@@ -224,11 +224,11 @@ class ChatPane:
         keys.add("enter", filter=is_typing)(self._enter)
         keys.add("c-j", filter=is_typing)(self._enter)
         keys.add("escape", "enter", filter=is_typing)(lambda event: self._buffer.insert_text("\n"))
-        keys.add("c-c", filter=is_typing)(self._break)
-        keys.add("<sigint>", filter=is_typing)(self._break)
-        keys.add("tab", filter=is_typing)(self._complete)
+        keys.add("c-c", filter=is_typing)(self.clear_or_explain)
+        keys.add("<sigint>", filter=is_typing)(self.clear_or_explain)
+        keys.add("tab", filter=is_typing)(self.complete)
         keys.add("c-d", filter=is_typing & is_empty)(lambda event: self.chat.quit())
-        keys.add("c-z")(self._suspend)
+        keys.add("c-z")(self.suspend)
         keys.add("f12")(lambda event: self.chat.stop())
         return keys
 
@@ -245,7 +245,7 @@ class ChatPane:
         if ahead:
             self._burst_until = now + _BURST_S
 
-    def _complete(self, event: KeyPressEvent) -> None:
+    def complete(self, event: KeyPressEvent) -> None:
         """Complete at once what has only one end, so that typing on in a hurry is safe; else offer a menu."""
         buffer = self._buffer
         if buffer.complete_state and buffer.complete_state.complete_index is not None:
@@ -262,7 +262,8 @@ class ChatPane:
         if not end:
             buffer.start_completion(select_first=False)
 
-    def _break(self, event: KeyPressEvent) -> None:
+    def clear_or_explain(self, event: KeyPressEvent) -> None:
+        """Clear what was typed; the second time that there is nothing, say how to leave."""
         if self._buffer.text:
             self._empty_breaks = 0
             self._buffer.reset()
@@ -272,7 +273,8 @@ class ChatPane:
             self._empty_breaks = 0
             self.talk("to leave: Ctrl-D or /quit; to stop the agents: Allstop or F12")
 
-    def _suspend(self, event: KeyPressEvent) -> None:
+    def suspend(self, event: KeyPressEvent) -> None:
+        """Go back to the shell, if there is one."""
         if has_shell_above():
             get_app().suspend_to_background()
         else:
@@ -285,7 +287,7 @@ class ChatPane:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.leave)
-        helpers = [asyncio.ensure_future(work) for work in (self._flush_batches(), self._tick_clock())]
+        helpers = [asyncio.ensure_future(work) for work in (self.flush_batches(), self.tick_clock())]
         async with self.chat:
             serving = asyncio.ensure_future(self.chat.serve())
             serving.add_done_callback(lambda task: self.leave())
@@ -302,7 +304,7 @@ class ChatPane:
         if not serving.cancelled():
             serving.result()
 
-    async def _tick_clock(self) -> None:
+    async def tick_clock(self) -> None:
         """Move the turn clock on."""
         while True:
             await asyncio.sleep(_CLOCK_S)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from csp.errors import BadInput, CspError, NotFound, Refused
 from csp.fast_start.child_environment import USER, child_environment, identity
+from csp.fast_start.failure_report import FailurePipe
 from csp.http_client import field, objects, segment
 from csp.human.safe_text import one_line, visible
 from csp.panes.pane_borders import HUMAN, MARK
@@ -66,16 +67,6 @@ async def restart(chat: "Chat", words: list[str]) -> None:
     return None
 
 
-async def pause(chat: "Chat", words: list[str]) -> None:
-    """Pause an agent, or without one the running mode."""
-    await (press(chat, "pause", words) if words else steer(chat, "pause", []))
-
-
-async def resume(chat: "Chat", words: list[str]) -> None:
-    """Undo a pause."""
-    await (press(chat, "resume", words) if words else steer(chat, "resume", []))
-
-
 async def remove(chat: "Chat", words: list[str]) -> None:
     """Remove an agent from the room, with its pane if it has ended there."""
     if MARK in chat.order.env:
@@ -92,18 +83,10 @@ async def add(chat: "Chat", words: list[str]) -> None:
         given = shlex.split(words[0])
     except ValueError as exc:
         raise BadInput(f"the command cannot be read: {str(exc).lower()}", "check its quotes") from exc
-    name, *rest = given
-    options, _, command = _split(rest)
-    said = await _csp(chat, "add", name, *options, "--", *command)
+    # Without a `--` everything after the name is the command.
+    name, *rest = given if "--" in given else [*given[:1], "--", *given[1:]]
+    said = await _csp(chat, "add", name, *rest)
     chat.out.put(visible(one_line(said, 200)))
-
-
-def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
-    """Return the options before `--`, the command behind it; without a `--` everything is the command."""
-    if "--" not in words:
-        return [], "", words
-    at = words.index("--")
-    return words[:at], "--", words[at + 1 :]
 
 
 async def focus(chat: "Chat", words: list[str]) -> None:
@@ -122,27 +105,23 @@ async def focus(chat: "Chat", words: list[str]) -> None:
             raise Refused(f"tmux could not go to the pane of {words[0]}: {one_line(said, 200)}")
 
 
-async def leave(chat: "Chat") -> None:
+async def leave(chat: "Chat", words: list[str]) -> None:
     """End the pane; that of a room's own session stays, and who looks at it is brought out of there."""
-    if not await _is_room_pane(chat):
+    pane = chat.order.env.get("TMUX_PANE", "")
+    is_of_room = False
+    if pane and MARK in chat.order.env:
+        # Somebody may have opened another pane beside the one that belongs to the room.
+        code, agent, _ = await _run(chat, "tmux", "display-message", "-p", "-t", pane, "#{@csp_agent}")
+        is_of_room = code == 0 and agent.strip() == HUMAN
+    if not is_of_room:
         chat.out.leave()
         return
     form = "#{client_control_mode} #{client_activity} #{client_name}"
-    pane = chat.order.env["TMUX_PANE"]
     _, listed, _ = await _run(chat, "tmux", "list-clients", "-t", pane, "-F", form)
     people = sorted(row.split(" ", 2)[1:] for row in listed.splitlines() if row.startswith("0 "))
     chat.out.put("the room goes on; come back with: csp up; end it with: csp down")
     if people:
         await _run(chat, "tmux", "detach-client", "-t", people[-1][1])
-
-
-async def _is_room_pane(chat: "Chat") -> bool:
-    """Tell whether this is the pane that belongs to the room, not one that somebody has opened beside it."""
-    pane = chat.order.env.get("TMUX_PANE", "")
-    if not pane or MARK not in chat.order.env:
-        return False
-    code, agent, _ = await _run(chat, "tmux", "display-message", "-p", "-t", pane, "#{@csp_agent}")
-    return code == 0 and agent.strip() == HUMAN
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -318,14 +297,19 @@ async def _csp(chat: "Chat", verb: str, *words: str) -> str:
     """Run a csp command in this room; return what it printed or said, raise what it complained about."""
     room = ("--room", chat.order.address.room) if chat.order.address.room else ()
     # -P: a folder named csp in the user's directory must not be taken for ours.
-    code, out, said = await _run(chat, sys.executable, "-P", "-m", "csp.cli", verb, *room, *words)
+    with FailurePipe() as pipe:
+        argv = (sys.executable, "-P", "-m", "csp.cli", verb, *room, *words)
+        code, out, said = await _run(chat, *argv, pipe=pipe)
+        message, hint = pipe.read()
     if code:
-        raise Refused(one_line(said.removeprefix("csp: "), 500) or f"csp {verb} failed with code {code}")
+        problem = one_line(message or said, 500) or f"csp {verb} failed with code {code}"
+        raise Refused(problem, one_line(hint, 500))
     return out or said
 
 
-async def _run(chat: "Chat", *command: str) -> tuple[int, str, str]:
+async def _run(chat: "Chat", *command: str, pipe: FailurePipe | None = None) -> tuple[int, str, str]:
     """Run a program off the terminal; return its code, what it printed, what it complained about."""
+    own = identity(chat.order.env) | (pipe.variables if pipe else {})
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -334,7 +318,8 @@ async def _run(chat: "Chat", *command: str) -> tuple[int, str, str]:
             stderr=asyncio.subprocess.PIPE,
             cwd=chat.order.cwd,
             # The person at the pane gives these commands, also those that start further agents.
-            env=child_environment(USER, chat.order.env, identity(chat.order.env)),
+            env=child_environment(USER, chat.order.env, own),
+            pass_fds=(pipe.fd,) if pipe else (),
         )
     except OSError as exc:
         raise Refused(f"{command[0]!r} cannot be run: {(exc.strerror or '').lower()}") from exc

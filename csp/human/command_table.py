@@ -21,20 +21,11 @@ Handler = Callable[["Chat", list[str]], Awaitable[None]]
 _AGENTS: Final = (ArgumentKind.AGENT, ArgumentKind.MAYBE_AGENT)
 
 
-async def _help(chat: "Chat", words: list[str]) -> None:
-    if words:
-        row = find(words[0].removeprefix("/"))
-        chat.out.put(f"{row.form}  {row.help}")
-        return
-    for line in help_lines():
+async def show_help(chat: "Chat", words: list[str]) -> None:
+    """Show how to speak and every command, or one of them."""
+    rows = [find(word.removeprefix("/")) for word in words[:1]]
+    for line in [f"{row.form}  {row.help}" for row in rows] or help_lines():
         chat.out.put(line)
-
-
-async def _quit(chat: "Chat", words: list[str]) -> None:
-    await command_actions.leave(chat)
-
-
-stop = command_actions.stop
 
 
 async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
@@ -69,8 +60,8 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "focus": command_actions.focus,
     "web": command_actions.web,
     "export": command_actions.export,
-    "help": _help,
-    "quit": _quit,
+    "help": show_help,
+    "quit": command_actions.leave,
 }
 _ALIASES: Final = {"exit": "quit", "forward": "fwd", "who": "agents", "h": "help", "q": "quit"}
 _IN_A_SHELL: Final = re.compile(r"\bcsp ([a-z]+)\b")

@@ -35,26 +35,20 @@ async def agents(chat: "Chat", words: list[str]) -> None:
 def _show_agents(chat: "Chat", found: list[Object], session: SessionStatus) -> None:
     if not found:
         chat.out.put("nobody is here yet; /add NAME -- COMMAND starts an agent")
-        return
-    for line in columns([_agent_row(item, session) for item in found]):
+    rows = []
+    for item in found:
+        agent, kind, role = (field(item, name, str) for name in ("id", "kind", "role"))
+        state = bracketed(session.word_for(agent, field(item, "state", str))).replace("_", " ")
+        until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
+        state += f" until {clock(until)}" if isinstance(until, int | float) else ""
+        state += f" ({one_line(str(detail), _DETAIL)})" if detail else ""
+        kind = kind if role == "agent" else f"{kind}, {role}"
+        waiting = f"{queued} waiting" if queued else ""
+        rows.append(
+            [visible(agent), visible(state), kind, waiting, "shares its pane" if item.get("share") else ""]
+        )
+    for line in columns(rows):
         chat.out.put(line)
-
-
-def _agent_row(item: Object, session: SessionStatus) -> list[str]:
-    state = bracketed(session.word_for(field(item, "id", str), field(item, "state", str))).replace("_", " ")
-    until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
-    if isinstance(until, int | float):
-        state += f" until {clock(until)}"
-    if detail:
-        state += f" ({one_line(str(detail), _DETAIL)})"
-    kind, role = field(item, "kind", str), field(item, "role", str)
-    return [
-        visible(field(item, "id", str)),
-        visible(state),
-        kind if role == "agent" else f"{kind}, {role}",
-        f"{queued} waiting" if queued else "",
-        "shares its pane" if item.get("share") else "",
-    ]
 
 
 async def status(chat: "Chat", words: list[str]) -> None:
@@ -83,15 +77,12 @@ async def queue(chat: "Chat", words: list[str]) -> None:
     if not waiting:
         chat.out.put("nothing waits")
     for item in waiting:
-        chat.out.put(_queue_line(item))
-
-
-def _queue_line(item: Object) -> str:
-    agent, state, reason = field(item, "agent", str), field(item, "state", str), str(item.get("reason") or "")
-    why = why_held(reason, agent) if reason else state
-    age = minutes(time.time() - field(item, "at", float))
-    text = one_line(field(item, "text", str), _TEXT)
-    return visible(f"#{item.get('seq')} {field(item, 'sender', str)} to {agent}, {age}: {why}: {text}")
+        agent, state = field(item, "agent", str), field(item, "state", str)
+        reason = str(item.get("reason") or "")
+        why = why_held(reason, agent) if reason else state
+        age = minutes(time.time() - field(item, "at", float))
+        head = f"#{item.get('seq')} {field(item, 'sender', str)} to {agent}, {age}"
+        chat.out.put(visible(f"{head}: {why}: {one_line(field(item, 'text', str), _TEXT)}"))
 
 
 async def history(chat: "Chat", words: list[str]) -> None:
@@ -125,14 +116,12 @@ async def show(chat: "Chat", words: list[str]) -> None:
         item = await item_at(chat, int(number))
     else:
         found = [item for item in await chat.page(limit=200) if item.get("type") != "system"]
-        item = max(found, key=lambda item: (_is_long(item), item.get("seq") or 0), default={})
+        # The last long one, which was folded.
+        long = [item for item in found if str(item.get("text") or "").count("\n") >= 30]
+        item = max(long or found, key=lambda item: item.get("seq") or 0, default={})
     if not item:
         raise BadInput("nothing has been said yet", "/show 12")
     chat.out.put(said_line(chat.look, spoken_in(item), is_whole=True))
-
-
-def _is_long(item: Object) -> bool:
-    return str(item.get("text") or "").count("\n") >= 30
 
 
 async def votes(chat: "Chat", words: list[str]) -> None:

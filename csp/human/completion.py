@@ -18,12 +18,17 @@ def completions(text: str, agents: list[str]) -> list[tuple[str, str]]:
     """Return the words that may stand at the end of a line in place of its last word, each with its help."""
     line = text.lstrip()
     word = last_word(line)
-    if brace := _brace(word):
-        return [(f"{word[: -len(brace)]}{{{agent}.last}}", "") for agent in _starting(agents, brace[1:])]
+    before, brace, start = word.rpartition("{")
+    if brace and "}" not in start:
+        return [(f"{before}{{{agent}.last}}", "") for agent in _starting(agents, start)]
     if "\n" in line or line[:2] in ("//", "@@", "!!") or line[:1] not in ("/", "@", "!") or not line:
         return []
+    if word == line and word.startswith("/"):
+        rows = [row for row in catalogue.COMMANDS if row.name.startswith(word[1:].lower())]
+        return [(f"/{row.name}", row.help) for row in rows]
     if word == line:
-        return list(_first(word, agents))
+        names = [*agents, ALL, *([ROUTER] if word.startswith("@") else [])]
+        return [(f"{word[0]}{name}", "") for name in _starting(names, word[1:].lower())]
     return [(choice, "") for choice in _starting(_choices(line.split(), word, agents), word)]
 
 
@@ -39,21 +44,6 @@ def common_start(words: list[str]) -> str:
     return first[: next((at for at, (one, other) in enumerate(pairs) if one != other), len(first))]
 
 
-def _brace(word: str) -> str:
-    at = word.rfind("{")
-    return word[at:] if at >= 0 and "}" not in word[at:] else ""
-
-
-def _first(word: str, agents: list[str]) -> Iterator[tuple[str, str]]:
-    if word.startswith("/"):
-        yield from (
-            (f"/{row.name}", row.help) for row in catalogue.COMMANDS if row.name.startswith(word[1:].lower())
-        )
-        return
-    names = [*agents, ALL, *([ROUTER] if word.startswith("@") else [])]
-    yield from ((f"{word[0]}{name}", "") for name in _starting(names, word[1:].lower()))
-
-
 def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
     """Return what may stand at the place of the last word."""
     place = len(words) - (1 if word else 0) - 1
@@ -66,7 +56,8 @@ def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
     if name == MODE and place > 0:
         before = words[-2] if word else words[-1]
         if before == "--agents":
-            return _further(word, agents)
+            given = word.split(",")[:-1]
+            return [",".join((*given, agent)) for agent in agents if agent not in given]
         return agents if before in ("--first", "--synth") else list(MODE_OPTIONS)
     if place >= len(row.takes):
         return []
@@ -77,12 +68,6 @@ def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
         ArgumentKind.MAYBE_COMMAND: [row.name for row in catalogue.COMMANDS],
         ArgumentKind.MAYBE_WORD: agents if name == "history" else ["all"] if name == "stop" else [],
     }.get(row.takes[place], [])
-
-
-def _further(word: str, agents: list[str]) -> list[str]:
-    """Return a list of agents with one more of them."""
-    given = word.split(",")[:-1]
-    return [",".join((*given, agent)) for agent in agents if agent not in given]
 
 
 def _starting(names: Iterable[str], start: str) -> list[str]:
@@ -107,7 +92,10 @@ def choices_row(state: CompletionState, columns: int) -> StyleAndTextTuples:
     """Return one row of choices around the chosen one; the help of that, or of an only one, behind it."""
     words = [choice.text for choice in state.completions]
     chosen = state.complete_index
-    first = _first_shown(words, chosen or 0, columns)
+    first = last = chosen or 0
+    # The row begins with the first word that leaves the chosen one its place.
+    while first and sum(len(word) + 2 for word in words[first - 1 : last + 1]) < columns - 2:
+        first -= 1
     row: StyleAndTextTuples = [("", "… ")] if first else []
     for at, word in enumerate(words[first:], first):
         row += [("class:chosen" if at == chosen else "", word), ("", "  ")]
@@ -115,11 +103,3 @@ def choices_row(state: CompletionState, columns: int) -> StyleAndTextTuples:
     if one is not None and state.completions[one].display_meta_text:
         row.append(("", f"({state.completions[one].display_meta_text})"))
     return row
-
-
-def _first_shown(words: list[str], chosen: int, columns: int) -> int:
-    """Return the first word of a row in which the chosen one has its place."""
-    first = chosen
-    while first and sum(len(word) + 2 for word in words[first - 1 : chosen + 1]) < columns - 2:
-        first -= 1
-    return first

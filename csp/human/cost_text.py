@@ -8,27 +8,23 @@ _NAME = 60
 
 def spent_lines(usage: object) -> list[str]:
     """Return a line for each agent and model, then whose prices these are; nothing where nothing was used."""
-    rows = objects(field(usage, "items", list))
-    lines = [_row(row) for row in rows]
+    lines = []
+    for row in objects(field(usage, "items", list)):
+        name, cost, unpriced = str(row.get("model") or ""), row.get("cost_usd"), field(row, "unpriced", int)
+        model = visible(one_line(name, _NAME)) if name else "a model it does not name"
+        about = "about " if row.get("estimated") else ""
+        money = "no price is known for it"
+        if isinstance(cost, int | float):
+            money = f"${cost:.4f}"
+            money += f" and {count(unpriced, 'reply', 'replies')} without a known price" if unpriced else ""
+        said = count(field(row, "replies", int), "reply", "replies")
+        who = visible(field(row, "agent", str))
+        lines.append(f"spent by {who} with {model}: {said}, {about}{tokens_text(row)}, {money}")
     if not lines:
         return []
     prices = usage.get("prices") if isinstance(usage, dict) else None
     source = f"prices: {visible(str(prices))}" if prices else "prices: none, no list of prices is installed"
     return [*lines, source]
-
-
-def _row(row: Object) -> str:
-    replies, unpriced = field(row, "replies", int), field(row, "unpriced", int)
-    name = str(row.get("model") or "")
-    model = visible(one_line(name, _NAME)) if name else "a model it does not name"
-    about = "about " if row.get("estimated") else ""
-    cost = row.get("cost_usd")
-    money = f"${cost:.4f}" if isinstance(cost, int | float) else "no price is known for it"
-    if isinstance(cost, int | float) and unpriced:
-        money += f" and {count(unpriced, 'reply', 'replies')} without a known price"
-    said = count(replies, "reply", "replies")
-    who = visible(field(row, "agent", str))
-    return f"spent by {who} with {model}: {said}, {about}{tokens_text(row)}, {money}"
 
 
 def tokens_text(used: Object) -> str:

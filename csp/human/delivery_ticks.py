@@ -7,6 +7,8 @@ from csp.human.safe_text import one_line, visible
 from csp.human.theme import Theme
 from csp.protocol import catalogue
 from csp.protocol.enums import DeliveryState as S
+from csp.protocol.events import NoticePosted
+from csp.protocol.notices import OF_DELIVERIES
 from csp.room.messages.delivery import PENDING
 
 #: The recipients of one message end within moments of each other: one line for all of them.
@@ -77,11 +79,9 @@ class DeliveryTicks:
         """Return how the person knows a message that is being followed: by its number."""
         return self._own[message].label if message in self._own else ""
 
-    def tells(self, notice: str) -> bool:
+    def tells(self, notice: NoticePosted) -> bool:
         """Tell whether a notice says no more than the tick of a message will."""
-        # A button has its own name there, a message its id.
-        named = [*self._own, *(own.label for own in self._own.values() if own.label)]
-        return any(notice.startswith(f"{name} to ") for name in named)
+        return notice.code in OF_DELIVERIES and notice.params.get("message") in self._own
 
     def forget(self, message: str) -> None:
         """Follow a message no longer."""

@@ -1,6 +1,5 @@
 """Turn what happens in the room into lines for a person."""
 
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from csp.protocol.events import (
     Joined,
     Left,
     MessageEvent,
+    NoticePosted,
     Redacted,
     StateChanged,
     TurnMoved,
@@ -22,6 +22,7 @@ from csp.protocol.events import (
     Unknown,
     type_of,
 )
+from csp.protocol.notices import HEADINGS, NoticeCode
 from csp.protocol.requests import Dialog
 from csp.protocol.session_parts import TurnState
 
@@ -32,9 +33,6 @@ _ENDINGS: Final = {
     Ending.FAILED: "(failed)",
     Ending.LIMITED: "(reached a usage limit)",
 }
-#: Notices that divide the talk of a mode into its parts, and those that call somebody up.
-_PART: Final = re.compile(r"Mode: [A-Z_]+|Round \d+|[A-Z_]+ (?:complete|paused|goes on|ended|stopped)\b.*")
-_CALLED: Final = re.compile(r"@([a-z0-9-]{1,32}) - Your turn\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +48,9 @@ class SpokenLine:
     #: What a person should know about the words: that nobody else can read them yet, that they moved nothing.
     mark: str = ""
     is_notice: bool = False
+    #: Of a notice: its code, and the agent that it is about if there is one.
+    code: str = ""
+    agent: str = ""
 
 
 def spoken_of(event: AnyEvent) -> SpokenLine | None:
@@ -67,7 +68,9 @@ def spoken_of(event: AnyEvent) -> SpokenLine | None:
         mark=_mark(sealed=event.sealed, late=event.late, stray=event.out_of_turn)
         if isinstance(event, MessageEvent)
         else "",
-        is_notice=type_of(event) == "system",
+        is_notice=isinstance(event, NoticePosted),
+        code=event.code if isinstance(event, NoticePosted) else "",
+        agent=str(event.params.get("agent", "")) if isinstance(event, NoticePosted) else "",
     )
 
 
@@ -89,6 +92,8 @@ def spoken_in(item: Mapping[str, Any]) -> SpokenLine:
         # By now a seal may be broken.
         mark=_mark(sealed=False, late=item.get("late"), stray=item.get("out_of_turn")),
         is_notice=item.get("type") == "system",
+        code=str(item.get("code") or ""),
+        agent=str(params.get("agent", "")) if isinstance(params := item.get("params"), dict) else "",
     )
 
 
@@ -98,15 +103,13 @@ def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False) -> str
     head = f"{clock(spoken.ts)} {look.faint(f'#{spoken.seq}')}"
     if spoken.is_notice:
         taken = len(f"{clock(spoken.ts)} #{spoken.seq} {look.signs.dot} ")
-        return f"{head} {look.signs.dot} {_notice(look, wrapped(visible(text), taken, look.columns()))}"
+        if spoken.code == NoticeCode.YOUR_TURN and spoken.agent:
+            shown = NoticeCode.YOUR_TURN(agent=look.name(spoken.agent)).text
+        else:
+            shown = wrapped(visible(text), taken, look.columns())
+        return f"{head} {look.signs.dot} {look.strong(shown) if spoken.code in HEADINGS else shown}"
     way = _way(look, spoken.sender, spoken.target) + (look.faint(f" ({spoken.mark})") if spoken.mark else "")
     return f"{head} {way}: {indented(f'{spoken.ending} {text}'.strip())}"
-
-
-def _notice(look: Theme, text: str) -> str:
-    if _PART.fullmatch(text):
-        return look.strong(text)
-    return _CALLED.sub(lambda found: f"@{look.name(found[1])} - Your turn.", text)
 
 
 def own_line(look: Theme, to: str, text: str, *, urgent: bool = False) -> str:

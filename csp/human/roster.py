@@ -42,30 +42,28 @@ class Roster:
     def seats(self) -> list[AgentStatus]:
         return [
             AgentStatus(
-                id=str(item.get("id")), state=str(item.get("state")), queued=int(item.get("queued") or 0)
+                id=str(one.get("id")), state=str(one.get("state")), queued=int(one.get("queued") or 0)
             )
-            for item in self._agents
+            for one in self._agents
         ]
 
     def summary(self) -> str:
         """Return who is here in a few words."""
-        return (
-            ", ".join(f"{seat.id} {seat.state.replace('_', ' ')}" for seat in self.seats)
-            or "nobody is here yet"
-        )
+        names = [f"{seat.id} {seat.state.replace('_', ' ')}" for seat in self.seats]
+        return ", ".join(names) or "nobody is here yet"
 
     def calls(self) -> list[NeedsPerson]:
         """Return the agents that cannot go on without a person."""
-        return [
-            NeedsPerson(
-                agent=str(item.get("id")),
-                state=str(item.get("state")),
-                detail=str(item.get("detail") or ""),
-                dialog=_dialog(item.get("dialog")),
-            )
-            for item in self._agents
-            if item.get("state") in (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
-        ]
+        found = []
+        for item in self._agents:
+            if item.get("state") in (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN):
+                agent, state = str(item.get("id")), str(item.get("state"))
+                dialog = None
+                with contextlib.suppress(msgspec.ValidationError):
+                    dialog = msgspec.convert(item.get("dialog"), Dialog | None)
+                detail = str(item.get("detail") or "")
+                found.append(NeedsPerson(agent=agent, state=state, detail=detail, dialog=dialog))
+        return found
 
     def note(self, event: AnyEvent) -> None:
         """Note that something has happened which the bottom line may show; who has just come can be named."""
@@ -101,12 +99,3 @@ class Roster:
         except CspError:
             self.session = SessionStatus()
         self._changed()
-
-
-def _dialog(value: object) -> Dialog | None:
-    if value is None:
-        return None
-    try:
-        return msgspec.convert(value, Dialog)
-    except msgspec.ValidationError:
-        return None

@@ -16,16 +16,16 @@ MAX_CHARS: Final = 6000
 
 def visible(text: str) -> str:
     """Return text with each control character shown as a picture or a code."""
-    return _CONTROL.sub(_picture, text)
 
+    def picture(match: re.Match[str]) -> str:
+        code = ord(match.group())
+        if code < 0x20:
+            return chr(_PICTURES + code)
+        if code == _DELETE:
+            return "\u2421"
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
-def _picture(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < 0x20:
-        return chr(_PICTURES + code)
-    if code == _DELETE:
-        return "\u2421"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return _CONTROL.sub(picture, text)
 
 
 def one_line(text: str, size: int, more: str = "…") -> str:

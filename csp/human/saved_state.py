@@ -52,7 +52,11 @@ class SavedState:
             raw = self._typed.read_bytes()[-_MAX_BYTES:].splitlines()
         except OSError:
             return []
-        lines = [text for line in raw if (text := _read(line))]
+        lines: list[str] = []
+        for line in raw:
+            with contextlib.suppress(ValueError, RecursionError):
+                text = json.loads(line)
+                lines += [text] if text and isinstance(text, str) else []
         if len(lines) > 2 * MAX_TYPED:
             kept = "".join(f"{json.dumps(text)}\n" for text in lines[-MAX_TYPED:])
             with contextlib.suppress(OSError):
@@ -66,11 +70,3 @@ class SavedState:
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_APPEND
             with open(os.open(self._typed, flags, 0o600), "w", encoding="ascii") as file:
                 file.write(f"{json.dumps(text)}\n")
-
-
-def _read(line: bytes) -> str:
-    try:
-        text = json.loads(line)
-    except (ValueError, RecursionError):
-        return ""
-    return text if isinstance(text, str) else ""

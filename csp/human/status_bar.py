@@ -25,7 +25,6 @@ class AgentStatus:
     id: str
     state: str
     queued: int = 0
-    online: bool = True
 
 
 def session_text(session: SessionStatus, signs: Signs, now: float) -> str:
@@ -57,7 +56,14 @@ def bottom_text(
     """Return the line, no longer than `width`; where it gets narrow, agents who do the same are counted."""
     waiting = sum(seat.queued for seat in seats)
     rest = [session_text(session, signs, now), f"{waiting} waiting" if waiting else ""]
-    for presence in (_each(seats, signs), _counted(seats, signs)):
+    words = [(seat.id, _word(seat)) for seat in seats]
+    counts = Counter(word for _, word in words)
+    names = {word: agent for agent, word in words}
+    # Who calls for somebody is named first.
+    order = sorted(counts, key=lambda word: (word not in _WORDS.values(), word))
+    each = [f"{agent} {word}" for agent, word in words] or ["nobody is here yet"]
+    counted = [f"{names[word] if counts[word] == 1 else counts[word]} {word}" for word in order]
+    for presence in (f" {signs.dot} ".join(each), f" {signs.dot} ".join(counted)):
         parts = ["NO GATEWAY", presence if seats else "", *rest] if away else [presence, *rest]
         line = " | ".join(part for part in parts if part)
         if len(line) <= width:
@@ -66,22 +72,5 @@ def bottom_text(
 
 
 def _word(seat: AgentStatus) -> str:
-    return (
-        _WORDS.get(AgentState(seat.state), seat.state)
-        if seat.state in set(AgentState)
-        else visible(seat.state)
-    )
-
-
-def _each(seats: list[AgentStatus], signs: Signs) -> str:
-    return f" {signs.dot} ".join(f"{seat.id} {_word(seat)}" for seat in seats) or "nobody is here yet"
-
-
-def _counted(seats: list[AgentStatus], signs: Signs) -> str:
-    counts = Counter(_word(seat) for seat in seats)
-    names = {_word(seat): seat.id for seat in seats}
-    # Who calls for somebody is named first.
-    order = sorted(counts, key=lambda word: (word not in _WORDS.values(), word))
-    return f" {signs.dot} ".join(
-        f"{names[word]} {word}" if counts[word] == 1 else f"{counts[word]} {word}" for word in order
-    )
+    is_known = seat.state in set(AgentState)
+    return _WORDS.get(AgentState(seat.state), seat.state) if is_known else visible(seat.state)

@@ -9,7 +9,7 @@ is kept, because it was there when the next seq was assigned.
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from csp.fast_start.atomic_files import create_private, sync_data, sync_folder, write_all
 from csp.journal.line_reader import blocks_forward, intact_seq, line_at, read_at, split, type_and_seq
@@ -21,19 +21,8 @@ _FULL_CHECK_BYTES: Final = 16 << 20
 _SAMPLE_BYTES: Final = 64 << 10
 
 
-class _Range(NamedTuple):
-    """The bytes of whole lines, from `start` up to `end`."""
-
-    start: int
-    end: int
-
-
-class _SortedLines(NamedTuple):
-    """The lines of a journal in the order of their seqs, the duplicates apart."""
-
-    kept: list[_Range]
-    duplicates: list[_Range]
-    was_ordered: bool
+#: The bytes of whole lines, from a start up to an end.
+_Range = tuple[int, int]
 
 
 def repair_line_order(path: Path, fresh: Path, fd: int, end: int) -> str:
@@ -44,14 +33,14 @@ def repair_line_order(path: Path, fresh: Path, fd: int, end: int) -> str:
     """
     if _is_complete(fd, end) and _is_ascending(fd, end):
         return ""
-    lines = _sort_lines(fd, end)
-    if lines.was_ordered and not lines.duplicates:
+    kept, duplicates, was_ordered = _sort_lines(fd, end)
+    if was_ordered and not duplicates:
         return ""
     fresh.unlink(missing_ok=True)
     copy = create_private(fresh)
     try:
         size = 0
-        for start, stop in lines.kept:
+        for start, stop in kept:
             for at in range(start, stop, _BLOCK_BYTES):
                 data = read_at(fd, at, min(_BLOCK_BYTES, stop - at))
                 write_all(copy, data, size)
@@ -59,13 +48,13 @@ def repair_line_order(path: Path, fresh: Path, fd: int, end: int) -> str:
         sync_data(copy)
     finally:
         os.close(copy)
-    for start, stop in lines.duplicates:
+    for start, stop in duplicates:
         keep_torn(path.parent, read_at(fd, start, stop - start - 1))
     os.replace(fresh, path)
     sync_folder(path.parent)
-    done = [] if lines.was_ordered else ["sorted journal lines that were out of order"]
-    if lines.duplicates:
-        done.append(f"removed {len(lines.duplicates)} duplicate journal lines; kept them in {TORN_NAME}")
+    done = [] if was_ordered else ["sorted journal lines that were out of order"]
+    if duplicates:
+        done.append(f"removed {len(duplicates)} duplicate journal lines; kept them in {TORN_NAME}")
     return ", ".join(done)
 
 
@@ -104,15 +93,18 @@ def _lines_to_check(fd: int, end: int) -> Iterator[bytes]:
         yield read_at(fd, at, min(_SAMPLE_BYTES, end - at)).partition(b"\n")[2].partition(b"\n")[0]
 
 
-def _sort_lines(fd: int, end: int) -> _SortedLines:
-    """Examine every line; a damaged line has no seq and stays after the line that it follows."""
+def _sort_lines(fd: int, end: int) -> tuple[list[_Range], list[_Range], bool]:
+    """Examine every line; return them in the order of their seqs, the duplicates, and whether it was kept.
+
+    A damaged line has no seq and stays after the line that it follows.
+    """
     placed: list[tuple[int, bool, _Range]] = []
     duplicates: list[_Range] = []
     known: set[int] = set()
     last = -1
     for offset, data in blocks_forward(fd, 0, end):
         for at, line in split(offset, data):
-            place = _Range(at, at + len(line) + 1)
+            place = (at, at + len(line) + 1)
             seq = intact_seq(line)
             if seq in known:
                 duplicates.append(place)
@@ -125,8 +117,8 @@ def _sort_lines(fd: int, end: int) -> _SortedLines:
     kept: list[_Range] = []
     for _, _, place in ordered:
         # Neighbours are copied together.
-        if kept and kept[-1].end == place.start:
-            kept[-1] = _Range(kept[-1].start, place.end)
+        if kept and kept[-1][1] == place[0]:
+            kept[-1] = (kept[-1][0], place[1])
         else:
             kept.append(place)
-    return _SortedLines(kept, duplicates, ordered == placed)
+    return kept, duplicates, ordered == placed

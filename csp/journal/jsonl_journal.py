@@ -62,33 +62,27 @@ class JsonlJournal:
 
         The journal itself is locked as well, because people delete lock files.
         """
+        path, lock_fd = folder / JOURNAL_NAME, -1
         try:
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             lock_fd = _lock(folder)
-        except OSError as exc:
-            raise storage_error("open the journal", exc) from exc
-        try:
-            return cls._open_locked(folder, lock_fd)
+            file = _locked(path)
+            for leftover in (REWRITE_NAME, _PROBE_NAME):
+                (folder / leftover).unlink(missing_ok=True)
+            end, warnings = repair_tail(file.fd, folder)
+            if done := repair_line_order(path, folder / REWRITE_NAME, file.fd, end):
+                file = _locked(path)
+                end = os.fstat(file.fd).st_size
+                warnings.append(done)
+            # The last lines may have been written just before a kill; callers that ask again rely on them.
+            sync_data(file.fd)
+            journal = cls(folder, lock_fd, file, end, warnings)
         except (OSError, JournalLocked) as exc:
-            os.close(lock_fd)
+            if lock_fd >= 0:
+                os.close(lock_fd)
             if isinstance(exc, JournalLocked):
                 raise
             raise storage_error("open the journal", exc) from exc
-
-    @classmethod
-    def _open_locked(cls, folder: Path, lock_fd: int) -> Self:
-        path = folder / JOURNAL_NAME
-        file = _locked(path)
-        for leftover in (REWRITE_NAME, _PROBE_NAME):
-            (folder / leftover).unlink(missing_ok=True)
-        end, warnings = repair_tail(file.fd, folder)
-        if done := repair_line_order(path, folder / REWRITE_NAME, file.fd, end):
-            file = _locked(path)
-            end = os.fstat(file.fd).st_size
-            warnings.append(done)
-        # The last lines may have been written just before a kill, and callers that ask again rely on them.
-        sync_data(file.fd)
-        journal = cls(folder, lock_fd, file, end, warnings)
         for warning in journal.warnings:
             log.warning("journal repaired", extra={"folder": str(folder), "problem": warning})
         return journal

@@ -116,10 +116,10 @@ def seek_after(fd: int, end: int, seq: int) -> int:
     while high - low > _PROBE_BYTES:
         middle = (low + high) // 2
         found = _first_intact(fd, middle, high, end)
-        if found is None or found[1] > seq:
+        if found is None or found[0] > seq:
             high = middle
         else:
-            low = found[2]
+            low = found[1]
     for offset, data in blocks_forward(fd, low, end, _PROBE_BYTES):
         for at, line in split(offset, data):
             here = intact_seq(line)
@@ -128,30 +128,21 @@ def seek_after(fd: int, end: int, seq: int) -> int:
     return end
 
 
-def _first_intact(fd: int, middle: int, high: int, end: int) -> tuple[int, int, int] | None:
-    """Return (start, seq, end) of the first intact line that starts in [middle, high)."""
-    start = _next_line_start(fd, middle, high)
-    if start is None:
-        return None
+def _first_intact(fd: int, middle: int, high: int, end: int) -> tuple[int, int] | None:
+    """Return (seq, end) of the first intact line that starts in [middle, high)."""
+    # A line starts at `middle` itself if the byte before it is a newline.
+    start = middle - 1
+    while start < high:
+        data = read_at(fd, start, _PROBE_BYTES)
+        cut = data.find(b"\n")
+        start += cut + 1 if cut >= 0 else len(data)
+        if cut >= 0 or not data:
+            break
     for offset, data in blocks_forward(fd, start, end, _PROBE_BYTES):
         for at, line in split(offset, data):
             if at >= high:
                 return None
             seq = intact_seq(line)
             if seq is not None:
-                return at, seq, at + len(line) + 1
-    return None
-
-
-def _next_line_start(fd: int, middle: int, high: int) -> int | None:
-    # A line starts at `middle` itself if the byte before it is a newline.
-    at = middle - 1
-    while at < high:
-        data = read_at(fd, at, _PROBE_BYTES)
-        cut = data.find(b"\n")
-        if cut >= 0:
-            return at + cut + 1
-        if not data:
-            return None
-        at += len(data)
+                return seq, at + len(line) + 1
     return None

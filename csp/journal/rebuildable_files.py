@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +16,10 @@ SEARCH_NAME: Final = "search.sqlite"
 BOARD_NAME: Final = "board.sqlite"
 #: Earlier versions kept the meanings of notes here.
 _FORMER_VECTORS_NAME: Final = "board.vectors"
+_PUNCTUATION: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+#: An FTS5 tokenizer that splits at blanks alone, as it stands between double quotes in SQL.
+BLANKS_ONLY: Final = "ascii tokenchars '{}'".format(_PUNCTUATION.replace("'", "''")).replace('"', '""')
+PLACE_TABLE: Final = "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)"
 _SIDE_FILES: Final = ("", "-wal", "-shm", "-journal")
 _MARK_BYTES: Final = 64
 #: SQLite's error codes for a full disk; for the files beside a database it reports I/O errors.
@@ -91,6 +95,37 @@ def connect(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def create_tables(db: sqlite3.Connection, statements: Iterable[str]) -> sqlite3.Connection:
+    """Run the statements of a new database in one transaction and return it; close it on an error."""
+    try:
+        with transaction(db):
+            for statement in statements:
+                db.execute(statement)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def reached(db: sqlite3.Connection, schema_version: int, view: JournalView) -> int:
+    """Return how far a database has read this journal; 0 if it is of another journal or version."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    row = db.execute("SELECT inode, first, upto, last FROM place").fetchone() if version else None
+    place = JournalPlace(*row) if row else None
+    return place.upto if version == schema_version and place and is_of(view, place) else 0
+
+
+def write_place(db: sqlite3.Connection, view: JournalView, upto: int) -> None:
+    """Store how far a database has read its journal."""
+    db.execute("DELETE FROM place")
+    db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
+
+
+def quoted(token: str) -> str:
+    """Return a token as a string of an FTS5 query."""
+    return '"' + token.replace('"', '""') + '"'
 
 
 def is_full(exc: sqlite3.Error) -> bool:

@@ -168,6 +168,7 @@ def _redacted(line: bytes) -> bytes:
         fields["text"] = REDACTED
     fields.pop("handoff", None)
     fields.pop("tags", None)
+    fields.pop("params", None)
     fields.pop("crc")
     body = msgspec.json.encode(fields)[:-1]
     return b'%b,"crc":"%08x"}' % (body, crc32(body))

@@ -22,7 +22,14 @@ def load_secret(folder: Path) -> bytes:
     try:
         kept = read_plain(path, 2 * _SECRET_BYTES)
     except FileNotFoundError:
-        return _make_secret(path)
+        made = secrets.token_bytes(_SECRET_BYTES)
+        try:
+            path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            replace_file(path, _with_checksum(made))
+        except OSError as exc:
+            hint = "look at the disk and the folder's permissions"
+            raise Broken(f"the room's secret {str(path)!r} cannot be written: {exc.strerror}", hint) from exc
+        return made
     except OSError as exc:
         raise Broken(f"the room's secret {str(path)!r} cannot be read: {exc.strerror}", _RESTORE) from exc
     secret = kept[:_SECRET_BYTES]
@@ -30,17 +37,6 @@ def load_secret(folder: Path) -> bytes:
     if len(kept) != _SECRET_BYTES and kept != _with_checksum(secret):
         raise Broken(f"the room's secret {str(path)!r} is damaged", _RESTORE)
     return secret
-
-
-def _make_secret(path: Path) -> bytes:
-    made = secrets.token_bytes(_SECRET_BYTES)
-    try:
-        path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        replace_file(path, _with_checksum(made))
-    except OSError as exc:
-        hint = "look at the disk and the folder's permissions"
-        raise Broken(f"the room's secret {str(path)!r} cannot be written: {exc.strerror}", hint) from exc
-    return made
 
 
 def _with_checksum(secret: bytes) -> bytes:

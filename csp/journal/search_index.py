@@ -17,27 +17,28 @@ from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.line_reader import blocks_forward, intact_seq, split
 from csp.journal.rebuildable_files import (
+    BLANKS_ONLY,
+    PLACE_TABLE,
     SEARCH_NAME,
-    JournalPlace,
     connect,
+    create_tables,
     delete_database,
     is_full,
-    is_of,
-    place_of,
+    quoted,
+    reached,
     transaction,
+    write_place,
 )
 from csp.journal.search_tokens import Clause, is_vocabulary, tokens_of_line
 
 log = logging.getLogger(__name__)
 
 _SCHEMA_VERSION: Final = 1
-_PUNCTUATION: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-_TOKENIZER: Final = "ascii tokenchars '{}'".format(_PUNCTUATION.replace("'", "''"))
 _SCHEMA: Final = (
     "CREATE VIRTUAL TABLE lines USING fts5(tokens, content='', columnsize=0, detail=none, "
-    'tokenize="{}")'.format(_TOKENIZER.replace('"', '""')),
+    f'tokenize="{BLANKS_ONLY}")',
     "CREATE TABLE words (word TEXT PRIMARY KEY) WITHOUT ROWID",
-    "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)",
+    PLACE_TABLE,
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
 # Joining the lists of a few hundred words takes milliseconds. SQLite's own prefix search first copies the
@@ -155,8 +156,7 @@ class SearchIndex:
                 "INSERT INTO lines (rowid, tokens) VALUES (?, ?)",
                 ((offset, " ".join(tokens)) for offset, tokens in rows),
             )
-            db.execute("DELETE FROM place")
-            db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
+            write_place(db, view, upto)
         self._upto = upto
 
     def _give_up(self, exc: sqlite3.Error) -> None:
@@ -195,29 +195,13 @@ def _open(path: Path, view: JournalView) -> tuple[sqlite3.Connection, int]:
     except sqlite3.Error as exc:
         if is_full(exc):
             raise
-        return _create(path), 0
-    try:
-        row = db.execute("SELECT inode, first, upto, last FROM place").fetchone()
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.Error:
-        row, version = None, 0
-    if version == _SCHEMA_VERSION and row is not None and is_of(view, JournalPlace(*row)):
-        return db, JournalPlace(*row).upto
-    db.close()
-    return _create(path), 0
-
-
-def _create(path: Path) -> sqlite3.Connection:
-    delete_database(path)
-    db = connect(path)
-    try:
-        with transaction(db):
-            for statement in _SCHEMA:
-                db.execute(statement)
-    except sqlite3.Error:
+    else:
+        with contextlib.suppress(sqlite3.Error):
+            if upto := reached(db, _SCHEMA_VERSION, view):
+                return db, upto
         db.close()
-        raise
-    return db
+    delete_database(path)
+    return create_tables(connect(path), _SCHEMA), 0
 
 
 def _next_rows(view: JournalView, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
@@ -253,9 +237,9 @@ def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Se
         if not tokens:
             return SearchPlan(covered, "", is_broad=False)
         if len(tokens) > _MAX_WORDS:
-            broad.append(_quoted(clause.prefix) + "*")
+            broad.append(quoted(clause.prefix) + "*")
         else:
-            exact.append("(" + " OR ".join(map(_quoted, tokens)) + ")")
+            exact.append("(" + " OR ".join(map(quoted, tokens)) + ")")
     expression = " AND ".join(exact or broad)
     try:
         expression.encode()
@@ -263,7 +247,3 @@ def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Se
         # A lone surrogate from a broken client is in no line, and SQLite rejects it.
         expression = ""
     return SearchPlan(covered, expression, is_broad=not exact)
-
-
-def _quoted(token: str) -> str:
-    return '"' + token.replace('"', '""') + '"'

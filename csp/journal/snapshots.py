@@ -73,7 +73,17 @@ def load(folder: Path, last_seq: int, view: JournalView | None = None) -> Snapsh
 
     A snapshot that was made from another journal than `view` is skipped.
     """
-    _delete_ahead(folder, last_seq)
+    ahead = [path for path in snapshot_files(folder) if _seq(path) > last_seq]
+    if ahead:
+        # They are of lines that the journal has lost; other lines will take their seqs.
+        extra = {"path": str(ahead[0]), "last_seq": last_seq}
+        log.warning("snapshot ahead of the journal deleted", extra=extra)
+        try:
+            for path in ahead:
+                path.unlink(missing_ok=True)
+            sync_folder(folder)
+        except OSError as exc:
+            log.warning("snapshot not deleted", extra={"folder": str(folder), "problem": str(exc)})
     for path in snapshot_files(folder):
         if _seq(path) > last_seq:
             continue
@@ -113,20 +123,6 @@ def delete_all(folder: Path) -> None:
 def snapshot_files(folder: Path) -> list[Path]:
     """Return the snapshot files of a room, newest first."""
     return sorted((path for path in folder.glob("snapshot-*.json") if _NAME.match(path.name)), reverse=True)
-
-
-def _delete_ahead(folder: Path, last_seq: int) -> None:
-    """Delete snapshots of lines that the journal has lost, before other lines take their seqs."""
-    ahead = [path for path in snapshot_files(folder) if _seq(path) > last_seq]
-    if not ahead:
-        return
-    log.warning("snapshot ahead of the journal deleted", extra={"path": str(ahead[0]), "last_seq": last_seq})
-    try:
-        for path in ahead:
-            path.unlink(missing_ok=True)
-        sync_folder(folder)
-    except OSError as exc:
-        log.warning("snapshot not deleted", extra={"folder": str(folder), "problem": str(exc)})
 
 
 def _checksum(data: bytes) -> str:

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, Final
 from uuid import uuid4
@@ -19,7 +19,7 @@ from csp.mcp import resources
 from csp.mcp.room_client import RoomClient, me
 from csp.mcp.tool_arguments import schema_of
 from csp.mcp.tool_texts import sections
-from csp.mcp.tools import BY_NAME, Tool, ToolCall, check_tool, read_arguments, shown_to
+from csp.mcp.tools import BY_NAME, ToolCall, check_tool, read_arguments, shown_to
 from csp.protocol.enums import Role
 from csp.room.sessions.mode_catalogue import mode_entries
 
@@ -73,7 +73,17 @@ class ServedRoom:
         # Without a room the role is unknown; each call will report the error.
         with contextlib.suppress(CspError):
             role = (await me(self._door_of(ctx))).role
-        return types.ListToolsResult(tools=[_shown(tool) for tool in shown_to(role)])
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=tool.name,
+                    description=sections(_TOOLS_FILE)[tool.name],
+                    input_schema=schema_of(tool.takes),
+                    annotations=types.ToolAnnotations(read_only_hint=tool.is_reading, open_world_hint=False),
+                )
+                for tool in shown_to(role)
+            ]
+        )
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = BY_NAME.get(params.name)
@@ -83,7 +93,9 @@ class ServedRoom:
             given = read_arguments(tool, params.arguments or {})
             door = self._door_of(ctx)
             await check_tool(tool, door)
-            answer = await tool.run(ToolCall(door, self._key(ctx, params), _progress(ctx)), given)
+            key = self._key(ctx, params)
+            call = ToolCall(door, key, lambda *told: ctx.session.report_progress(*told))
+            answer = await tool.run(call, given)
         except CspError as exc:
             return _result(_words(exc), is_error=True)
         found = answer if isinstance(answer, dict) else {"result": answer}
@@ -169,26 +181,8 @@ class ServedRoom:
         values |= {"mode": params.name, "about": about}
         text = _PLACE.sub(lambda found: values[found[1]], sections(_MODES_FILE)[""])
         content = types.TextContent(type="text", text=text)
-        return types.GetPromptResult(
-            description=about,
-            messages=[types.PromptMessage(role="user", content=content)],
-        )
-
-
-def _shown(tool: Tool) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        description=sections(_TOOLS_FILE)[tool.name],
-        input_schema=schema_of(tool.takes),
-        annotations=types.ToolAnnotations(read_only_hint=tool.is_reading, open_world_hint=False),
-    )
-
-
-def _progress(ctx: Context) -> Callable[[float, float, str], Awaitable[None]]:
-    async def tell(step: float, of: float, message: str) -> None:
-        await ctx.session.report_progress(step, of, message)
-
-    return tell
+        messages = [types.PromptMessage(role="user", content=content)]
+        return types.GetPromptResult(description=about, messages=messages)
 
 
 def _words(error: CspError) -> str:

@@ -1,7 +1,7 @@
 """The MCP resources: transcript, boards and runs."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from csp.errors import NotFound
@@ -38,11 +38,10 @@ class Resource(NamedTuple):
 
 async def _transcript(door: RoomClient, session: str) -> str:
     page = await door.get("/history", limit=_ITEMS, session=session or None)
-    return "\n".join(_line(item) for item in objects(field(page, "items", list)))
-
-
-def _line(item: dict[str, Any]) -> str:
-    return f"[{item.get('seq')}] {item.get('sender')} to {item.get('target')}: {item.get('text')}"
+    return "\n".join(
+        f"[{item.get('seq')}] {item.get('sender')} to {item.get('target')}: {item.get('text')}"
+        for item in objects(field(page, "items", list))
+    )
 
 
 async def _board(door: RoomClient, session: str) -> str:

@@ -74,7 +74,8 @@ class HttpRoomClient:
         while True:
             is_sent = False
             try:
-                gateway = self._connected()
+                with self._connecting:
+                    gateway = self._gateway = self._gateway or self._connect()
                 is_sent = True
                 answer = call(gateway)
             except Unreachable as exc:
@@ -86,11 +87,6 @@ class HttpRoomClient:
                 continue
             self._has_answered = True
             return answer
-
-    def _connected(self) -> GatewayClient:
-        with self._connecting:
-            gateway = self._gateway = self._gateway or self._connect()
-            return gateway
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:

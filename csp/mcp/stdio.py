@@ -68,21 +68,15 @@ def _complaint(error: ValidationError) -> types.JSONRPCError | None:
     """Return the error for an invalid line; None for an empty one."""
     problems = error.errors(include_url=False, include_context=False)
     first = problems[0]
-    if first["type"] != "json_invalid":
-        said = types.ErrorData(code=types.INVALID_REQUEST, message="this is no JSON-RPC message")
-        return types.JSONRPCError(jsonrpc="2.0", id=_id_in(problems), error=said)
-    if not str(first["input"]).strip():
-        return None
+    if first["type"] == "json_invalid":
+        if not str(first["input"]).strip():
+            return None
+        said = types.ErrorData(code=types.PARSE_ERROR, message=first["msg"])
+        return types.JSONRPCError(jsonrpc="2.0", id=None, error=said)
+    said = types.ErrorData(code=types.INVALID_REQUEST, message="this is no JSON-RPC message")
+    # The id of an otherwise invalid call.
+    calls = [one["input"] for one in problems if isinstance(one["input"], dict)]
+    ids = (call.get("id") for call in calls if not _ANSWERS & call.keys())
     return types.JSONRPCError(
-        jsonrpc="2.0", id=None, error=types.ErrorData(code=types.PARSE_ERROR, message=first["msg"])
+        jsonrpc="2.0", id=next((id for id in ids if type(id) in (int, str)), None), error=said
     )
-
-
-def _id_in(problems: list[Any]) -> types.RequestId | None:
-    """Return the id of an otherwise invalid call."""
-    for problem in problems:
-        whole = problem["input"]
-        if isinstance(whole, dict) and not _ANSWERS & whole.keys() and type(whole.get("id")) in (int, str):
-            found: types.RequestId = whole["id"]
-            return found
-    return None

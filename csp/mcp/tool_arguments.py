@@ -11,12 +11,15 @@ from csp.protocol.notes import BoardName
 #: The longest wait for a collaboration.
 LONGEST_S = 1800
 
-Said = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, description="what to say")]
+Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES)]
+Said = Annotated[Text, Meta(description="what to say")]
 Key = Annotated[OwnId, Meta(description="an id of your own: sent again with the same id, it is sent once")]
 InThread = Annotated[Thread, Meta(description="thread; default: the room's own")]
 Session = Annotated[Id, Meta(description="a session, such as s-12")]
 OnBoard = Annotated[BoardName, Meta(description="the board of a session, such as s-12; default: the room's")]
 TagWord = Annotated[str, Meta(min_length=1, max_length=64)]
+Tags = Annotated[list[TagWord], Meta(max_length=16, description="single words to find it by")]
+Agents = Annotated[list[Name], Meta(max_length=1000, description="default: all who are online")]
 Rounds = Annotated[int, Meta(ge=1, le=1000)]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 WaitS = Annotated[float, Meta(ge=0, le=60, description="seconds to wait for something new")]
@@ -75,11 +78,9 @@ class Vote(Arguments, frozen=True, forbid_unknown_fields=True):
 
 
 class BoardAdd(Arguments, frozen=True, forbid_unknown_fields=True):
-    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, description="the note")]
+    text: Annotated[Text, Meta(description="the note")]
     session: OnBoard | None = None
-    tags: Annotated[list[TagWord], Meta(max_length=16, description="single words to find it by")] | None = (
-        None
-    )
+    tags: Tags | None = None
     id: Key | None = None
 
 
@@ -103,10 +104,8 @@ class QueryLog(Arguments, frozen=True, forbid_unknown_fields=True):
 
 class StartMode(Arguments, frozen=True, forbid_unknown_fields=True):
     mode: Mode
-    topic: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES)] | None = None
-    agents: Annotated[list[Name], Meta(max_length=1000, description="default: all who are online")] | None = (
-        None
-    )
+    topic: Text | None = None
+    agents: Agents | None = None
     rounds: Rounds | None = None
     steps: Rounds | None = None
     first: Name | None = None
@@ -127,62 +126,33 @@ class Stop(Arguments, frozen=True, forbid_unknown_fields=True):
     all: Annotated[bool, Meta(description="in every thread")] = False
 
 
+_Models = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
+_Goal = Annotated[Text, Meta(description="the task to solve together; needed to begin")]
+_Handle = Annotated[Id, Meta(description="a collaboration to go on with, or a name for a new one")]
+_Guidance = Annotated[str, Meta(max_length=MAX_TEXT_BYTES, description="guidance for the next steps")]
+_LEADS = Meta(description="round_robin, the default, or orchestrator: the first of models leads")
+_Steps = Annotated[int, Meta(ge=1, le=1000, description="how many turns at most, by default 10")]
+_Parallel = Annotated[int, Meta(ge=1, le=100, description="how many work at once, by default 1")]
+_StepS = Annotated[float, Meta(gt=0, le=LONGEST_S, description="seconds for one turn, by default 300")]
+_Usd = Annotated[float, Meta(gt=0, le=1e9, description="no call is made that could pass it")]
+_NOTES = Meta(ge=2, le=1_000_000, description="notes until the board is summed up, by default 50")
+_END_S = Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end; 0 returns the handle at once")
+
+
 class ChatterCollaborate(Arguments, frozen=True, forbid_unknown_fields=True):
     """The terms of a collaboration; one that continues keeps what is omitted."""
 
-    objective: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=MAX_TEXT_BYTES,
-                description="the task to solve together; needed to begin",
-            ),
-        ]
-        | None
-    ) = None
-    models: (
-        Annotated[
-            list[Name],
-            Meta(min_length=1, max_length=1000, description="agents that take part; needed to begin"),
-        ]
-        | None
-    ) = None
-    session_id: (
-        Annotated[Id, Meta(description="a collaboration to go on with, or a name for a new one")] | None
-    ) = None
-    user_input: (
-        Annotated[str, Meta(max_length=MAX_TEXT_BYTES, description="guidance for the next steps")] | None
-    ) = None
-    mode: (
-        Annotated[
-            Literal["round_robin", "orchestrator"],
-            Meta(description="round_robin, the default, or orchestrator: the first of models leads"),
-        ]
-        | None
-    ) = None
-    max_steps: (
-        Annotated[int, Meta(ge=1, le=1000, description="how many turns at most, by default 10")] | None
-    ) = None
-    parallel: Annotated[int, Meta(ge=1, le=100, description="how many work at once, by default 1")] | None = (
-        None
-    )
-    timeout_per_step: (
-        Annotated[float, Meta(gt=0, le=LONGEST_S, description="seconds for one turn, by default 300")] | None
-    ) = None
-    cost_limit_usd: (
-        Annotated[float, Meta(gt=0, le=1e9, description="no call is made that could pass it")] | None
-    ) = None
-    summarization_threshold: (
-        Annotated[
-            int, Meta(ge=2, le=1_000_000, description="notes until the board is summed up, by default 50")
-        ]
-        | None
-    ) = None
-    wait: Annotated[
-        float,
-        Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end; 0 returns the handle at once"),
-    ] = LONGEST_S
+    objective: _Goal | None = None
+    models: Annotated[_Models, Meta(description="agents that take part; needed to begin")] | None = None
+    session_id: _Handle | None = None
+    user_input: _Guidance | None = None
+    mode: Annotated[Literal["round_robin", "orchestrator"], _LEADS] | None = None
+    max_steps: _Steps | None = None
+    parallel: _Parallel | None = None
+    timeout_per_step: _StepS | None = None
+    cost_limit_usd: _Usd | None = None
+    summarization_threshold: Annotated[int, _NOTES] | None = None
+    wait: Annotated[float, _END_S] = LONGEST_S
 
 
 class ChatterPoll(Arguments, frozen=True, forbid_unknown_fields=True):

@@ -18,18 +18,9 @@ Progress = Callable[[float, float, str], Awaitable[None]]
 #: Messages of agents and people, without notices of the room.
 _SPEECH: Final = "human_message,agent_call,agent_response"
 _POLL_S: Final = 20.0
-_SHOWN: Final = {
-    "seq": "seq",
-    "id": "id",
-    "type": "type",
-    "sender": "from",
-    "target": "to",
-    "text": "text",
-    "replyTo": "reply_to",
-    "session_id": "session",
-    "turn": "turn",
-    "ts": "ts",
-}
+#: What a reader sees of an event, some of it by another name.
+_SHOWN: Final = ("seq", "id", "type", "sender", "target", "text", "replyTo", "session_id", "turn", "ts")
+_OTHER_NAMES: Final = {"sender": "from", "target": "to", "replyTo": "reply_to", "session_id": "session"}
 
 
 class ToolCall(NamedTuple):
@@ -122,7 +113,7 @@ async def query_log(asked: ToolCall, call: args.QueryLog) -> Any:
 
 def _page(page: Any) -> dict[str, Any]:
     items = objects(field(page, "items", list))
-    shown = [{name: item[key] for key, name in _SHOWN.items() if item.get(key)} for item in items]
+    shown = [{_OTHER_NAMES.get(key, key): item[key] for key in _SHOWN if item.get(key)} for item in items]
     return {"items": shown, "next": page.get("next")}
 
 
@@ -171,13 +162,9 @@ async def board_search(asked: ToolCall, call: args.BoardSearch) -> Any:
 
 
 async def start_mode(asked: ToolCall, call: args.StartMode) -> Any:
-    body = _given(**{name: getattr(call, name) for name in _MODE_FIELDS}, id=asked.key)
-    return await asked.door.post("/sessions" if call.own_thread else "/mode", body)
-
-
-_MODE_FIELDS: Final = (
-    *("mode", "topic", "agents", "rounds", "steps", "first", "synth", "ballot", "respect_final", "thread"),
-)
+    fields = msgspec.structs.asdict(call)
+    path = "/sessions" if fields.pop("own_thread") else "/mode"
+    return await asked.door.post(path, _given(**fields, id=asked.key))
 
 
 async def mode_status(asked: ToolCall, call: args.ModeStatus) -> Any:
@@ -196,17 +183,12 @@ async def stop(asked: ToolCall, call: args.Stop) -> Any:
 
 async def chatter_collaborate(asked: ToolCall, call: args.ChatterCollaborate) -> Any:
     """Start a collaboration; wait for its end, or return its handle when that takes too long."""
-    body = _given(**{name: getattr(call, name) for name in _CHATTER_FIELDS}, id=asked.key)
-    begun = await asked.door.post("/collaborations", body)
-    if call.wait == 0:
+    fields = msgspec.structs.asdict(call)
+    wait_s = fields.pop("wait")
+    begun = await asked.door.post("/collaborations", _given(**fields, id=asked.key))
+    if wait_s == 0:
         return begun
-    return await _until_ended(asked, field(begun, "handle", str), call.wait)
-
-
-_CHATTER_FIELDS: Final = (
-    *("objective", "models", "session_id", "user_input", "mode", "max_steps", "parallel"),
-    *("timeout_per_step", "cost_limit_usd", "summarization_threshold"),
-)
+    return await _until_ended(asked, field(begun, "handle", str), wait_s)
 
 
 async def chatter_poll(asked: ToolCall, call: args.ChatterPoll) -> Any:

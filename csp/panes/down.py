@@ -13,11 +13,11 @@ from csp.errors import Refused
 from csp.panes.pane_borders import MARK
 from csp.panes.processes import Process, alive, end, family, matching
 from csp.panes.resume_state import conversations_of, conversations_path, save_conversations
-from csp.panes.start_gateway import running_room
+from csp.panes.room_processes import RoomProcesses
 from csp.panes.tmux_session import TmuxSession, room_key
 from csp.panes.worktrees import remove_worktrees
 from csp.room_registry import RunningRoom
-from csp.sidecar.run_record import SidecarRecord, agents_dir
+from csp.sidecar.run_record import SidecarRecord
 
 
 @dataclass(slots=True)
@@ -33,60 +33,52 @@ def end_room(
     state_dir: Path, room: str, history: Path, show: Callable[[str], None], panes: TmuxSession | None
 ) -> EndReport:
     """End everything of a room; `panes` is None on a machine without tmux."""
-    report = EndReport()
-    running = running_room(state_dir, room)
-    ours, foreign = _runs(state_dir, room)
+    report, processes = EndReport(), RoomProcesses(state_dir, room)
+    running = processes.running()
+    ours, foreign = sidecars_of(processes)
     kept = conversations_path(running.history if running else history)
-    save_conversations(kept, conversations_of(state_dir, room))
+    save_conversations(kept, conversations_of(processes.sidecars()))
     report.left = [f"{run.agent} runs in a terminal of its own and stays" for run in foreign]
-    _end_panes(report, panes, ours, show)
+    pids = [run.pid for run in ours if run.is_running and _is_relay(run)]
+    # A brain outlives its relay to post its last replies, which needs the gateway.
+    brains = {process.pid for run in ours for process in matching(f"brain({run.folder!r})")}
+    ending = family([*pids, *brains, *(panes.pids() if panes else [])])
+    has_panes = panes is not None and bool(panes.id)
+    if panes is not None and has_panes:
+        panes.kill()
+        report.ended.append(f"tmux session {panes.name}")
+    if ending:
+        show("waiting for the agents to end…")
+        for pid in pids if not has_panes else ():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGHUP)
+        report.stubborn += end(ending)
+    report.ended += [run.agent for run in ours if run.pid in pids]
     # A CLI may have written its conversation only just before its end.
-    save_conversations(kept, conversations_of(state_dir, room))
+    save_conversations(kept, conversations_of(processes.sidecars()))
     if running is not None:
-        _end_gateway(report, running, show)
-    _remove_files(state_dir, room, ours, keep_folder=bool(foreign or report.stubborn))
+        end_gateway(report, running, show)
+    remove_files(processes, ours, keep_folder=bool(foreign or report.stubborn))
     return report
 
 
-def _runs(state_dir: Path, room: str) -> tuple[list[SidecarRecord], list[SidecarRecord]]:
+def sidecars_of(processes: RoomProcesses) -> tuple[list[SidecarRecord], list[SidecarRecord]]:
     """Return the sidecars of our panes, ended ones included, and those that run elsewhere."""
-    runs = [SidecarRecord.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
-    key = room_key(state_dir, room)
-    known = [run for run in runs if run is not None]
+    known, key = processes.sidecars(), room_key(processes.state_dir, processes.name)
     foreign = [run for run in known if run.is_running and run.env.get(MARK) != key]
     return [run for run in known if run not in foreign], foreign
-
-
-def _end_panes(
-    report: EndReport, panes: TmuxSession | None, runs: list[SidecarRecord], show: Callable[[str], None]
-) -> None:
-    pids = [run.pid for run in runs if run.is_running and _is_relay(run)]
-    there = panes is not None and bool(panes.id)
-    # A brain outlives its relay to post its last replies, which needs the gateway.
-    brains = {process.pid for run in runs for process in matching(f"brain({run.folder!r})")}
-    processes = family([*pids, *brains, *(panes.pids() if panes else [])])
-    if panes is not None and there:
-        panes.kill()
-        report.ended.append(f"tmux session {panes.name}")
-    if processes:
-        show("waiting for the agents to end…")
-        for pid in pids if not there else ():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGHUP)
-        report.stubborn += end(processes)
-    report.ended += [run.agent for run in runs if run.pid in pids]
 
 
 def _is_relay(run: SidecarRecord) -> bool:
     """Return whether the process of a record is still the sidecar; pids are reused."""
     # A relay has its own process title, or the command line of the sidecar.
     signs = (f"csp-sidecar-{run.agent}", f" --name {run.name} ")
-    return any(
-        sign in process.command for sign in signs for process in family([run.pid]) if process.pid == run.pid
-    )
+    commands = [process.command for process in family([run.pid]) if process.pid == run.pid]
+    return any(sign in command for sign in signs for command in commands)
 
 
-def _end_gateway(report: EndReport, room: RunningRoom, show: Callable[[str], None]) -> None:
+def end_gateway(report: EndReport, room: RunningRoom, show: Callable[[str], None]) -> None:
+    """End the gateway with its supervisor."""
     show("waiting for the gateway to end…")
     pids = [pid for pid in (room.supervisor, room.pid) if pid]
     processes = family(pids)
@@ -99,27 +91,28 @@ def _end_gateway(report: EndReport, room: RunningRoom, show: Callable[[str], Non
     report.ended.append(f"gateway at {room.url}")
 
 
-def _remove_files(state_dir: Path, room: str, runs: list[SidecarRecord], *, keep_folder: bool) -> None:
+def remove_files(processes: RoomProcesses, runs: list[SidecarRecord], *, keep_folder: bool) -> None:
     """Remove the room's files in the state folder, and the folder itself if it is empty."""
+    state_dir, agents = processes.state_dir, processes.agents_dir
     for run in runs:
         folder = Path(run.folder)
         unwire(folder)
         shutil.rmtree(folder, ignore_errors=True)
         folder.with_name(f"{run.agent}.token").unlink(missing_ok=True)
     if not keep_folder:
-        for folder in sorted(agents_dir(state_dir, room).glob("*/")):
+        for folder in sorted(agents.glob("*/")):
             unwire(folder)
     # Room names contain no dots, so all of these belong to this room.
-    for path in sorted(state_dir.glob(f"{room}.*")):
-        if not keep_folder or path not in (agents_dir(state_dir, room), state_dir / f"{room}.json"):
+    for path in sorted(state_dir.glob(f"{processes.name}.*")):
+        if not keep_folder or path not in (agents, state_dir / f"{processes.name}.json"):
             _remove(path)
-    _forget_terminals(state_dir / "terminals")
+    forget_terminals(state_dir / "terminals")
     for path in (state_dir / "terminals", state_dir):
         with contextlib.suppress(OSError):
             path.rmdir()
 
 
-def _forget_terminals(folder: Path) -> None:
+def forget_terminals(folder: Path) -> None:
     """Remove the records that killed relays left for closed terminals."""
     for record in folder.glob("tty-*"):
         terminal = record.name.removeprefix("tty").partition(".")[0].replace("-", "/")

@@ -49,21 +49,17 @@ def find(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> FoundProg
     profile = profile_for(program)
     # A known CLI may be installed outside of the PATH.
     places = (_at_home(place, env) for place in profile.installs)
-    words = next(((place,) for place in places if _is_program(place)), ()) or _behind_alias(program, env)
+    words = next(([place] for place in places if _is_program(place)), [])
     if not words:
-        return None
+        value = aliases(env).get(program, "")
+        words = [] if _FOR_A_SHELL.search(_HOME_VARIABLE.sub("", value)) else _split(value)
+        words = [_at_home(word, env) for word in words]
+        if words and "/" not in words[0]:
+            words[0] = shutil.which(words[0], path=env.get("PATH")) or ""
+        if not words or not _is_program(words[0]):
+            return None
     is_lost = profile.name not in (GENERIC, profile_for(words[0]).name)
     return FoundProgram((*words, *rest), profile.name if is_lost else "")
-
-
-def _behind_alias(program: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the words of an alias, with the absolute path of its program."""
-    value = aliases(env).get(program, "")
-    words = [_at_home(word, env) for word in _split(value)]
-    if not words or _FOR_A_SHELL.search(_HOME_VARIABLE.sub("", value)):
-        return ()
-    path = words[0] if "/" in words[0] else shutil.which(words[0], path=env.get("PATH")) or ""
-    return (path, *words[1:]) if _is_program(path) else ()
 
 
 def aliases(env: Mapping[str, str]) -> dict[str, str]:
@@ -76,19 +72,12 @@ def aliases(env: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=4)
 def _aliases(shell: str, env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    found = [_ALIAS.fullmatch(line.strip()) for line in _answer(shell, dict(env)).splitlines()]
-    # The value is quoted for a shell, so it has to parse as one word.
-    read = [(match["name"], _split(match["value"])) for match in found if match]
-    return tuple((name, words[0]) for name, words in read if len(words) == 1)
-
-
-def _answer(shell: str, env: dict[str, str]) -> str:
-    """Return the output of `alias`; start-up files may print too, or never end."""
+    """Read the output of `alias`; start-up files may print too, or never end."""
     with tempfile.TemporaryFile() as out:
         try:
             process = subprocess.Popen(
                 [shell, "-i", "-c", "alias"],
-                env=child_environment(USER, env),
+                env=child_environment(USER, dict(env)),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.DEVNULL,
@@ -96,15 +85,19 @@ def _answer(shell: str, env: dict[str, str]) -> str:
                 start_new_session=True,
             )
         except OSError:
-            return ""
+            return ()
         try:
             process.wait(ALIASES_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return ""
+            return ()
         out.seek(0)
-        return out.read(_MAX_BYTES).decode("utf-8", "replace")
+        lines = out.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
+    found = [match for line in lines if (match := _ALIAS.fullmatch(line.strip()))]
+    # The value is quoted for a shell, so it has to parse as one word.
+    read = [(match["name"], _split(match["value"])) for match in found]
+    return tuple((name, words[0]) for name, words in read if len(words) == 1)
 
 
 def _split(text: str) -> list[str]:

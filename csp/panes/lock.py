@@ -23,29 +23,24 @@ def lock_path(state_dir: Path, room: str) -> Path:
 @contextmanager
 def locked(state_dir: Path, room: str, show: Callable[[str], None]) -> Iterator[None]:
     """Hold the room's lock; call `show` while another process has it."""
-    make_private_dir(state_dir)
     path = lock_path(state_dir, room)
-    fd = _acquire(path, room, show)
-    try:
-        yield
-    finally:
-        os.close(fd)
-
-
-def _acquire(path: Path, room: str, show: Callable[[str], None]) -> int:
     deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    while True:
         # `down` may remove the whole folder.
-        make_private_dir(path.parent)
+        make_private_dir(state_dir)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(fd), path.stat()):
-                return fd
+                break
         except (BlockingIOError, FileNotFoundError):
             show(f"waiting for another csp that is at work on room {room}…")
         os.close(fd)
+        if time.monotonic() >= deadline:
+            problem = f"another csp has been at work on room {room!r} for {PATIENCE_S:g} s"
+            raise Refused(problem, "end it, then try again")
         time.sleep(_POLL_S)
-    raise Refused(
-        f"another csp has been at work on room {room!r} for {PATIENCE_S:g} s", "end it, then try again"
-    )
+    try:
+        yield
+    finally:
+        os.close(fd)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from csp.agents.api import packages
+from csp.agents.api import requirements
 from csp.clis.registry import profile_names
 from csp.config import CLIS, AgentSpec, Settings, command_setting, nearest
 from csp.errors import BadInput, NotFound
@@ -94,23 +94,40 @@ def choose(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> L
     missing.sort(key=lambda member: not member.source)
     if missing and (settings.strict_cli_check or wish.only):
         raise _not_installed(missing[0])
-    notes = [_going_on(member) for member in missing]
     if not there and not settings.agents:
         return _demo_instead(settings, wish, env, missing)
     if not there:
         raise _not_installed(missing[0])
-    return Lineup(members=_checked(_with_orchestrator(there, settings, wish, env)), notes=tuple(notes))
+    first = [member for member in there if member.role == "orchestrator"]
+    others = [member for member in there if member.role != "orchestrator"]
+    if not first and (wish.orchestrator or settings.orchestrator):
+        first = [need(member_for(ORCHESTRATOR, (), settings, wish.dir, role="orchestrator"), env)]
+    seen: dict[str, str] = {}
+    for member in (*first, *others):
+        # The room would rename one of them.
+        if member.agent in seen:
+            problem = f"agents {seen[member.agent]!r} and {member.name!r} would both be {member.agent!r}"
+            raise BadInput(problem, "give one of them another name")
+        seen[member.agent] = member.name
+    return Lineup(members=(*first, *others), notes=tuple(map(_going_on, missing)))
 
 
 def member_for(
     name: str, command: Sequence[str], settings: Settings, dir: Path, profile: str = "", role: str = "agent"
 ) -> PaneMember:
     """Return one agent; known CLIs need no command."""
-    setting = _setting(name, profile, role) if not command else ""
+    setting = ""
+    if not command and role == ORCHESTRATOR:
+        setting = "orch_cmd"
+    elif not command and (cli := profile or to_id(name, JoinRole.AGENT)) in CLIS:
+        setting = command_setting(cli)
     words = tuple(command) or (settings.value(setting) if setting else ())
     if not words:
         raise BadInput(f"agent {name!r} has no command", f"give it one: csp add {name} -- COMMAND")
-    _check_profile(name, profile)
+    known = profile_names()
+    if profile and profile not in known:
+        hint = nearest(profile, known) or f"there are: {', '.join(known)}"
+        raise BadInput(f"agent {name!r}: unknown profile {profile!r}", hint)
     agent = to_id(name, JoinRole(role))
     source = settings.sources[setting] if setting and settings.is_set(setting) else ""
     return PaneMember(
@@ -121,7 +138,7 @@ def member_for(
 def startable(member: PaneMember, env: Mapping[str, str]) -> PaneMember | None:
     """Return an agent with its resolved command; None if it is not installed."""
     if member.provider:
-        return member if packages.is_installed(_provider(member.provider)) else None
+        return member if requirements.is_installed(_provider(member.provider)) else None
     found = find(member.command, member.cwd, env)
     if found is None:
         return None
@@ -143,28 +160,21 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> PaneMember:
     place = dir / spec.cwd if spec.cwd else dir
     if not place.is_dir():
         raise BadInput(f"csp.toml: agent {spec.name!r}: expected a directory, got cwd {str(spec.cwd)!r}")
+    about = f"csp.toml: agent {spec.name!r}"
     if spec.provider:
-        return _of_model(spec, place)
+        try:
+            provider, member = _provider(spec.provider), model_for(spec, place)
+        except BadInput as exc:
+            raise BadInput(f"{about}: {exc.message}", exc.hint) from exc
+        if provider.needs_url and not spec.base_url:
+            raise BadInput(f"{about}: {spec.provider} needs an address", "set base_url = ...")
+        return member
     try:
         member = member_for(spec.name, spec.command, settings, place, spec.profile, spec.role)
     except BadInput as exc:
         hint = "set command = ..." if exc.message.endswith("has no command") else exc.hint
         raise BadInput(f"csp.toml: {exc.message}", hint) from exc
     return replace(member, worktree=spec.worktree)
-
-
-def _of_model(spec: AgentSpec, place: Path) -> PaneMember:
-    """Return an API model of csp.toml as a member."""
-    try:
-        provider = _provider(spec.provider)
-        member = model_for(spec, place)
-    except BadInput as exc:
-        raise BadInput(f"csp.toml: agent {spec.name!r}: {exc.message}", exc.hint) from exc
-    if provider.needs_url and not spec.base_url:
-        raise BadInput(
-            f"csp.toml: agent {spec.name!r}: {spec.provider} needs an address", "set base_url = ..."
-        )
-    return member
 
 
 def model_for(spec: AgentSpec, place: Path) -> PaneMember:
@@ -189,22 +199,6 @@ def renamed(member: PaneMember, agent: str) -> PaneMember:
     return replace(member, agent=agent, name=agent, command=command)
 
 
-def _check_profile(name: str, profile: str) -> None:
-    """Raise if a profile is unknown, before anything is started."""
-    known = profile_names()
-    if profile and profile not in known:
-        hint = nearest(profile, known) or f"there are: {', '.join(known)}"
-        raise BadInput(f"agent {name!r}: unknown profile {profile!r}", hint)
-
-
-def _setting(name: str, profile: str, role: str) -> str:
-    """Return the setting with the command of an agent, if there is one."""
-    if role == ORCHESTRATOR:
-        return "orch_cmd"
-    cli = profile or to_id(name, JoinRole.AGENT)
-    return command_setting(cli) if cli in CLIS else ""
-
-
 def _only(members: list[PaneMember], wish: MemberRequest) -> list[PaneMember]:
     """Return the requested members, in their given order."""
     if not wish.only:
@@ -224,8 +218,7 @@ def _only(members: list[PaneMember], wish: MemberRequest) -> list[PaneMember]:
 
 
 def _demo(settings: Settings, wish: MemberRequest) -> Lineup:
-    members = [_demo_member(name, name, wish.dir) for name in DEMO]
-    members = _only(members, wish)
+    members = _only([_demo_member(name, name, wish.dir) for name in DEMO], wish)
     if wish.orchestrator or settings.orchestrator:
         members.insert(0, _demo_member(ORCHESTRATOR, CONDUCTOR, wish.dir, "orchestrator"))
     return Lineup(members=tuple(members))
@@ -249,33 +242,6 @@ def _demo_member(name: str, persona: str, dir: Path, role: str = "agent") -> Pan
     return PaneMember(name=name, agent=name, command=command, cwd=dir, profile=DEMO_PROFILE, role=role)
 
 
-# --- the orchestrator, the ids --------------------------------------------------------------------
-
-
-def _with_orchestrator(
-    members: list[PaneMember], settings: Settings, wish: MemberRequest, env: Mapping[str, str]
-) -> list[PaneMember]:
-    """Return the members with the orchestrator, if any, first."""
-    first = [member for member in members if member.role == "orchestrator"]
-    others = [member for member in members if member.role != "orchestrator"]
-    if not first and (wish.orchestrator or settings.orchestrator):
-        first = [need(member_for(ORCHESTRATOR, (), settings, wish.dir, role="orchestrator"), env)]
-    return [*first, *others]
-
-
-def _checked(members: list[PaneMember]) -> tuple[PaneMember, ...]:
-    """Return the members; raise if two have one id, because the room would rename one."""
-    seen: dict[str, str] = {}
-    for member in members:
-        if member.agent in seen:
-            raise BadInput(
-                f"agents {seen[member.agent]!r} and {member.name!r} would both be {member.agent!r}",
-                "give one of them another name",
-            )
-        seen[member.agent] = member.name
-    return tuple(members)
-
-
 # --- what is missing ------------------------------------------------------------------------------
 
 
@@ -297,7 +263,7 @@ def _problem(member: PaneMember) -> str:
 
 def _advice(member: PaneMember) -> str:
     if member.provider:
-        return f"install it: {packages.how_to_install(_provider(member.provider))}"
+        return f"install it: {requirements.how_to_install(_provider(member.provider))}"
     program = member.command[0]
     if program in CLIS:
         variable = f"CSP_{command_setting(program).upper()}"

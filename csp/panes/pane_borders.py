@@ -144,9 +144,8 @@ class PaneBorders:
         self._tell(f"set-option -t {self._pane} @csp_mode '{text}'")
         self._tell(f"set-option -t {self._pane} @csp_until '{'' if until is None else int(until)}'")
         # tmux updates the clock and redraws only that line.
-        self._tell(
-            f"set-option {'-u' if until is None else ''} -t {self._pane} status-interval {_every(until)}"
-        )
+        unset, every_s = ("-u", "") if until is None else ("", "1")
+        self._tell(f"set-option {unset} -t {self._pane} status-interval {every_s}")
 
     async def close(self) -> None:
         """Disconnect from tmux; the borders stay, the mode is removed because nobody updates it."""
@@ -292,8 +291,3 @@ class PaneBorders:
         stream = self._process.stdin if self._process else None
         if stream is not None and not stream.is_closing():
             stream.write(f"{command}\n".encode())
-
-
-def _every(until: float | None) -> str:
-    """Return the redraw interval of the status line: a second while a clock runs, else the old one."""
-    return "" if until is None else "1"

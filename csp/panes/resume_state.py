@@ -1,20 +1,19 @@
-"""State for the next start: the members, and the conversation of each CLI.
+"""The conversation of each CLI, for the next start.
 
-The line-up lies in the state folder for as long as the room is up. The conversations lie beside the room's
-journal, so that `down` or a restart of the machine may take everything else away.
+They lie beside the room's journal, so that `down` or a restart of the machine may take everything else away.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from csp.clis.profile import profile_name
 from csp.clis.registry import find_adapter
 from csp.fast_start.atomic_files import replace_file
 from csp.panes.members import PaneMember
-from csp.sidecar.run_record import SidecarRecord, agents_dir
+from csp.sidecar.run_record import SidecarRecord
 
 _HEAD_BYTES: Final = 4096
 
@@ -33,45 +32,6 @@ class SavedConversation:
     transcript: str = ""
 
 
-def write_private(path: Path, value: object) -> None:
-    """Write JSON for its user alone, whole or not at all."""
-    replace_file(path, json.dumps(value, indent=1).encode())
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-# --- the line-up ----------------------------------------------------------------------------------
-
-
-def lineup_path(state_dir: Path, room: str) -> Path:
-    """Return the path of the saved members; not *.json, which are rooms."""
-    return state_dir / f"{room}.lineup"
-
-
-def save_lineup(path: Path, members: Sequence[PaneMember]) -> None:
-    """Save the members for a second `up`."""
-    write_private(path, [asdict(member) | {"cwd": str(member.cwd)} for member in members])
-
-
-def load_lineup(path: Path) -> tuple[PaneMember, ...]:
-    """Return the saved members, or none."""
-    try:
-        return tuple(
-            PaneMember(**row | {"cwd": Path(row["cwd"]), "command": tuple(row["command"])})
-            for row in _read(path) or []
-        )
-    except (TypeError, KeyError, AttributeError):
-        return ()
-
-
-# --- the conversations ----------------------------------------------------------------------------
-
-
 def conversations_path(history: Path) -> Path:
     """Return the path of the saved conversations, in the room's history folder."""
     return history / "agents.json"
@@ -79,7 +39,10 @@ def conversations_path(history: Path) -> Path:
 
 def load_conversations(path: Path) -> dict[str, SavedConversation]:
     """Return the readable conversations by agent."""
-    rows = _read(path)
+    try:
+        rows = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        rows = {}
     found: dict[str, SavedConversation] = {}
     for agent, row in rows.items() if isinstance(rows, dict) else ():
         try:
@@ -89,49 +52,48 @@ def load_conversations(path: Path) -> dict[str, SavedConversation]:
     return found
 
 
+def _save(path: Path, conversations: Mapping[str, SavedConversation]) -> None:
+    rows = {agent: asdict(row) for agent, row in conversations.items()}
+    replace_file(path, json.dumps(rows, indent=1).encode())
+
+
 def save_conversations(path: Path, new: Mapping[str, SavedConversation]) -> None:
     """Add conversations to the saved ones; a room that was never up has none."""
     known = load_conversations(path)
-    merged = known | {agent: _merged(known.get(agent), row) for agent, row in new.items()}
+    merged = {**known, **new}
+    for agent, old in known.items():
+        row = merged[agent]
+        if not row.session and (old.profile, old.cwd) == (row.profile, row.cwd):
+            # A CLI that was spoken to before, not yet again, is still in its old session.
+            merged[agent] = replace(row, session=old.session, transcript=old.transcript)
     if merged != known and path.parent.is_dir():
-        write_private(path, {agent: asdict(row) for agent, row in merged.items()})
+        _save(path, merged)
 
 
 def forget_conversation(path: Path, agent: str) -> None:
     """Remove the saved conversation of an agent."""
     known = load_conversations(path)
     if agent in known:
-        known[agent] = replace(known[agent], session="", transcript="")
-        write_private(path, {agent: asdict(row) for agent, row in known.items()})
+        _save(path, known | {agent: replace(known[agent], session="", transcript="")})
 
 
-def _merged(old: SavedConversation | None, new: SavedConversation) -> SavedConversation:
-    """Return the new one; a CLI that was spoken to before, not yet again, is still in its old session."""
-    if old is None or new.session or (old.profile, old.cwd) != (new.profile, new.cwd):
-        return new
-    return replace(new, session=old.session, transcript=old.transcript)
-
-
-def conversations_of(state_dir: Path, room: str) -> dict[str, SavedConversation]:
-    """Return the conversations of all sidecars with a record, by agent."""
-    runs = [SidecarRecord.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
-    return {run.agent: _conversation(run) for run in runs if run is not None}
-
-
-def _conversation(run: SidecarRecord) -> SavedConversation:
-    """Return a conversation that can be resumed: one that the CLI has written to disk."""
-    paths = [path for path in map(Path, run.transcripts) if path.is_file()] or _unrecorded(run)
-    newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
-    profile = profile_name(Path(run.profile))
-    session = find_adapter(profile).session_of(newest) if newest else ""
-    return SavedConversation(
-        profile=profile,
-        cwd=run.cwd,
-        token=run.token,
-        session=session,
-        # It may be known by a path through a home of the run, which is removed with the run.
-        transcript=str(newest.resolve()) if newest and session else "",
-    )
+def conversations_of(runs: Iterable[SidecarRecord]) -> dict[str, SavedConversation]:
+    """Return the conversations of sidecars by agent: those that the CLI has written to disk."""
+    found = {}
+    for run in runs:
+        paths = [path for path in map(Path, run.transcripts) if path.is_file()] or _unrecorded(run)
+        newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
+        profile = profile_name(Path(run.profile))
+        session = find_adapter(profile).session_of(newest) if newest else ""
+        found[run.agent] = SavedConversation(
+            profile=profile,
+            cwd=run.cwd,
+            token=run.token,
+            session=session,
+            # It may be known by a path through a home of the run, which is removed with the run.
+            transcript=str(newest.resolve()) if newest and session else "",
+        )
+    return found
 
 
 def _unrecorded(run: SidecarRecord) -> list[Path]:
@@ -142,13 +104,12 @@ def _unrecorded(run: SidecarRecord) -> list[Path]:
     # A transcript has the id of its session, or else its directory, in its head.
     mark = (run.session_id or json.dumps(run.cwd)).encode()
     fresh = (path for path in hint.rglob("*.json*") if path.stat().st_mtime >= run.started)
-    found = [path for path in fresh if mark in _head(path)]
+    found = []
+    for path in fresh:
+        with path.open("rb") as file:
+            if mark in file.read(_HEAD_BYTES):
+                found.append(path)
     return found if len(found) == 1 else []
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_HEAD_BYTES)
 
 
 def resumed(member: PaneMember, cwd: Path, known: Mapping[str, SavedConversation]) -> tuple[str, ...]:

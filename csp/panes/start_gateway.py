@@ -1,9 +1,7 @@
 """Start the gateway of a room in the background."""
 
-import ast
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import time
@@ -14,6 +12,7 @@ from typing import BinaryIO, Final
 from csp.config import Settings
 from csp.errors import Broken, CspError, Unreachable
 from csp.fast_start.child_environment import USER, child_environment
+from csp.fast_start.failure_report import FailurePipe
 from csp.http_client import GatewayClient
 from csp.panes.members import CSP
 from csp.panes.processes import end, family, is_child
@@ -24,8 +23,6 @@ RESTART_S: Final = 10.0
 _POLL_S: Final = 0.05
 _MAX_LOG_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 4096
-#: The log line of a supervised gateway that failed.
-_FAILED: Final = re.compile(r"gateway failed problem=(?P<problem>'.*'|\".*\") hint=(?P<hint>'.*'|\".*\")\Z")
 
 
 def log_path(state_dir: Path, room: str) -> Path:
@@ -52,27 +49,39 @@ def start_gateway(
     argv = [*CSP, "gateway", "--supervise", "--room", settings.room]
     argv += ["--dir", str(dir), "--history", str(history or settings.history_dir)]
     argv += ["--port", port] if port else []
-    with _open_log(path) as log:
+    with open_log(path) as log, FailurePipe() as pipe:
         before = log.tell()
         process = subprocess.Popen(
             argv,
             cwd=cwd,
             # The gateway is not an agent and talks to no other gateway.
-            env=child_environment(USER, env),
+            env=child_environment(USER, env, pipe.variables),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
+            pass_fds=(pipe.fd,),
         )
-    try:
-        return _wait(settings, process, path, before, show)
-    except BaseException:
-        # On a loaded machine SIGTERM may be handled too late, and nobody else would end it.
-        processes = family([process.pid])
-        process.terminate()
-        end(processes)
-        process.poll()
-        raise
+        deadline = time.monotonic() + READY_S
+        try:
+            while time.monotonic() < deadline:
+                show("starting the gateway…")
+                room = running_room(settings.state_dir, settings.room)
+                if room is not None and answers(room):
+                    return room
+                if process.poll() is not None:
+                    message, hint = pipe.read()
+                    problem = message or last_line(path, before)
+                    raise Broken(f"the gateway did not start: {problem}", hint or f"its log is {path}")
+                time.sleep(_POLL_S)
+            raise Unreachable(f"the gateway gave no answer within {READY_S:g} s", f"its log is {path}")
+        except BaseException:
+            # On a loaded machine SIGTERM may be handled too late, and nobody else would end it.
+            processes = family([process.pid])
+            process.terminate()
+            end(processes)
+            process.poll()
+            raise
 
 
 def supervise_again(
@@ -93,7 +102,7 @@ def has_lost_supervisor(room: RunningRoom) -> bool:
     return room.supervisor is not None and not is_child(room.pid, room.supervisor)
 
 
-def _open_log(path: Path) -> BinaryIO:
+def open_log(path: Path) -> BinaryIO:
     """Open the log, readable by its user only; truncate a long one."""
     try:
         is_long = path.stat().st_size > _MAX_LOG_BYTES
@@ -101,26 +110,6 @@ def _open_log(path: Path) -> BinaryIO:
         is_long = False
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if is_long else 0)
     return open(os.open(path, flags, 0o600), "ab")
-
-
-def _wait(
-    settings: Settings,
-    process: "subprocess.Popen[bytes]",
-    log: Path,
-    before: int,
-    show: Callable[[str], None],
-) -> RunningRoom:
-    deadline = time.monotonic() + READY_S
-    while time.monotonic() < deadline:
-        show("starting the gateway…")
-        room = running_room(settings.state_dir, settings.room)
-        if room is not None and answers(room):
-            return room
-        if process.poll() is not None:
-            problem, hint = _last_words(log, before)
-            raise Broken(f"the gateway did not start: {problem}", hint)
-        time.sleep(_POLL_S)
-    raise Unreachable(f"the gateway gave no answer within {READY_S:g} s", f"its log is {log}")
 
 
 def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom | None:
@@ -148,23 +137,9 @@ def answers(room: RunningRoom) -> bool:
     return False
 
 
-def _last_words(log: Path, before: int) -> tuple[str, str]:
-    """Return the error and the hint that a gateway logged after position `before`."""
+def last_line(log: Path, before: int) -> str:
+    """Return what a gateway logged last after position `before`."""
     with log.open("rb") as file:
         file.seek(max(before, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode(errors="replace").splitlines()
-    for line in reversed(lines):
-        if line.startswith("csp: "):
-            # It contains the hint already.
-            return line.removeprefix("csp: "), ""
-        if found := _FAILED.search(line):
-            return _unquoted(found["problem"]), _unquoted(found["hint"]) or f"its log is {log}"
-    return (lines or ["it said nothing"])[-1], f"its log is {log}"
-
-
-def _unquoted(text: str) -> str:
-    """Return the text of a quoted value in a log."""
-    try:
-        return str(ast.literal_eval(text))
-    except (ValueError, SyntaxError):
-        return text
+    return (lines or ["it said nothing"])[-1]

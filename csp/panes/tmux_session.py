@@ -140,7 +140,14 @@ class TmuxSession:
         if not self.id:
             raise Broken("tmux did not make the session", "see: tmux list-sessions")
         (seat,) = self._rows()
-        self._dress_status()
+        own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
+        # The status line has to have room for the session's name and for the mode.
+        for name, value in (
+            ("status-left-length", str(len(self.name) + _STATUS_LEFT)),
+            ("status-right-length", str(_STATUS_RIGHT)),
+            ("status-right", MODE_STATUS + own),
+        ):
+            self._try("set-option", "-t", f"{self.name}:", name, value)
         self._dress_window(seat.window, human=seat.pane)
         self._name_pane(seat.pane, HUMAN, "")
 
@@ -163,27 +170,26 @@ class TmuxSession:
         if done.returncode or problem:
             raise Broken(f"tmux failed: {problem or done.returncode}")
 
-    def _dress_status(self) -> None:
-        """Make room for the session's name and for the mode in the status line."""
-        own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
-        for name, value in (
-            ("status-left-length", str(len(self.name) + _STATUS_LEFT)),
-            ("status-right-length", str(_STATUS_RIGHT)),
-            ("status-right", MODE_STATUS + own),
-        ):
-            self._try("set-option", "-t", f"{self.name}:", name, value)
-
     def _dress_window(self, window: str, human: str = "") -> None:
         for name, value in WINDOW_OPTIONS:
             self._do("set-option", "-w", "-t", window, name, value)
         # Older than 3.3 has no such option.
         self._try("set-option", "-w", "-t", window, "remain-on-exit-format", _ENDED)
         if human:
-            self._try("set-hook", "-w", "-t", window, "window-resized", _keep_height(human))
+            # Keep the human pane at a fifth of a window that was resized; not while zoomed.
+            low = f"resize-pane -t {human} -y {HUMAN_MIN_ROWS - 1}"
+            high = f"resize-pane -t {human} -y 20%"
+            size = f"if-shell -F '#{{e|<:#{{window_height}},{LOW_WINDOW_ROWS}}}' '{low}' '{high}'"
+            hook = f"if-shell -F '#{{window_zoomed_flag}}' '' {{ {size} }}"
+            self._try("set-hook", "-w", "-t", window, "window-resized", hook)
 
     def place(self, agent: str, role: str) -> str:
         """Create the pane of an agent; it waits for its command."""
-        pane = self._split() or self._new_window(agent)
+        pane = self._split()
+        if not pane:
+            words = ("new-window", "-d", "-P", "-F", "#{window_id} #{pane_id}", "-t", f"{self.id}:")
+            window, pane = self._do(*words, "-n", FURTHER, _PLACEHOLDER)[0].split()
+            self._dress_window(window)
         self._name_pane(pane, agent, "" if role == "agent" else role)
         return pane
 
@@ -215,22 +221,12 @@ class TmuxSession:
                 return made.stdout[0]
         return ""
 
-    def _new_window(self, agent: str) -> str:
-        words = ("new-window", "-d", "-P", "-F", "#{window_id} #{pane_id}", "-t", f"{self.id}:")
-        window, pane = self._do(*words, "-n", FURTHER, _PLACEHOLDER)[0].split()
-        self._dress_window(window)
-        return pane
-
     def arrange(self, window: str) -> None:
         """Lay out the panes of a window for its size."""
         seats = [seat for seat in self._rows() if seat.window == window]
         has_human = bool(seats) and seats[0].agent == HUMAN
-        self._try(
-            "select-layout",
-            "-t",
-            window,
-            layout(len(seats) - has_human, self._size(window), has_human=has_human),
-        )
+        form = layout(len(seats) - has_human, self._size(window), has_human=has_human)
+        self._try("select-layout", "-t", window, form)
 
     def run(self, pane: str, argv: Sequence[str], dir: Path, env: Mapping[str, str] = _NOTHING) -> None:
         """Run a command in a pane without a shell; the old process is ended.
@@ -306,20 +302,17 @@ class TmuxSession:
     def kill(self) -> None:
         """End the session; the server and its other sessions stay."""
         sockets = self._try("display-message", "-p", "#{socket_path}").stdout
-        self._send_people_back()
+        form = "#{client_name} #{client_last_session}"
+        for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
+            client, _, session = line.partition(" ")
+            # tmux would detach them; they go back to where they were.
+            if session and session != self.name:
+                self._try("switch-client", "-c", client, "-t", f"={session}")
         others = len(self._try("list-sessions").stdout) - 1
         self._try("kill-session", "-t", self.id)
         self.id = ""
         if sockets and not others:
-            _remove_dead(sockets[0])
-
-    def _send_people_back(self) -> None:
-        """Switch clients back to their previous session; tmux would detach them."""
-        form = "#{client_name} #{client_last_session}"
-        for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
-            client, _, session = line.partition(" ")
-            if session and session != self.name:
-                self._try("switch-client", "-c", client, "-t", f"={session}")
+            remove_dead_socket(sockets[0])
 
     def attach_argv(self, env: Mapping[str, str]) -> list[str]:
         """Return the command that attaches to the session."""
@@ -345,14 +338,6 @@ def passed_on(env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _keep_height(human: str) -> str:
-    """Return the hook that keeps the human pane at a fifth of a window that was resized; not while zoomed."""
-    low = f"resize-pane -t {human} -y {HUMAN_MIN_ROWS - 1}"
-    high = f"resize-pane -t {human} -y 20%"
-    size = f"if-shell -F '#{{e|<:#{{window_height}},{LOW_WINDOW_ROWS}}}' '{low}' '{high}'"
-    return f"if-shell -F '#{{window_zoomed_flag}}' '' {{ {size} }}"
-
-
 def _plain(text: str) -> str:
     """Escape text so that tmux does not read it as a format."""
     return text.replace("#", "##")
@@ -360,17 +345,14 @@ def _plain(text: str) -> str:
 
 def _quoted(word: str) -> str:
     """Quote a word for tmux's command language."""
-    return '"' + "".join(_ESCAPED.get(char) or _octal(char) for char in word) + '"'
+    return '"' + "".join(_ESCAPED.get(char, char) for char in word) + '"'
 
 
-_ESCAPED: Final = {"\\": "\\\\", '"': '\\"', "$": "\\$", "\n": "\\n", "\t": "\\t"}
+_CONTROL: Final = {chr(code): f"\\{code:03o}" for code in (*range(32), 127)}
+_ESCAPED: Final = _CONTROL | {"\\": "\\\\", '"': '\\"', "$": "\\$", "\n": "\\n", "\t": "\\t"}
 
 
-def _octal(char: str) -> str:
-    return f"\\{ord(char):03o}" if char < " " or char == "\x7f" else char
-
-
-def _remove_dead(path: str) -> None:
+def remove_dead_socket(path: str) -> None:
     """Remove the socket that a tmux server leaves behind when it ends with its last session."""
     deadline = time.monotonic() + _SERVER_END_S
     while time.monotonic() < deadline:

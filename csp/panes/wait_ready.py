@@ -1,5 +1,6 @@
 """Wait until the agents are in the room."""
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,7 +47,15 @@ class ReadyWait:
             now = time.monotonic()
             if now >= look_at:
                 seats, look_at = self._panes.seats(), now + _LOOK_S
-            states = self._states(agents)
+            try:
+                found = objects(self._gateway().get("/agents"))
+            except Unreachable:
+                found = []
+            states = {
+                field(item, "id", str): field(item, "state", str)
+                for item in found
+                if item.get("online") and item.get("id") in agents
+            }
             late = [agent for agent in agents if not self._is_settled(seats.get(agent), states.get(agent))]
             if not late or now >= deadline:
                 break
@@ -54,15 +63,6 @@ class ReadyWait:
             time.sleep(_POLL_S)
         seats = self._panes.seats()
         return [self._outcome(agent, states.get(agent, ""), seats.get(agent), patience_s) for agent in agents]
-
-    def _states(self, agents: Sequence[str]) -> dict[str, str]:
-        """Return the state of each agent that is online."""
-        try:
-            found = objects(self._gateway().get("/agents"))
-        except Unreachable:
-            return {}
-        online = [item for item in found if item.get("online") and item.get("id") in agents]
-        return {field(item, "id", str): field(item, "state", str) for item in online}
 
     def _is_settled(self, seat: AgentPane | None, state: str | None) -> bool:
         """Return whether an agent needs no more waiting."""
@@ -73,17 +73,12 @@ class ReadyWait:
         if seat.agent in self._here:
             return state != _STARTING
         run = SidecarRecord.load(self._folder / seat.agent)
-        if run is not None and run.pid == seat.pid and self._shows_itself(seat.agent):
-            self._here.add(seat.agent)
+        if run is not None and run.pid == seat.pid:
+            # Its brain answers only after it has reported its state.
+            with contextlib.suppress(CspError):
+                self._gateway().get(f"/agents/{segment(seat.agent)}/screen")
+                self._here.add(seat.agent)
         return False
-
-    def _shows_itself(self, agent: str) -> bool:
-        """Return whether the brain of an agent answers; it has reported its state before that."""
-        try:
-            self._gateway().get(f"/agents/{segment(agent)}/screen")
-        except CspError:
-            return False
-        return True
 
     def _outcome(self, agent: str, state: str, seat: AgentPane | None, patience_s: float) -> StartOutcome:
         is_there = seat is not None and not seat.is_dead

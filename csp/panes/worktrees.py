@@ -33,23 +33,19 @@ def check_worktree(dir: Path, agent: str, env: Mapping[str, str]) -> str:
 def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mapping[str, str]) -> Path:
     """Return the agent's copy of `dir`; created once, then reused."""
     inside = check_worktree(dir, agent, env)
-    path = worktree_path(history, agent)
+    path, branch = worktree_path(history, agent), f"csp/{room}/{agent}"
     if _git(path, env, "rev-parse", "--is-inside-work-tree") is None or not (path / ".git").exists():
-        _add(dir, path, f"csp/{room}/{agent}", env)
+        is_known = _git(dir, env, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A worktree whose folder was removed by hand is still registered; -f replaces it.
+        words = [str(path), branch] if is_known else ["-b", branch, str(path)]
+        done = _run(dir, env, "worktree", "add", "-f", *words)
+        if done.returncode:
+            lines = done.stderr.decode(errors="replace").splitlines()
+            said = [line for line in lines if line.startswith(("fatal", "error"))]
+            raise Broken(f"cannot make a worktree at {str(path)!r}: {' '.join(said) or 'git failed'}")
     place = path / inside
     return place if place.is_dir() else path
-
-
-def _add(dir: Path, path: Path, branch: str, env: Mapping[str, str]) -> None:
-    is_known = _git(dir, env, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # A worktree whose folder was removed by hand is still registered; -f replaces it.
-    words = ["worktree", "add", "-f", *([] if is_known else ["-b", branch]), str(path)]
-    done = _run(dir, env, *words, *([branch] if is_known else []))
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").splitlines()
-        said = [line for line in lines if line.startswith(("fatal", "error"))]
-        raise Broken(f"cannot make a worktree at {str(path)!r}: {' '.join(said) or 'git failed'}")
 
 
 def remove_worktrees(history: Path, env: Mapping[str, str]) -> list[Path]:

@@ -17,6 +17,7 @@ from csp.protocol.enums import (
     SessionAction,
     Struct,
 )
+from csp.protocol.notices import NoticeEntry
 from csp.protocol.session_parts import EndReason
 
 
@@ -120,6 +121,7 @@ class Catalogue(Struct, frozen=True):
     held_reasons: tuple[HeldReasonEntry, ...]
     end_reasons: tuple[TextEntry, ...]
     agent_states: tuple[TextEntry, ...]
+    notices: tuple[NoticeEntry, ...]
     #: Those that the page can do.
     commands: tuple["CommandText", ...]
 

@@ -25,6 +25,7 @@ from csp.protocol.enums import (
     TurnId,
 )
 from csp.protocol.notes import BoardChange, NoteKind, Provider, Source
+from csp.protocol.notices import NoticeParam
 from csp.protocol.requests import Dialog, Handoff, Usage
 from csp.protocol.review_messages import (
     AnyMessage,
@@ -141,7 +142,7 @@ class LogRequested(Event, frozen=True, omit_defaults=True, tag="query"):
 
 
 class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
-    """The room posted a notice for people.
+    """The room posted a notice for people; `code` and `params`, if there, are from csp.protocol.notices.
 
     `silent` is an orchestrator that ignored its wake-ups, `repeats` a message that was not sent twice.
     """
@@ -149,6 +150,8 @@ class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
     session_id: SessionId | None = None
     silent: AgentId | None = None
     repeats: MessageId | None = None
+    code: str = ""
+    params: dict[str, NoticeParam] = field(default_factory=dict)
 
 
 class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
@@ -190,13 +193,14 @@ class UsageSeen(Event, frozen=True, omit_defaults=True, tag="usage"):
 
 
 class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
-    """An agent voted in a ballot."""
+    """An agent voted in a ballot; `message` is the reply that says so, if it was not by tool."""
 
     session_id: SessionId
     turn: TurnId
     label: str
     reason: str = ""
     sealed: int = 0
+    message: MessageId | None = None
 
 
 class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
@@ -457,21 +461,19 @@ AnyEvent = KnownEvent | Unknown
 HISTORY_TYPES: Final = frozenset({"human_message", "agent_call", "agent_response", "system", "vote"})
 TypeName = Annotated[str, Meta(pattern=r"^[a-z_.]{1,32}\Z")]
 
-_encoder: Final = msgspec.json.Encoder()
+_encode: Final = msgspec.json.Encoder().encode
 _known: Final[msgspec.json.Decoder[KnownEvent]] = msgspec.json.Decoder(KnownEvent)
 _unknown: Final = msgspec.json.Decoder(Unknown)
 
 
 def type_of(event: AnyEvent) -> str:
     """Return the event's `type` on the wire."""
-    if isinstance(event, Unknown):
-        return event.type
-    return str(event.__struct_config__.tag)
+    return event.type if isinstance(event, Unknown) else str(event.__struct_config__.tag)
 
 
 def encode_event(event: KnownEvent) -> bytes:
     """Return the journal line of `event`, without its newline."""
-    body = _HEAD + _encoder.encode(event)[1:-1]
+    body = _HEAD + _encode(event)[1:-1]
     return b'%b,"crc":"%08x"}' % (body, crc32(body))
 
 
@@ -490,10 +492,7 @@ def decode_event(line: bytes) -> AnyEvent:
     try:
         return _known.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _decode_unknown(line)
-
-
-def _decode_unknown(line: bytes) -> Unknown:
+        pass
     try:
         return _unknown.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:

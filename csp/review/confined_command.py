@@ -27,7 +27,11 @@ _ASK_AGAIN_S = 0.02
 
 def run(life: int, command: str) -> int:
     """Run the command and return its status once all its processes are gone."""
-    _adopt()
+    if sys.platform == "linux":
+        import ctypes
+
+        # Become the parent of orphaned processes of the command.
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     heard, news = os.pipe()
     os.set_blocking(news, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -35,84 +39,61 @@ def run(life: int, command: str) -> int:
     shell = os.fork()
     if shell == 0:
         os.closerange(3, _MOST_FILES)
-        os._exit(_become(command))
+        _limit_myself()
+        with contextlib.suppress(OSError):
+            os.execv(_SHELL, [_SHELL, "-c", command])
+        os._exit(_CAN_NOT_EXEC)
     status = None
     while status is None and life not in select.select([life, heard], [], [])[0]:
         os.read(heard, 1024)
-        status = _reaped(shell)
+        status, _ = _reap(shell)
     _end_family(shell)
     return status if status is not None else signal.SIGKILL
 
 
-def _become(command: str) -> int:
+def _limit_myself() -> None:
+    """Make this process one that a command may run in."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     # The interpreter ignores these two, which a command would inherit.
     for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    for which, most in limits().items():
-        _limit(which, most)
-    _be_the_first_to_go()
-    with contextlib.suppress(OSError):
-        os.execv(_SHELL, [_SHELL, "-c", command])
-    return _CAN_NOT_EXEC
-
-
-def limits() -> dict[int, int]:
-    """Return the limits of a command: per process, except for the number of processes."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: _FILE_BYTES,
-        resource.RLIMIT_DATA: max(memory // 2, _LEAST_MEMORY),
-        resource.RLIMIT_NOFILE: _MOST_FILES,
-        resource.RLIMIT_NPROC: _tasks() + _MORE_PROCESSES,
-    }
-
-
-def _limit(which: int, most: int) -> None:
-    """Lower a limit, never raise one; a command that needs more can use ulimit -S."""
-    soft, hard = resource.getrlimit(which)
-    if soft == resource.RLIM_INFINITY or soft > most:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(which, (most, hard))
-
-
-def _be_the_first_to_go() -> None:
-    """Let the system kill the command first when memory runs out."""
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
-
-
-def _tasks() -> int:
-    """Return the number of tasks of this user: the limit counts them all."""
-    mine, count = os.getuid(), 0
+    # The number of processes counts all tasks of this user; the other limits are per process.
+    mine, tasks = os.getuid(), 0
     with contextlib.suppress(OSError):
         for entry in os.scandir("/proc"):
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
-                    count += len(os.listdir(f"/proc/{entry.name}/task")) if entry.stat().st_uid == mine else 0
-    return count
+                    tasks += len(os.listdir(f"/proc/{entry.name}/task")) if entry.stat().st_uid == mine else 0
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: _FILE_BYTES,
+        resource.RLIMIT_DATA: max(memory // 2, _LEAST_MEMORY),
+        resource.RLIMIT_NOFILE: _MOST_FILES,
+        resource.RLIMIT_NPROC: tasks + _MORE_PROCESSES,
+    }
+    for which, most in limits.items():
+        soft, hard = resource.getrlimit(which)
+        # Only lower a limit; a command that needs more can use ulimit -S.
+        if soft == resource.RLIM_INFINITY or soft > most:
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(which, (most, hard))
+    # Let the system kill the command first when memory runs out.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
 
 
-def _adopt() -> None:
-    """Become the parent of orphaned processes of the command; Linux only."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _reaped(wanted: int) -> "int | None":
-    """Reap all dead children; return the status of the wanted one."""
+def _reap(wanted: int) -> "tuple[int | None, bool]":
+    """Reap all dead children; return the status of the wanted one, and whether others live on."""
     status = None
     with contextlib.suppress(ChildProcessError):
         while True:
             pid, found = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
-                break
+                return status, True
             status = found if pid == wanted else status
-    return status
+    return status, False
 
 
 def _end_family(shell: int) -> None:
@@ -129,18 +110,9 @@ def _end_family(shell: int) -> None:
             _send(new, signal.SIGSTOP)
             seen |= new
         _send(seen, signal.SIGKILL)
-        _reaped(shell)
-        if not _has_children():
+        if not _reap(shell)[1]:
             return
         select.select([], [], [], _ASK_AGAIN_S)
-
-
-def _has_children() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _send(pids: "set[int]", number: int) -> None:
@@ -167,14 +139,11 @@ def _descendants() -> "set[int]":
     return found
 
 
-def _end_as(status: int) -> int:
-    """Exit the way the command has exited."""
+if __name__ == "__main__":
+    status = run(int(sys.argv[1]), sys.argv[2])
+    # Exit the way the command has exited.
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
         os.kill(os.getpid(), number)
-    return os.waitstatus_to_exitcode(status)
-
-
-if __name__ == "__main__":
-    os._exit(_end_as(run(int(sys.argv[1]), sys.argv[2])))
+    os._exit(os.waitstatus_to_exitcode(status))

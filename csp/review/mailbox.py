@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -89,8 +89,8 @@ class Mailbox:
         """Yield the files in the folders of the roles, oldest name first; skip incomplete ones."""
         before, self._halves = self._halves, {}
         for role in RunRole:
-            for path in _files(self.root / role):
-                found = self._read(path, role, before)
+            for path in sorted((self.root / role).glob("*.json")):
+                found = None if path.name.startswith(".") else self._read(path, role, before)
                 if found is not None and (path, found.mark) not in self._stuck:
                     yield found
 
@@ -145,9 +145,23 @@ class Mailbox:
             self._stuck.add((letter.path, letter.mark))
             raise
         if _mark_of(target) != letter.mark:
-            _give_back(target, letter.path)
+            give_back(target, letter.path)
             return False
         return True
+
+    def forget(self, runs: list[str]) -> None:
+        """Remove the files that name one of the runs, with their reason files."""
+        marks = [f'"{run}"'.encode() for run in runs]
+        for path in [
+            path for role in RunRole for name in _FOLDERS for path in (self.root / role / name).glob("*")
+        ]:
+            if path.is_symlink() or not path.is_file() or path.name.endswith(".reason.txt"):
+                continue
+            data = path.read_bytes()
+            if any(mark in data for mark in marks):
+                reason = path.with_name(os.fsdecode(os.fsencode(path.name) + b".reason.txt"))
+                path.unlink(missing_ok=True)
+                reason.unlink(missing_ok=True)
 
     # --- messages to the roles ---------------------------------------------------------------------
 
@@ -161,9 +175,9 @@ class Mailbox:
         data = encode(message) + b"\n"
         for role in RunRole:
             if role is not sender or isinstance(body, SessionStart):
-                path = self.root / role / "inbox" / f"{seq:08d}-{run_id}-{message.message_type}.json"
-                if not _holds(path, data):
-                    replace_file(path, data)
+                write_changed(
+                    self.root / role / "inbox" / f"{seq:08d}-{run_id}-{message.message_type}.json", data
+                )
 
     # --- news --------------------------------------------------------------------------------------
 
@@ -172,7 +186,7 @@ class Mailbox:
         # Loaded in a thread, because it takes a while.
         with contextlib.suppress(ImportError):
             await asyncio.to_thread(importlib.import_module, "asyncinotify")
-        watcher = _watcher([self.root / role for role in RunRole])
+        watcher = folder_watcher([self.root / role for role in RunRole])
         try:
             while True:
                 yield
@@ -184,7 +198,8 @@ class Mailbox:
                 watcher.close()
 
 
-def _watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinotify is there on Linux alone
+def folder_watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinotify is there on Linux alone
+    """Return what waits for files that are moved or written into a folder; None where the kernel cannot."""
     try:
         from asyncinotify import Inotify, Mask
 
@@ -206,12 +221,12 @@ def shown(path: Path) -> str:
 # --- files -----------------------------------------------------------------------------------------
 
 
-def _files(folder: Path) -> list[Path]:
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    return [folder / name for name in names if name.endswith(".json") and not name.startswith(".")]
+def write_changed(path: Path, data: bytes) -> None:
+    """Write a file unless it has this content already."""
+    with contextlib.suppress(OSError):
+        if read_plain(path) == data:
+            return
+    replace_file(path, data)
 
 
 def _content(path: Path) -> tuple[Mark, bytes]:
@@ -251,22 +266,19 @@ def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
         raise BadInput(f"run_id {message.run_id[:80]!r} is not a valid run id")
     fields = message.body
     if message.message_type is MessageType.PLAN_PROPOSED and "steps" not in fields and "plan_path" in fields:
-        fields = _plan_in_file(room, str(fields["plan_path"])) | fields
+        # The plan is in a file in runs/ or in the mailbox.
+        name = str(fields["plan_path"])
+        places = [os.path.realpath(room / folder) for folder in ("runs", "mailbox")]
+        try:
+            path = os.path.realpath(room / name)
+            if not any(os.path.commonpath((place, path)) == place for place in places):
+                hint = "expected a file in runs/ or mailbox/"
+                raise BadInput(f"plan_path {name[:80]!r} leads elsewhere", hint)
+            _, data = _content(Path(path))
+        except (OSError, ValueError) as exc:
+            raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file, or give steps") from exc
+        fields = msgspec.to_builtins(parse_request(Plan, data)) | fields
     return message, read_body(message.message_type, fields)
-
-
-def _plan_in_file(room: Path, name: str) -> dict[str, Any]:
-    """Return the plan in a file that a message names, in runs/ or in the mailbox."""
-    places = [os.path.realpath(room / folder) for folder in ("runs", "mailbox")]
-    try:
-        path = os.path.realpath(room / name)
-        if not any(os.path.commonpath((place, path)) == place for place in places):
-            raise BadInput(f"plan_path {name[:80]!r} leads elsewhere", "expected a file in runs/ or mailbox/")
-        _, data = _content(Path(path))
-    except (OSError, ValueError) as exc:
-        raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file, or give steps") from exc
-    plan: dict[str, Any] = msgspec.to_builtins(parse_request(Plan, data))
-    return plan
 
 
 def _is_json(data: bytes) -> bool:
@@ -279,13 +291,6 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def _holds(path: Path, data: bytes) -> bool:
-    try:
-        return read_plain(path) == data
-    except OSError:
-        return False
-
-
 def _short(name: str) -> str:
     """Shorten a name so that our prefix and suffix fit."""
     data = os.fsencode(name)
@@ -294,7 +299,7 @@ def _short(name: str) -> str:
     return os.fsdecode(data[:_MAX_NAME_BYTES]) + hashlib.sha256(data).hexdigest()[:8] + ".json"
 
 
-def _give_back(moved: Path, path: Path) -> None:
+def give_back(moved: Path, path: Path) -> None:
     """Put an unread file back, next to one that has come in the meantime."""
     for place in (path, path.with_name(f"{_short(path.stem)}-{time.time_ns()}.json")):
         with contextlib.suppress(FileExistsError):

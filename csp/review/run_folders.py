@@ -3,9 +3,10 @@
 import contextlib
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -23,10 +24,11 @@ from csp.protocol.review_messages import (
     is_run_id,
     write_message,
 )
+from csp.review.mailbox import Mailbox, write_changed
 from csp.review.run_git import Git
 from csp.room.runs.run_commands import is_plan_open
+from csp.room.runs.run_protocol import run_detail
 from csp.room.runs.run_state import ReviewRun
-from csp.room.runs.run_views import run_detail
 
 STATE: Final = "run.json"
 PLAN: Final = "plan.json"
@@ -34,16 +36,19 @@ MAX_PLAN_BYTES: Final = 1024 * 1024
 LOGS: Final = {RunRole.BUILDER: "builder-log.jsonl", RunRole.REVIEWER: "reviewer-log.jsonl"}
 
 
-class _State(msgspec.Struct):
-    """The part of the state file that is read back."""
+class _Reached(msgspec.Struct):
+    """The last event that a folder contains, as its state file has it."""
+
+    seq: int = 0
+
+
+class _State(_Reached):
+    """The part of the state file that is read back: the last event in the folder, the plan as written."""
 
     plan: Plan | None = None
 
 
-class _Seen(msgspec.Struct):
-    """The progress of a folder."""
-
-    seq: int
+_AnyState = TypeVar("_AnyState", bound=_Reached)
 
 
 class RunFolders:
@@ -59,16 +64,16 @@ class RunFolders:
 
     def names(self) -> list[str]:
         """Return the runs that have a folder."""
-        try:
-            return sorted(name for name in os.listdir(self._root) if is_run_id(name))
-        except OSError:
-            return []
+        return sorted(path.name for path in self._root.glob("*") if is_run_id(path.name))
 
     def seen(self, run_id: str) -> int:
         """Return the last event that a folder contains, 0 for none."""
-        with contextlib.suppress(OSError, ValueError, RecursionError):
-            return msgspec.json.decode(read_plain(self.path(run_id) / STATE), type=_Seen).seq
-        return 0
+        return self._state(self.path(run_id), _Reached).seq
+
+    def _state(self, folder: Path, kind: type[_AnyState]) -> _AnyState:
+        with contextlib.suppress(OSError, BadInput):
+            return parse(kind, read_plain(folder / STATE))
+        return kind()
 
     def write(self, run: ReviewRun, events: Sequence[KnownEvent]) -> str:
         """Update the folder from all events of the run; return a notice for people, if any."""
@@ -76,59 +81,61 @@ class RunFolders:
         for name in ("diffs", "decisions"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         for role, name in LOGS.items():
-            _put(folder / name, b"".join(_log(events, role)))
+            lines = []
+            for at, said in enumerate(events):
+                if isinstance(said, RunSaid) and said.role is role:
+                    body = said.body
+                    if isinstance(body, ExecutionUpdate):
+                        # With the diff and the tests of CSP.
+                        body = checked_body(events[at + 1 :], body)
+                    lines.append(encode(write_message(said.run, role, said.ts, body)) + b"\n")
+            write_changed(folder / name, b"".join(lines))
         note = self._write_plan(folder, run)
-        self._write_patches(folder, run, events)
-        self._write_decisions(folder, run, events)
+        for event in events:
+            self._write_event(folder, run, event)
         # Last, because it says that all other files are complete.
         detail = msgspec.to_builtins(run_detail(run, str(folder)))
-        _put(folder / STATE, _pretty({"seq": run.seq, **detail}))
+        write_changed(folder / STATE, _pretty({"seq": run.seq, **detail}))
         return note
 
     def _write_plan(self, folder: Path, run: ReviewRun) -> str:
         """Write the plan; a person's late change is kept under another name."""
         if run.plan is None:
             return ""
-        path, own = folder / PLAN, _pretty(msgspec.to_builtins(run.plan))
-        before = self._plan_before(folder)
-        if not _is_edited(path, (own, before), run.plan):
-            _put(path, own)
+        path, own, written = folder / PLAN, _pretty(run.plan), self._state(folder, _State).plan
+        before = _pretty(written) if written else b""
+        try:
+            data = read_plain(path)
+            is_edited = data not in (own, before) and parse(Plan, data) != run.plan
+        except OSError:
+            is_edited = False
+        except BadInput:
+            is_edited = True
+        if not is_edited:
+            write_changed(path, own)
             return ""
         if before == own and is_plan_open(run):
             return ""
         aside = folder / f"plan.edited-{run.seq}.json"
         os.replace(path, aside)
-        _put(path, own)
+        write_changed(path, own)
         what = f"plan.json was changed, but not while the plan was open; the change is kept as {aside.name}"
         return f"{what}. To change a plan, halt the run before execution or start it with --approve"
 
-    def _plan_before(self, folder: Path) -> bytes:
-        """Return the plan as it was last written to the folder."""
-        with contextlib.suppress(OSError, BadInput):
-            state = parse(_State, read_plain(folder / STATE))
-            return _pretty(msgspec.to_builtins(state.plan)) if state.plan else b""
-        return b""
-
-    def _write_patches(self, folder: Path, run: ReviewRun, events: Sequence[KnownEvent]) -> None:
-        context = run.context
-        for event in events:
-            figures = event.update.figures if isinstance(event, RunChecked) and event.update.final else None
-            if not isinstance(event, RunChecked) or figures is None or context is None:
-                continue
-            path = folder / "diffs" / f"cycle-{event.cycle}.patch"
-            if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == figures.sha256:
-                continue
-            with contextlib.suppress(Broken):
-                patch = self._git.patch(Path(context.repository), figures.base, figures.commit)
-                replace_file(path, patch)
-
-    def _write_decisions(self, folder: Path, run: ReviewRun, events: Sequence[KnownEvent]) -> None:
-        for event in events:
-            if isinstance(event, RunSaid) and isinstance(event.body, ReviewDecision):
+    def _write_event(self, folder: Path, run: ReviewRun, event: KnownEvent) -> None:
+        """Write the patch of a finished step, a decision, or the end of the run."""
+        match event:
+            case RunChecked(update=ExecutionUpdate(final=True, figures=figures)) if figures and run.context:
+                path = folder / "diffs" / f"cycle-{event.cycle}.patch"
+                if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == figures.sha256:
+                    return
+                with contextlib.suppress(Broken):
+                    patch = self._git.patch(Path(run.context.repository), figures.base, figures.commit)
+                    replace_file(path, patch)
+            case RunSaid(body=ReviewDecision()):
                 message = write_message(run.id, event.role, event.ts, event.body)
-                path = folder / "decisions" / f"decision-{event.seq}.json"
-                _put(path, _pretty(msgspec.to_builtins(message)))
-            if isinstance(event, RunEnded):
+                write_changed(folder / "decisions" / f"decision-{event.seq}.json", _pretty(message))
+            case RunEnded():
                 final = FinalDecision(
                     schema_version=SCHEMA_VERSION,
                     run_id=run.id,
@@ -140,8 +147,8 @@ class RunFolders:
                     rationale=run.decision.rationale if run.decision else "",
                     findings=run.findings,
                 )
-                _put(folder / "decisions" / "final.json", _pretty(msgspec.to_builtins(final)))
-                _put(folder / "summary.md", f"{event.text}\n".encode())
+                write_changed(folder / "decisions" / "final.json", _pretty(final))
+                write_changed(folder / "summary.md", f"{event.text}\n".encode())
 
     def edited_plan(self, run_id: str) -> Plan | None:
         """Return the plan in the file, which a person may have changed; None without a file."""
@@ -158,17 +165,6 @@ class RunFolders:
             raise BadInput(f"{path}: {exc.message}", "fix the file, or give the plan with --plan") from exc
 
 
-def _log(events: Iterable[KnownEvent], role: RunRole) -> Iterable[bytes]:
-    """Yield the messages of a role as lines; updates include the diff and the tests of CSP."""
-    listed = list(events)
-    for at, event in enumerate(listed):
-        if isinstance(event, RunSaid) and event.role is role:
-            body = event.body
-            if isinstance(body, ExecutionUpdate):
-                body = checked_body(listed[at + 1 :], body)
-            yield encode(write_message(event.run, role, event.ts, body)) + b"\n"
-
-
 def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> ExecutionUpdate:
     """Return an update as CSP has checked it, if it has: before the builder's next message."""
     for event in later:
@@ -179,24 +175,15 @@ def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> Executio
     return body
 
 
-def _is_edited(path: Path, written: tuple[bytes, ...], plan: Plan) -> bool:
-    """Return whether a person changed the plan in a file."""
-    try:
-        data = read_plain(path)
-    except OSError:
-        return False
-    with contextlib.suppress(BadInput):
-        return data not in written and parse(Plan, data) != plan
-    return True
-
-
 def _pretty(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
-def _put(path: Path, data: bytes) -> None:
-    """Write a file unless it has this content already."""
-    with contextlib.suppress(OSError):
-        if read_plain(path) == data:
-            return
-    replace_file(path, data)
+def forget_runs(folders: RunFolders, mailbox: Mailbox, before: int, keep: Iterable[str]) -> list[str]:
+    """Remove folders and mail of runs whose last event is older than `before`, except `keep`."""
+    kept = set(keep)
+    old = [name for name in folders.names() if name not in kept and folders.seen(name) < before]
+    mailbox.forget(old)
+    for name in old:
+        shutil.rmtree(folders.path(name))
+    return old

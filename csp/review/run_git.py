@@ -30,7 +30,9 @@ _PLAIN: Final = (
     *("--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short", "--ignore-submodules=none"),
 )
-_GITLINK: Final = "160000"
+# Otherwise git leaves out what a builder has written beyond its sparse checkout.
+_WHOLE: Final = ("-c", "core.sparseCheckout=false")
+_GITLINK: Final = b"160000"
 _MAX_LINK_BYTES: Final = 8192
 
 
@@ -92,14 +94,31 @@ class Git:
             if (own / "index").is_file():
                 shutil.copy(own / "index", index)
             more = {"GIT_DIR": str(own), "GIT_WORK_TREE": str(tree), "GIT_INDEX_FILE": str(index)}
-            self._unhide(tree, more)
-            self._add_all(tree, more)
+            self._stage_all(tree, more)
             written = self._must(tree, "write-tree", more=more)
-        commit = self._must(home, *_AUTHOR, "commit-tree", written, "-p", context.base, "-m", message)
+        base = context.base
+        commit = self._must(home, *_AUTHOR, "commit-tree", written, "-p", base, "-m", message)
         self._must(home, "update-ref", ref, commit)
-        patch = self.patch(home, context.base, commit)
-        figures = self._figures(home, context.base, commit, patch)
-        return WorktreeState(figures, _shown(patch), patch, self._left_out(home, context.base, commit))
+        patch = self.patch(home, base, commit)
+        plain = ("--no-ext-diff", "--no-textconv", "--no-renames")
+        lines = self._must(home, "diff", "--numstat", *plain, base, commit).splitlines()
+        counts = [line.split("\t")[:2] for line in lines]
+        figures = DiffFigures(
+            base=base,
+            commit=commit,
+            files=len(counts),
+            insertions=sum(int(one) for one, _ in counts if one.isdigit()),
+            deletions=sum(int(one) for _, one in counts if one.isdigit()),
+            bytes=len(patch),
+            sha256=hashlib.sha256(patch).hexdigest(),
+        )
+        # The files of nested repositories are not in the patch.
+        raw = self._raw(home, "diff-tree", "-r", "-z", base, commit).split(b"\0")
+        changes = zip(raw[::2], raw[1::2], strict=False)
+        inner = [name for change, name in changes if change.split()[1:2] == [_GITLINK]]
+        names = b", ".join(inner).decode(errors="replace")
+        note = f"of {names}, a git repository of its own, only the commit is in the diff" if inner else ""
+        return WorktreeState(figures, cut_patch(patch), patch, note)
 
     def _own_folder(self, home: Path, tree: Path) -> Path:
         """Return the git directory of the worktree at `tree`, as the repository at `home` knows it.
@@ -115,37 +134,27 @@ class Git:
                 return own
         raise Broken(f"there is no worktree at {str(tree)!r} any more")
 
-    def _add_all(self, tree: Path, more: Mapping[str, str]) -> None:
-        """Stage all new, changed and removed files; of a nested repository only its commit.
+    def _stage_all(self, tree: Path, more: Mapping[str, str]) -> None:
+        """Stage all new, changed and removed files, also those marked as unchanged.
 
-        `git add` would ask a git inside of those that are known already whether they are clean.
+        Of a nested repository only its commit is staged: `git add` would ask a git inside of those that are
+        known already whether they are clean.
         """
-        known = self._raw(tree, "ls-files", "--stage", "-z", more=more).split(b"\0")
-        inner = [line.partition(b"\t")[2] for line in known if line.startswith(_GITLINK.encode())]
-        paths = [b":/", *(b":(top,exclude,literal)" + path for path in inner)]
-        add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-        self._raw(tree, *add, more=more, given=paths)
-        update = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-        self._raw(tree, *update, more=more, given=inner)
-
-    def _unhide(self, tree: Path, more: Mapping[str, str]) -> None:
-        """Make git check every file, also those marked as unchanged."""
         is_sparse = self._ask(tree, "config", "--bool", "core.sparseCheckout") == "true"
-        for line in self._raw(tree, "ls-files", "-v", "-z", more=more).split(b"\0"):
+        for line in self._raw(tree, *_WHOLE, "ls-files", "-v", "-z", more=more).split(b"\0"):
             state, _, name = line.partition(b" ")
             path = os.fsdecode(name)
             if state.islower():
                 self._must(tree, "update-index", "--no-assume-unchanged", "--", path, more=more)
             if state in (b"S", b"s") and (not is_sparse or os.path.lexists(tree / path)):
-                self._must(tree, "update-index", "--no-skip-worktree", "--", path, more=more)
-
-    def _left_out(self, tree: Path, base: str, commit: str) -> str:
-        """Return a note about nested repositories, whose files are not in the patch."""
-        raw = self._raw(tree, "diff-tree", "-r", "-z", base, commit).split(b"\0")
-        changes = zip(raw[::2], raw[1::2], strict=False)
-        inner = [name for change, name in changes if change.split()[1:2] == [_GITLINK.encode()]]
-        names = ", ".join(os.fsencode(one).decode(errors="replace") for one in inner)
-        return f"of {names}, a git repository of its own, only the commit is in the diff" if inner else ""
+                self._must(tree, *_WHOLE, "update-index", "--no-skip-worktree", "--", path, more=more)
+        known = self._raw(tree, "ls-files", "--stage", "-z", more=more).split(b"\0")
+        inner = [line.partition(b"\t")[2] for line in known if line.startswith(_GITLINK)]
+        paths = [b":/", *(b":(top,exclude,literal)" + path for path in inner)]
+        add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        self._raw(tree, *_WHOLE, *add, more=more, given=paths)
+        update = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        self._raw(tree, *update, more=more, given=inner)
 
     def patch(self, dir: Path, base: str, commit: str) -> bytes:
         """Return the patch from `base` to `commit`, for `git apply`."""
@@ -170,21 +179,6 @@ class Git:
                 else:
                     return wanted
         raise Broken(why, "remove some branches")
-
-    def _figures(self, dir: Path, base: str, commit: str, patch: bytes) -> DiffFigures:
-        lines = self._must(
-            dir, "diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", base, commit
-        ).splitlines()
-        counts = [line.split("\t")[:2] for line in lines]
-        return DiffFigures(
-            base=base,
-            commit=commit,
-            files=len(counts),
-            insertions=sum(int(one) for one, _ in counts if one.isdigit()),
-            deletions=sum(int(one) for _, one in counts if one.isdigit()),
-            bytes=len(patch),
-            sha256=hashlib.sha256(patch).hexdigest(),
-        )
 
     def _ask(self, dir: Path, *words: str) -> str | None:
         done = self._run(dir, *words)
@@ -231,7 +225,8 @@ def _named_in(file: Path, before: str) -> str:
     return os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
 
 
-def _shown(patch: bytes) -> str:
+def cut_patch(patch: bytes) -> str:
+    """Return a patch as the journal has it."""
     text = patch.decode(errors="replace")
     if len(text) <= MAX_PATCH_CHARS:
         return text

@@ -54,7 +54,11 @@ def run_git(
     """Run git in `dir` with the necessary part of `env`; `more` are variables for git."""
     own = {**_QUIET, **(more or {})}
     if words[0] not in _READERS:
-        own |= _overrides(_named_commands(dir, env, own))
+        settings = _named_commands(dir, env, own)
+        # Variables override these settings: an argument could not have a = in a name.
+        own["GIT_CONFIG_COUNT"] = str(len(settings))
+        for number, (name, value) in enumerate(settings.items()):
+            own |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     return _run(dir, words, env, own, given)
 
 
@@ -70,14 +74,6 @@ def _named_commands(dir: Path, env: Mapping[str, str], own: Mapping[str, str]) -
     words = os.fsdecode(done.stdout).split("\0")
     names = [name for scope, name in zip(words[::2], words[1::2], strict=False) if scope in _REPOSITORYS]
     return {name: instead for name in names for pattern, instead in _COMMANDS if pattern.fullmatch(name)}
-
-
-def _overrides(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return variables that override these settings; an argument could not have a = in a name."""
-    found = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (name, value) in enumerate(settings.items()):
-        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return found
 
 
 def _run(

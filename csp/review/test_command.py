@@ -37,14 +37,21 @@ async def run_tests(
     It gets the user's environment without our variables and without values that contain `secrets`.
     """
     began = time.monotonic()
-    mark = f"{_MARK}={os.path.realpath(dir)}"
+    place = os.path.realpath(dir)
     # A killed gateway has left its tests running.
-    await asyncio.to_thread(_end_strays, mark)
-    name, _, place = mark.partition("=")
-    own = child_environment(USER, {**_CLEAN, **without_git(env)}, {name: place}, secrets=secrets)
+    await asyncio.to_thread(_end_strays, place)
     (ours, theirs), (life, held) = os.pipe(), os.pipe()
     try:
-        process = await _start(command, dir, own, theirs, life)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(_CONFINED), str(life), command),
+            cwd=dir,
+            env=child_environment(USER, {**_CLEAN, **without_git(env)}, {_MARK: place}, secrets=secrets),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=asyncio.subprocess.STDOUT,
+            pass_fds=(life,),
+            start_new_session=True,
+        )
     except (OSError, ValueError) as exc:
         os.close(ours)
         os.close(held)
@@ -62,8 +69,13 @@ async def run_tests(
         pass
     finally:
         os.close(held)
-        await _end(process)
-        await asyncio.to_thread(_end_strays, mark)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await process.wait()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        await asyncio.to_thread(_end_strays, place)
         await asyncio.wait([reading], timeout=DRAIN_S)
         reading.cancel()
     code = process.returncode if is_over else None
@@ -77,53 +89,24 @@ async def run_tests(
     )
 
 
-async def _start(
-    command: str, dir: Path, env: dict[str, str], output: int, life: int
-) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", str(_CONFINED), str(life), command),
-        cwd=dir,
-        env=child_environment(USER, env),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=output,
-        stderr=asyncio.subprocess.STDOUT,
-        pass_fds=(life,),
-        start_new_session=True,
-    )
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Wait until all processes of the command are gone."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(END_S):
-            await process.wait()
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
-
-
-def _end_strays(mark: str) -> None:
-    """Kill every process that carries the mark; without /proc none is found.
+def _end_strays(place: str) -> None:
+    """Kill every process that carries the mark of this place; without /proc none is found.
 
     A killed process may have started another one meanwhile, so this repeats until there is none.
     """
+    mark = os.fsencode(f"{_MARK}={place}")
     for _ in range(_LOOKS):
-        found = _carriers(os.fsencode(mark))
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
         if not found:
             return
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_PAUSE_S)
-
-
-def _carriers(mark: bytes) -> list[int]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
 
 
 async def _read(pipe: int, output: bytearray) -> None:

@@ -19,6 +19,7 @@ from csp.protocol.enums import (
     SessionAction,
 )
 from csp.protocol.notes import HitView, Provider
+from csp.protocol.notices import NoticeWords
 from csp.protocol.requests import AgentNotice, Dialog, Handoff, Usage
 from csp.protocol.review_messages import (
     AnyMessage,
@@ -177,7 +178,7 @@ class Prune(Command, frozen=True, kw_only=True):
 
 
 class Notice(Command, frozen=True, kw_only=True):
-    text: str
+    words: NoticeWords
     target: AgentId
 
 
@@ -204,7 +205,7 @@ class SetMode(Command, frozen=True, kw_only=True):
     max_revisions: int | None = None
     #: Of a collaboration alone: its terms, what its people are told, what is said first in it.
     collaboration: Collaboration | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[NoticeWords, ...] = ()
     said: str = ""
     prices: Mapping[AgentId, Price] = {}
     thread: str | None = DEFAULT_THREAD
@@ -259,7 +260,7 @@ class CastVote(Command, frozen=True, kw_only=True):
 
 
 class HandOffTurn(Command, frozen=True, kw_only=True):
-    """Say who goes on after the turn of `agent`, once that is replied to."""
+    """Name the next speaker after the turn of `agent`, once it has replied."""
 
     agent: AgentId
     to: str
@@ -365,7 +366,7 @@ class SetBoardProvider(Command, frozen=True, kw_only=True):
     session: str
     provider: Provider
     store: str = ""
-    notice: str = ""
+    problem: str = ""
 
 
 class CompactBoard(Command, frozen=True, kw_only=True):

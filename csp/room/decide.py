@@ -11,7 +11,7 @@ from csp.protocol.events import CallRecorded, ControlSent, KnownEvent, ModeChang
 from csp.protocol.session_parts import Change
 from csp.room import membership, orchestrator, timers
 from csp.room.agent_text import agent_commands
-from csp.room.agent_text.allstop import allstop, is_allstop
+from csp.room.agent_text.agent_commands import allstop, is_allstop
 from csp.room.board import board_commands
 from csp.room.commands import (
     ActOnRun,
@@ -56,8 +56,8 @@ from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Room
 from csp.room.runs import run_commands
-from csp.room.sessions import collaborations, replies, session_start, steering
-from csp.room.sessions.session_reactions import react
+from csp.room.sessions import replies, session_start, steering
+from csp.room.sessions.steering import react
 
 #: After these the sessions react to what has happened to their agents.
 _MOVES_AGENTS: Final = (ReportDelivery, Send, SetState, CancelMessage, Leave, Remove, RedactMessage)
@@ -135,13 +135,13 @@ HANDLERS: Final[dict[type[Command], Handler]] = dict(
         _row(Remove, membership.remove),
         _row(SetState, membership.set_state),
         _row(ControlAgent, membership.control),
-        _row(Notice, lambda draft, command: draft.notice(command.target, command.text)),
+        _row(Notice, lambda draft, command: draft.notice(command.target, command.words)),
         _row(
             RecordCall,
             lambda draft, command: _record_call(draft, command.caller, command.key, command.answer),
         ),
         _row(SetMode, session_start.set_mode),
-        _row(Collaborate, collaborations.collaborate),
+        _row(Collaborate, session_start.collaborate),
         _row(NextTurn, steering.next_turn),
         _row(ExtendTurn, steering.keep_turn),
         _row(CastVote, steering.vote),

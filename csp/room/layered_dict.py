@@ -17,6 +17,11 @@ def layered(base: dict[K, V]) -> dict[K, V]:
     return dict(base) if len(base) <= SMALL else LayeredDict(base)
 
 
+def merged(table: dict[K, V]) -> dict[K, V]:
+    """Return a table made by `layered` as a plain one; what it was made from is used up."""
+    return table.merge() if isinstance(table, LayeredDict) else table
+
+
 class LayeredDict(dict[K, V]):
     """The entries of `base` with changes on top; `base` itself is never changed.
 
@@ -30,6 +35,14 @@ class LayeredDict(dict[K, V]):
         self._base = base
         #: Keys of `base` that were removed here; one that is set again comes last.
         self._hidden: set[K] = set()
+
+    def merge(self) -> dict[K, V]:
+        """Make the changes in `base` itself and return it."""
+        for key in self._hidden:
+            del self._base[key]
+        for key in dict.__iter__(self):
+            self._base[key] = dict.__getitem__(self, key)
+        return self._base
 
     def __missing__(self, key: K) -> V:
         if key in self._hidden:

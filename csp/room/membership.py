@@ -5,6 +5,7 @@ from typing import Final
 from csp.errors import NotFound, Refused, TooMany
 from csp.protocol.enums import ALL, HUMAN, AgentId, AgentState, ControlVerb, DeliveryState, NoticeKind
 from csp.protocol.events import ControlSent, Joined, Left, StateChanged
+from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import AgentNotice
 from csp.room.commands import ControlAgent, Join, Leave, Rejoin, Remove, SetState
 from csp.room.identity import nearest, numbered, to_id
@@ -19,24 +20,6 @@ CONTROL_TTL_S: Final = 30.0
 _PAUSED: Final = {ControlVerb.PAUSE: True, ControlVerb.RESUME: False}
 _SHARED: Final = {ControlVerb.SHARE: True, ControlVerb.NOSHARE: False}
 
-#: How a notice of an agent reads.
-_NOTICES: Final = {
-    NoticeKind.UNTESTED_VERSION: (
-        "{agent} runs {detail}; messages are still checked, some states may not be recognised"
-    ),
-    NoticeKind.DISK_FULL: (
-        "{agent}: no space is left in {detail}; the agent keeps running, but events from "
-        "its hooks are lost until there is"
-    ),
-    NoticeKind.FILE_ATTACHED: (
-        "ATTENTION: {agent} was given a file that no message asked for: {detail}. It is paused, so nothing "
-        "more is typed into its pane. Look at the pane, then release it with: csp resume {agent}"
-    ),
-    NoticeKind.PAST_THE_ROOM: (
-        "{agent} tried to write to {detail} past the room; only what goes through the room is delivered"
-    ),
-}
-
 
 def known_participant(room: Room, agent: str) -> Participant:
     """Return a participant, or say who is known."""
@@ -49,7 +32,9 @@ def known_participant(room: Room, agent: str) -> Participant:
 def join(draft: RoomDraft, command: Join) -> None:
     """Let a participant in under the id that its name asks for, or a numbered one."""
     room = draft.room
-    agent = _launched(room, command.launch) or _free_id(room, to_id(command.name, command.role))
+    # A sidecar that was killed right after it joined gets its id back.
+    launched = (known.id for known in room.participants.values() if command.launch == known.launch != "")
+    agent = next(launched, None) or _free_id(room, to_id(command.name, command.role))
     before = room.participants.get(agent)
     if before is None and len(room.participants) >= MAX_PARTICIPANTS:
         raise TooMany(f"the room has {MAX_PARTICIPANTS} participants", "remove some with: csp remove AGENT")
@@ -64,13 +49,6 @@ def join(draft: RoomDraft, command: Join) -> None:
             launch=command.launch,
         )
     )
-
-
-def _launched(room: Room, launch: str) -> AgentId | None:
-    """Return who joined by this launch: a sidecar that was killed right after it joined gets its id back."""
-    if not launch:
-        return None
-    return next((known.id for known in room.participants.values() if known.launch == launch), None)
 
 
 def _free_id(room: Room, wanted: AgentId) -> AgentId:
@@ -136,7 +114,7 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
     if command.state is AgentState.OFFLINE:
         reason = "closed" if seals or not command.detail else command.detail
         if seals and participant.online:
-            draft.notice(HUMAN, f"{participant.id} left: {command.detail}")
+            draft.notice(HUMAN, NoticeCode.AGENT_LEFT(agent=participant.id, detail=command.detail))
         leave(draft, Leave(agent=command.agent, reason=reason))
         return
     new = (command.state, command.detail, command.until, command.dialog)
@@ -157,8 +135,7 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
 
 def _tell(draft: RoomDraft, participant: Participant, notice: AgentNotice) -> None:
     """Post a notice to people alone: what a detail says may be sealed for other agents."""
-    text = _NOTICES[notice.kind].format(agent=participant.id, detail=notice.detail)
-    draft.notice(HUMAN, text)
+    draft.notice(HUMAN, NoticeCode[notice.kind.name](agent=participant.id, detail=notice.detail))
     if notice.kind is NoticeKind.FILE_ATTACHED and not participant.paused:
         draft.emit(StateChanged(*draft.header(participant.id, ALL, f"{participant.id}: pause"), paused=True))
 

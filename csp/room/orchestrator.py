@@ -4,17 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from csp.protocol.enums import HUMAN, SYSTEM, Mode
-from csp.protocol.events import AnyEvent, NoticePosted, SystemReply, Unknown
+from csp.protocol.events import AnyEvent, SystemReply, Unknown
+from csp.protocol.notices import NoticeCode
 from csp.protocol.session_parts import Status
 from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import RoomRules
-from csp.room.room_state import Room
+from csp.room.room_state import ENOUGH, Room, UnansweredWakeups
 from csp.room.sessions.cost_estimate import cut
 from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import tally_text
+from csp.room.sessions.session_end import votes_counted
 from csp.room.sessions.session_state import Session
 from csp.room.sessions.turn_prompt import last_outputs, render, round_label
-from csp.room.wakeups import ENOUGH, UnansweredWakeups
 
 
 def wake(draft: RoomDraft) -> None:
@@ -44,8 +44,9 @@ def tick(draft: RoomDraft) -> None:
         if _is_news(silence) and _due_at(silence, draft.rules) <= draft.clock:
             participant = draft.room.participants.get(agent)
             state = f" It is {participant.shown_state.replace('_', ' ')}." if participant else ""
-            text = f"{agent} has left {ENOUGH} wake-ups unanswered.{state} The modes go on without it."
-            draft.emit(NoticePosted(*draft.header(SYSTEM, HUMAN, text), silent=agent))
+            draft.notice(
+                HUMAN, NoticeCode.ORCHESTRATOR_SILENT(agent=agent, count=ENOUGH, state=state), silent=agent
+            )
 
 
 def _is_news(silence: UnansweredWakeups) -> bool:
@@ -111,6 +112,8 @@ def _whole(lines: list[str]) -> str:
 def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str]) -> str:
     """Say what has happened in a session, who said what, what it waits for; nothing that is sealed."""
     why, now = cut("; ".join(reasons), _PART), _state_text(session)
+    # During a vote it would show whose proposal is whose.
+    is_counted = bool(session.counted) and (session.is_over or not session.stage.candidates)
     values = {
         "mode": session.setup.mode,
         "session": session.id,
@@ -118,18 +121,13 @@ def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str])
         "goal": cut(_plain(session.setup.topic), _PART) or "(none)",
         "why": f"{why}.",
         "positions": "\n".join(_said(session)),
-        "votes": cut(_plain(tally_text(session)), _PART) if _is_counted(session) else "",
+        "votes": cut(_plain(votes_counted(session).text), _PART) if is_counted else "",
         "now": now,
         "window": f"{why}. {now}",
         "proposals": "",
         "format": "",
     }
     return cut(render(prompts, "digest", values), MAX_ANSWER)
-
-
-def _is_counted(session: Session) -> bool:
-    """Tell whether there was a vote and none goes on, in which it would show whose proposal is whose."""
-    return bool(session.counted) and (session.is_over or not session.stage.candidates)
 
 
 def _said(session: Session) -> list[str]:

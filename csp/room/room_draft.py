@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from csp.protocol.enums import ALL, DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
 from csp.protocol.events import DeliveryMoved, KnownEvent, NoticePosted
 from csp.protocol.notes import HitView
-from csp.room.layered_dict import layered
+from csp.protocol.notices import NoticeWords
+from csp.room.layered_dict import layered, merged
 from csp.room.room_reducer import apply
 from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Message, Participant, Room
@@ -55,6 +56,20 @@ class RoomCopy(Room):
             asks=layered(room.asks),
         )
 
+    def settle_in(self, room: Room) -> None:
+        """Bring the room that this is a copy of to the same state; the copy is used up."""
+        for participant in map(self.participants.get, self.own_participants):
+            if participant is not None:
+                participant.queue = merged(participant.queue)
+        room.seq, room.ts = self.seq, self.ts
+        room.participants = self.participants
+        room.messages, room.waiting = merged(self.messages), merged(self.waiting)
+        room.epochs, room.queries = self.epochs, self.queries
+        room.runs, room.sessions, room.wakeups = self.runs, self.sessions, self.wakeups
+        room.boards = self.boards.settled()
+        room.spent, room.under_way = self.spent, self.under_way
+        room.calls, room.asks = self.calls, merged(self.asks)
+
     def participant_to_change(self, agent: AgentId) -> Participant | None:
         known = self.participants.get(agent)
         if known is not None and agent not in self.own_participants:
@@ -77,7 +92,7 @@ class RoomDraft:
     """Collect the events of one command; `room` is always the room after them.
 
     An event is built by its own constructor: `draft.emit(Left(*draft.header(agent, ALL, text), reason=...))`.
-    The room that was given is never changed.
+    The room that was given is never changed, unless its owner has it taken over at the end.
     """
 
     def __init__(
@@ -118,6 +133,18 @@ class RoomDraft:
             self._applied = len(self.events)
             self._has_new_sessions = False
         return self._room
+
+    def take_over(self) -> Room:
+        """Return the room after the events, which is the given room brought up to date: for who owns that.
+
+        What was applied while deciding is not applied again.
+        """
+        room = self.before
+        if isinstance(self._room, RoomCopy):
+            self._room.settle_in(room)
+        for event in self.events[self._applied :]:
+            room = apply(room, event)
+        return room
 
     @property
     def sessions(self) -> Sessions:
@@ -170,15 +197,17 @@ class RoomDraft:
     def notice(
         self,
         target: AgentId,
-        text: str,
+        words: NoticeWords,
         *,
         session: SessionId | None = None,
         thread: str = DEFAULT_THREAD,
+        silent: AgentId | None = None,
         repeats: MessageId | None = None,
     ) -> None:
         """Emit a notice of the room."""
-        header = self.header(SYSTEM, target, text, thread=thread)
-        self.emit(NoticePosted(*header, session_id=session, repeats=repeats))
+        header = self.header(SYSTEM, target, words.text, thread=thread)
+        code, params = words
+        self.emit(NoticePosted(*header, session, silent, repeats, code, params))
 
     def move_delivery(self, message: Message, agent: AgentId, state: DeliveryState, reason: str = "") -> None:
         """Emit a step of `message` on its way to `agent`; its target is the sender of the message."""

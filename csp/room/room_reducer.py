@@ -47,8 +47,7 @@ from csp.protocol.events import (
     Voted,
 )
 from csp.protocol.session_parts import TurnState
-from csp.room.messages.delivery import PENDING
-from csp.room.messages.tool_dedupe import KEPT, Channel, SentMessage, fingerprints
+from csp.room.messages.delivery import KEPT, PENDING, Channel, SentMessage, fingerprints
 from csp.room.room_state import Delivery, Message, Participant, Query, Room, is_pending, load
 from csp.room.sessions.spending import (
     MOST_UNDER_WAY,
@@ -98,7 +97,10 @@ def apply(room: Room, event: AnyEvent) -> Room:  # noqa: C901  # one case for ea
         case LateReply():
             _paid(room, event)
         case NoticePosted():
-            _noticed(room, event)
+            # A message is matched with what was not sent again because of it, once.
+            participant = room.participant_to_change(event.target) if event.repeats is not None else None
+            if participant is not None:
+                participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
         case UsageSeen():
             _seen(room, event)
         case TurnMoved():
@@ -144,31 +146,20 @@ def _said(room: Room, event: MessageEvent) -> None:
         room.queries.pop(event.query, None)
     _paid(room, event)
     _mark_answered(room, event)
-    _note_sender(room, event)
-    _remember(room, message)
-
-
-def _note_sender(room: Room, event: MessageEvent) -> None:
-    """Remember what an agent sends in the midst of its work; with its answer that is over."""
+    # What an agent sends in the midst of its work is remembered; with its answer that is over.
     sender = room.participant_to_change(event.sender) if event.via else None
     if sender is not None:
         one = SentMessage(event.id, event.target, Channel(event.via), fingerprints(event.text))
         sender.sent = (*sender.sent, one)[-KEPT:]
     elif isinstance(event, AgentResponse | KeptPrivate):
         _prompt_is_over(room, event.sender)
+    _remember(room, message)
 
 
 def _prompt_is_over(room: Room, agent: AgentId) -> None:
     participant = room.participant_to_change(agent)
     if participant is not None:
         participant.heard, participant.sent = None, ()
-
-
-def _noticed(room: Room, event: NoticePosted) -> None:
-    """Match a message with what was not sent again because of it, once."""
-    participant = room.participant_to_change(event.target) if event.repeats is not None else None
-    if participant is not None:
-        participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
 
 
 def _called(room: Room, event: CallRecorded) -> None:
@@ -269,20 +260,14 @@ def _delivered(room: Room, event: DeliveryMoved) -> None:
     ):
         message.hops = 0
     message.deliveries[event.agent] = Delivery(event.state, event.ts, event.reason, delivery.answered)
-    _note_prompt(room, message, event)
-    if event.state not in PENDING:
-        _take_off_queue(room, message, event.agent)
-
-
-def _note_prompt(room: Room, message: Message, event: DeliveryMoved) -> None:
-    """Remember what was typed to an agent, which works on that; what it did before is over.
-
-    Who merely says that it has a message, a script for example, may speak of anything next.
-    """
+    # What was typed to an agent is what it works on; what it did before is over. Who merely says that it
+    # has a message, a script for example, may speak of anything next.
     if event.state is DeliveryState.TYPED and message.kind is not DeliverKind.CONTROL:
         participant = room.participant_to_change(event.agent)
         if participant is not None:
             participant.heard, participant.sent = message.id, ()
+    if event.state not in PENDING:
+        _take_off_queue(room, message, event.agent)
 
 
 def _take_off_queue(room: Room, message: Message, agent: AgentId) -> None:

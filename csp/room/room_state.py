@@ -20,10 +20,18 @@ from csp.protocol.enums import (
     ParticipantKind,
     SessionId,
 )
+from csp.protocol.events import (
+    AnyEvent,
+    LateReply,
+    Left,
+    MessageEvent,
+    ModeChanged,
+    NoticePosted,
+    SystemReply,
+)
 from csp.protocol.requests import Dialog
 from csp.room.board.board_state import Boards
-from csp.room.messages.delivery import PENDING, is_untouched
-from csp.room.messages.tool_dedupe import SentMessage
+from csp.room.messages.delivery import PENDING, SentMessage, is_untouched
 from csp.room.runs.run_state import ReviewRuns
 from csp.room.sessions.session_registry import Sessions
 from csp.room.sessions.spending import (
@@ -31,7 +39,6 @@ from csp.room.sessions.spending import (
     Unsettled,
     spent_so_far,
 )
-from csp.room.wakeups import Wakeups
 
 #: Why the room itself keeps a message back.
 ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
@@ -122,6 +129,45 @@ class Participant(msgspec.Struct, omit_defaults=True):
         if not self.online:
             return AgentState.OFFLINE
         return AgentState.PAUSED if self.paused else self.state
+
+
+#: Wake-ups without an answer after which the people of the room are told.
+ENOUGH: Final = 2
+
+
+class UnansweredWakeups(msgspec.Struct, frozen=True, array_like=True):
+    """When the first wake-ups were sent that an orchestrator has not answered; whether that was told."""
+
+    since: tuple[float, ...] = ()
+    is_told: bool = False
+
+
+class Wakeups(msgspec.Struct, omit_defaults=True):
+    by_agent: dict[AgentId, UnansweredWakeups] = msgspec.field(default_factory=dict)
+
+    def copy(self) -> "Wakeups":
+        """Return wake-ups that can be changed by themselves."""
+        return Wakeups(dict(self.by_agent))
+
+    def apply(self, event: AnyEvent) -> None:
+        """Note a wake-up; whatever an orchestrator says or sets shows that it is awake."""
+        match event:
+            case SystemReply() if event.session_id is not None:
+                silence = self.by_agent.get(event.target, UnansweredWakeups())
+                since = (*silence.since, event.ts)[:ENOUGH]
+                self.by_agent[event.target] = UnansweredWakeups(since, silence.is_told)
+            case MessageEvent() | ModeChanged() | LateReply() | Left() if self.by_agent:
+                self.by_agent.pop(event.sender, None)
+            case NoticePosted() if event.silent in self.by_agent:
+                self.by_agent[event.silent] = UnansweredWakeups(
+                    self.by_agent[event.silent].since, is_told=True
+                )
+            case _:
+                pass
+
+    def is_owed_by(self, agent: AgentId) -> bool:
+        """Tell whether an agent has been woken and has said nothing since."""
+        return agent in self.by_agent
 
 
 class Room(msgspec.Struct, omit_defaults=True):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from csp.protocol.enums import HUMAN, DeliveryState, HeldReason, Mode, ParticipantKind
+from csp.protocol.notices import NoticeCode
 from csp.protocol.session_parts import TurnState
 from csp.room import orchestrator
 from csp.room.messages import inbox, send
@@ -11,7 +12,7 @@ from csp.room.messages.inbox import delivery_view
 from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
-from csp.room.runs import run_views
+from csp.room.runs import run_protocol
 from csp.room.sessions.limits import minutes_over_at
 from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_engine import advance
@@ -37,7 +38,7 @@ def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]
         if over_at is not None:
             yield over_at
         run = room.runs.of_session(session.id) if session.setup.mode is Mode.REVIEW else None
-        remind_at = run_views.remind_at(run) if run else None
+        remind_at = run_protocol.remind_at(run) if run else None
         if remind_at is not None:
             yield remind_at
 
@@ -95,7 +96,7 @@ def tick(draft: RoomDraft) -> None:
                 _ring(session_draft, turn)
             advance(session_draft)
         if session_draft.session.is_running:
-            run_views.remind(session_draft)
+            run_protocol.remind(session_draft)
     orchestrator.tick(draft)
 
 
@@ -107,7 +108,7 @@ def _ring(draft: SessionDraft, turn: Turn) -> None:
             fail(draft, turn, TurnState.FAILED, "it waited too long for a person")
         case _ if clock_of(draft.room, turn, draft.rules).is_warning:
             draft.move(turn, turn.state, "running late", warned=True)
-            draft.notice(f"{turn.agent} has been at its turn for {draft.rules.warn_s:g} s.")
+            draft.notice(NoticeCode.TURN_LATE(agent=turn.agent, seconds=draft.rules.warn_s))
         case _:
             timeout_s = _timeout_s(draft.room, turn, draft.rules)
             fail(draft, turn, TurnState.TIMED_OUT, f"no reply in {timeout_s:g} s")
@@ -120,7 +121,7 @@ def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
     reason = (view.reason or view.state) if view is not None else DeliveryState.QUEUED
     if reason in _IN_THE_WAY and not turn.warned:
         draft.move(turn, TurnState.ASKED, reason, warned=True)
-        draft.notice(f"The turn of {turn.agent} cannot be typed in: a {reason} is in the way.", HUMAN)
+        draft.notice(NoticeCode.TURN_OBSTRUCTED(agent=turn.agent, reason=reason), HUMAN)
         draft.wake(f"{turn.agent} is blocked: a {reason} is in the way of its turn")
         return
     fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")

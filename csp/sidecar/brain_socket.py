@@ -18,7 +18,7 @@ MAX_HOLD_S: Final = 1.5
 OnFrame = Callable[[bytes, bytes], None]
 
 
-class RelayPort:
+class RelayPort(asyncio.Protocol):
     """Frames in through `on_frame`, out through the methods; `closed` is done when the relay has gone."""
 
     def __init__(self, link: socket.socket, on_frame: OnFrame) -> None:
@@ -32,29 +32,26 @@ class RelayPort:
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(lambda: _Line(self), sock=self._link)
+        transport, _ = await loop.create_connection(lambda: self, sock=self._link)
         self._transport = transport
 
-    def feed(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         """Read what the relay sent."""
         for kind, payload in self._decoder.feed(data):
             if kind in (relay_frames.DONE, relay_frames.REFUSED):
-                self._note_written(payload, is_written=kind == relay_frames.DONE)
+                written = self._written.pop(int.from_bytes(payload, "big"), None)
+                if written is not None and not written.done():
+                    written.set_result(kind == relay_frames.DONE)
             else:
                 self._on_frame(kind, payload)
 
-    def lose(self) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         """Note that the relay has gone."""
         if not self.closed.done():
             self.closed.set_result(None)
         for written in self._written.values():
             written.cancel()
         self._written.clear()
-
-    def _note_written(self, payload: bytes, *, is_written: bool) -> None:
-        written = self._written.pop(int.from_bytes(payload, "big"), None)
-        if written is not None and not written.done():
-            written.set_result(is_written)
 
     # --- to the relay ----------------------------------------------------------------------------
 
@@ -110,14 +107,3 @@ class RelayPort:
     def _send(self, kind: bytes, payload: bytes = b"") -> None:
         if self._transport is not None and not self.closed.done():
             self._transport.write(relay_frames.encode(kind, payload))
-
-
-class _Line(asyncio.Protocol):
-    def __init__(self, port: RelayPort) -> None:
-        self._port = port
-
-    def data_received(self, data: bytes) -> None:
-        self._port.feed(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._port.lose()

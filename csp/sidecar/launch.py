@@ -15,11 +15,11 @@ from csp.fast_start.child_environment import HELPER, USER, child_environment
 from csp.fast_start.room_files import agents_dir, make_private_dir, read_running, save_token
 from csp.http_client import GatewayClient, field
 from csp.mcp.sdk_check import is_installed
+from csp.prompt_files import read_prompt
 from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
 from csp.sidecar.relay.job_control import open_life
 from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
 from csp.sidecar.relay.user_terminal import repair
-from csp.sidecar.start_rules import rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 DEFAULT_SIZE = (24, 80)
 DEFAULT_INJECTION_TIMEOUT_S = 10.0
+#: -P: a folder named csp in the user's directory must not be taken for ours.
+_PYTHON = (sys.executable, "-P")
 #: Our own settings: the CLI is an agent of the room, not its owner.
 _OURS = ("CSP_ROOM", "CSP_HISTORY_DIR", "CSP_TRANSCRIPT")
 
@@ -96,7 +98,7 @@ def launch(order: LaunchOrder, room: RoomAddress, *, is_light: bool = False) -> 
         raise
     folder = os.path.join(agents_dir(room.state_dir, room.name), agent)
     try:
-        _wire_and_start(order, room, _Seat(agent, token, folder, before), path, is_light=is_light)
+        _start(order, room, _Seat(agent, token, folder, before), path, is_light=is_light)
     except (CspError, OSError) as error:
         # Nobody stands behind the agent; the room would show it for a minute.
         leave(room.url, token)
@@ -107,25 +109,53 @@ def launch(order: LaunchOrder, room: RoomAddress, *, is_light: bool = False) -> 
         raise Broken(f"cannot write to {folder}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _wire_and_start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_light: bool) -> None:
+def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_light: bool) -> None:
     save_token(room.state_dir, room.name, seat.agent, seat.token)
     make_private_dir(seat.folder)
     env = child_env(order.env, room.url, seat.agent, seat.token, (room.token,))
     unwire(seat.folder)
-    argv, server = [path, *order.command[1:]], _server(order)
-    rules = rules_text(seat.agent, order.role, has_tools=bool(server))
+    # The MCP server is for a CLI that can have one, if its packages are here.
+    has_server = find_adapter(order.profile.capture).has_mcp and is_installed()
     run = CliRun(
         seat.folder,
-        argv,
+        [path, *order.command[1:]],
         env,
         new_session(),
-        rules,
+        rules_text(seat.agent, order.role, has_tools=has_server),
         cwd=order.cwd,
         worktrees=_worktrees(room),
-        server=server,
+        server=[*_PYTHON, "-m", "csp.cli", "mcp"] if has_server else [],
         has_peers=order.has_peers,
     )
-    _start(order, room, seat, wire(order.profile.capture, run), is_light=is_light)
+    wired = wire(order.profile.capture, run)
+    terminals = os.path.join(room.state_dir, "terminals")
+    repair(0, terminals)
+    rows, cols = terminal_size()
+    life, end = open_life()
+    try:
+        child, master = start_child(wired.argv, wired.env, order.cwd, rows, cols, like=0, life=life)
+    except OSError as exc:
+        raise Broken(f"cannot start {wired.argv[0]!r}: {(exc.strerror or str(exc)).lower()}") from exc
+    if life >= 0:
+        os.close(life)
+    write_record(seat.folder, _record(order, room, seat, wired))
+    end_to_join(room.state_dir, room.name)
+    plan = SpawnPlan(
+        child=child,
+        master=master,
+        argv=wired.argv,
+        env=wired.env,
+        cwd=order.cwd,
+        brain_argv=[*_PYTHON, "-c", f"from csp.cli.brain import brain; brain({seat.folder!r})"],
+        state=terminals,
+        log=os.path.join(seat.folder, "brain.log"),
+        life=end,
+    )
+    if is_light:
+        from csp.sidecar.relay.relay_loop import relay
+
+        os._exit(relay(plan))
+    exec_relay(plan, child_environment(HELPER, order.env), f"csp-sidecar-{seat.agent}")
 
 
 def _worktrees(room: RoomAddress) -> str:
@@ -139,49 +169,6 @@ def _worktrees(room: RoomAddress) -> str:
     except OSError:
         return ""
     return folder
-
-
-def _server(order: LaunchOrder) -> list[str]:
-    """Return the command of the MCP server for a CLI that can have one, if its packages are here."""
-    if not find_adapter(order.profile.capture).has_mcp or not is_installed():
-        return []
-    # -P: a folder named csp in the user's directory must not be taken for ours.
-    return [sys.executable, "-P", "-m", "csp.cli", "mcp"]
-
-
-def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired", *, is_light: bool) -> None:
-    terminals = os.path.join(room.state_dir, "terminals")
-    repair(0, terminals)
-    rows, cols = terminal_size()
-    life, end = open_life()
-    try:
-        child, master = start_child(wired.argv, wired.env, order.cwd, rows, cols, like=0, life=life)
-    except OSError as exc:
-        raise Broken(f"cannot start {wired.argv[0]!r}: {(exc.strerror or str(exc)).lower()}") from exc
-    if life >= 0:
-        os.close(life)
-    write_record(seat.folder, _record(order, room, seat, wired))
-    end_to_join(room.state_dir, room.name)
-    # -P: a folder named csp in the user's directory must not be taken for ours.
-    code = f"from csp.cli.brain import brain; brain({seat.folder!r})"
-    brain_argv = [sys.executable, "-P", "-c", code]
-    log = os.path.join(seat.folder, "brain.log")
-    plan = SpawnPlan(
-        child=child,
-        master=master,
-        argv=wired.argv,
-        env=wired.env,
-        cwd=order.cwd,
-        brain_argv=brain_argv,
-        state=terminals,
-        log=log,
-        life=end,
-    )
-    if is_light:
-        from csp.sidecar.relay.relay_loop import relay
-
-        os._exit(relay(plan))
-    exec_relay(plan, child_environment(HELPER, order.env), f"csp-sidecar-{seat.agent}")
 
 
 def _record(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired") -> "Record":
@@ -285,3 +272,10 @@ def child_env(
     if _which("csp", env) is None:
         own["PATH"] = os.pathsep.join([env.get("PATH", os.defpath), os.path.dirname(sys.executable)])
     return own
+
+
+def rules_text(agent: str, role: str = "agent", *, has_tools: bool = False) -> str:
+    """Return the rules of the room for a CLI that starts; those of the tools only for one that has them."""
+    names = ["rules.md", *(["rules_tools.md"] if has_tools else [])]
+    names += ["orchestrator.md"] if role == "orchestrator" else []
+    return "\n".join([read_prompt(name) for name in names]).replace("{agent}", agent)

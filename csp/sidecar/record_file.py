@@ -69,23 +69,20 @@ def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
     own = os.path.join(folder, f"{_JOINING}{os.getpid()}")
     for entry in _entries(folder):
         record = _gone(folder, entry, name) if entry.startswith(_JOINING) else None
-        if record and _is_moved(os.path.join(folder, entry), own):
-            launch = str(record.get("launch"))
-            break
+        if record is None:
+            continue
+        try:
+            # Only one of those who try it at the same time can move the folder.
+            os.rename(os.path.join(folder, entry), own)
+        except OSError:
+            continue
+        launch = str(record.get("launch"))
+        break
     try:
         write_record(own, {"name": name, "pid": os.getpid(), "launch": launch})
     except OSError:
         return launch
     return launch
-
-
-def _is_moved(path: str, own: str) -> bool:
-    """Move a folder; only one of those who try it at the same time can."""
-    try:
-        os.rename(path, own)
-    except OSError:
-        return False
-    return True
 
 
 def end_to_join(state_dir: str, room: str) -> None:
@@ -102,20 +99,14 @@ def is_running(pid: int) -> bool:
     """Tell whether there is such a process; one that has ended and was not collected yet counts no more."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OverflowError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         pass
-    return not _has_ended(pid)
-
-
-def _has_ended(pid: int) -> bool:
-    """Tell whether only the exit code of a process is left; where there is no /proc, nobody can tell."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name before it may hold anything, also blanks and brackets.
-            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+            # Only its exit code may be left. The name before it may hold anything, also blanks and brackets.
+            return file.read().rpartition(b")")[2].split()[:1] != [b"Z"]
     except OSError:
-        return False
+        # Where there is no /proc, nobody can tell.
+        return True

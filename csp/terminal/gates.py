@@ -1,9 +1,11 @@
-"""Decide whether a message may be typed into a pane now, or why it has to wait."""
+"""Decide whether a message may be typed into a pane now, or why it has to wait; follow the person's draft."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
-from csp.protocol.enums import HeldReason
+from csp.protocol.enums import HeldReason, ReportedAgentState
+from csp.terminal.screen_reader import ScreenDialog
 
 #: The screen shows a key that late at most; until then only the ledger knows of it.
 ECHO_S: Final = 0.7
@@ -125,13 +127,12 @@ def holds_draft(facts: PaneFacts, now: float) -> bool:
     """Tell whether a person's words stand in the composer, by the keys first, then by the screen."""
     if facts.draft is None:
         return facts.may_hold_draft
-    is_unseen = facts.last_key is not None and now - facts.last_key < ECHO_S
-    return facts.draft or (facts.may_hold_draft and is_unseen and not _was_emptied(facts))
-
-
-def _was_emptied(facts: PaneFacts) -> bool:
-    """Tell whether the last key took the draft away: not each such key can be counted, but its work shows."""
-    return facts.emptied_at is not None and facts.emptied_at > (facts.last_key or 0.0)
+    if facts.last_key is None:
+        return facts.draft
+    is_unseen = now - facts.last_key < ECHO_S
+    # The last key may have taken the draft away: not each such key can be counted, but its work shows.
+    was_emptied = facts.emptied_at is not None and facts.emptied_at > facts.last_key
+    return facts.draft or (facts.may_hold_draft and is_unseen and not was_emptied)
 
 
 def next_look(facts: PaneFacts, rules: GateRules, now: float) -> float | None:
@@ -142,3 +143,143 @@ def next_look(facts: PaneFacts, rules: GateRules, now: float) -> float | None:
     if facts.last_key is not None:
         times += [facts.last_key + rules.typing_quiet_s, facts.last_key + ECHO_S]
     return min((at for at in times if at > now), default=None)
+
+
+def agent_state(
+    facts: PaneFacts, rules: GateRules, now: float, *, is_limited: bool = False, is_permission: bool = False
+) -> ReportedAgentState:
+    """Return the state that the room should show: what needs a person first.
+
+    `is_limited` says that a limit of the account holds; `is_permission` that what is asked is a question
+    about a tool, which can be answered all the same, not a menu such as one that offers to lift the limit.
+    """
+    if facts.is_blocked:
+        return ReportedAgentState.NEEDS_HUMAN
+    if is_limited and not is_permission:
+        return ReportedAgentState.LIMITED
+    if facts.has_dialog or facts.is_asking:
+        return ReportedAgentState.NEEDS_APPROVAL
+    if not facts.is_ready:
+        return ReportedAgentState.STARTING
+    if is_busy(facts, rules, now):
+        return ReportedAgentState.BUSY
+    # Something that nobody can answer from outside takes the keys: a menu without numbers, a stopped program.
+    is_lost = facts.is_composer_gone or facts.is_stopped
+    return ReportedAgentState.NEEDS_HUMAN if is_lost else ReportedAgentState.IDLE
+
+
+def asks_permission(dialog: ScreenDialog | None, *, is_told: bool, is_asking: bool) -> bool:
+    """Tell whether a tool waits for a yes: by the CLI's own word where it `is_told`, else by its dialog."""
+    return is_asking if is_told else dialog is not None and dialog.kind == "permission"
+
+
+# --- what a person types -------------------------------------------------------------------------
+
+#: What a terminal says by itself: reports of cursor, focus, mouse, colours, versions, modes, released keys.
+_REPORTS: Final = re.compile(
+    rb"\x1b\[M[\s\S]{3}"
+    rb"|\x1b\[<[\d;]*[Mm]"
+    rb"|\x1b\[[IO]"
+    rb"|\x1b\[[?>=]?[\d;]*[Rcntxy]"
+    rb"|\x1b\[\?[\d;]*(?:\$y|u)"
+    rb"|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)"
+    rb"|\x1b\[[\d;:]*:3[u~A-HPQS]"
+)
+_PASTE: Final = re.compile(rb"\x1b\[200~([\s\S]*?)(?:\x1b\[201~|\Z)")
+#: Keys as the newer keyboard protocols spell them: CSI code ; modifiers u, CSI 27 ; modifiers ; code ~.
+_SPELT: Final = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)*(?:;(\d{1,3})(?::\d)?)?u|\x1b\[27;(\d{1,3});(\d{1,7})~")
+#: Keys that may bring back an older draft: up, down, and what they are in a line editor, search, yank.
+_RECALLS: Final = re.compile(rb"\x1b[\[O][\d;:]*[AB]|[\x0e\x10\x12\x19]")
+_FUNCTION_KEYS: Final = re.compile(rb"\x1b[\[O][\d;:]*[A-Za-z~^$]|\x1b[\x20-\x7e]")
+#: Enter with a modifier, which makes a line break in a composer.
+_LINE_BREAKS: Final = re.compile(rb"\x1b\r|\x1b\[13;[2-9]\d*u|\x1b\[27;[2-9]\d*;13~")
+#: A sequence that is cut in two by a read goes on in the next one.
+_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[\d;:?<>=]*|[\]P_^X][^\x07\x1b]+\x1b?)\Z")
+_MAX_UNFINISHED: Final = 4096
+_CTRL: Final = 4
+
+_ENTER: Final = "\r"
+_ESCAPE: Final = "\x1b"
+#: What a draft begins with that is not meant for the model.
+_COMMANDS: Final = frozenset("/!?#")
+_STOPS: Final = frozenset("\x1b\x03")
+_WIPES: Final = frozenset("\r\x03\x15")
+_BACKSPACES: Final = frozenset("\x7f\x08")
+
+
+@dataclass(slots=True, kw_only=True)
+class DraftTracker:
+    """Counts what the person at the pane has typed since the composer was last empty.
+
+    The screen shows a draft only after the CLI has drawn it; the keys are known before. They are only
+    counted: what was typed is nobody's business.
+    """
+
+    typed: int = 0
+    #: When the person last pressed anything, or a key that makes a CLI stop its answer.
+    last_key: float | None = None
+    last_stop: float | None = None
+    #: When Enter was last pressed on a draft that was no command of the CLI's own, so that a turn follows.
+    last_sent: float | None = None
+    _rest: bytes = b""
+    _is_command: bool = False
+    _was_escape: bool = False
+
+    @property
+    def may_hold_draft(self) -> bool:
+        return self.typed > 0
+
+    def feed(self, data: bytes, now: float) -> bool:
+        """Take what the terminal sent; tell whether a person pressed a key."""
+        data = _REPORTS.sub(b"", self._rest + data)
+        self._rest = b""
+        cut = _UNFINISHED.search(data)
+        if cut and len(cut[0]) < _MAX_UNFINISHED:
+            self._rest, data = cut[0], data[: cut.start()]
+        if not data:
+            return False
+        self.last_key = now
+        end = 0
+        for paste in _PASTE.finditer(data):
+            self._count_keys(data[end : paste.start()], now)
+            if not self.typed:
+                self._is_command = paste[1][:1].decode("ascii", "replace") in _COMMANDS
+            self.typed += max(1, len(paste[1]))
+            end = paste.end()
+        self._count_keys(data[end:], now)
+        return True
+
+    def clear(self) -> None:
+        """Forget the draft: the screen shows that there is none."""
+        self.typed = 0
+
+    def _count_keys(self, data: bytes, now: float) -> None:
+        if _RECALLS.search(data):
+            self.typed = max(1, self.typed)
+        data = _LINE_BREAKS.sub(b"\n", data)
+        plain = _FUNCTION_KEYS.sub(b"", _SPELT.sub(_spell, data))
+        for char in plain.decode("utf-8", "replace"):
+            if char in _STOPS:
+                self.last_stop = now
+            if char == _ENTER and self.typed and not self._is_command:
+                self.last_sent = now
+            is_second_escape = char == _ESCAPE and self._was_escape
+            self._was_escape = char == _ESCAPE and not self._was_escape
+            # The first Escape may only close a menu; the second clears the composer.
+            if char in _WIPES or is_second_escape:
+                self.typed = 0
+            elif char in _BACKSPACES:
+                self.typed = max(0, self.typed - 1)
+            elif char >= " " or char in "\t\n":
+                if not self.typed:
+                    self._is_command = char in _COMMANDS
+                self.typed += 1
+
+
+def _spell(key: re.Match[bytes]) -> bytes:
+    """Return a key of the newer protocols as the plain byte it stands for; a key with none is dropped."""
+    code = int(key[1] or key[4])
+    is_ctrl = bool(int(key[2] or key[3] or 1) - 1 & _CTRL)
+    if code < 128:
+        return bytes([code & 0x1F if is_ctrl else code])
+    return b"" if 0xE000 <= code <= 0xF8FF else b"?"

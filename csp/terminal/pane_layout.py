@@ -46,10 +46,11 @@ def human_rows(rows: int) -> int:
 
 def capacity(size: Size, *, has_human: bool) -> int:
     """Return how many agents fit into a window: at least one, but none beside the human pane in a low one."""
-    height = _below(size, has_human=has_human)
+    # A title line for each row of agents is included.
+    height = size.rows - human_rows(size.rows) if has_human else size.rows
     if has_human and height <= MIN_ROWS:
         return 0
-    return _columns(size.cols) * _rows(height)
+    return _columns(size.cols) * max(1, height // (MIN_ROWS + 1))
 
 
 def share_out(agents: int, size: Size) -> list[int]:
@@ -76,17 +77,8 @@ def layout(agents: int, size: Size, *, has_human: bool) -> str:
     return _checked(f"{whole}[{human},0,{_grid(agents, below)}]")
 
 
-def _below(size: Size, *, has_human: bool) -> int:
-    """Return the height that is left for agents, a title line for each row of them included."""
-    return size.rows - human_rows(size.rows) if has_human else size.rows
-
-
 def _columns(cols: int) -> int:
     return max(1, (cols + 1) // (MIN_COLS + 1))
-
-
-def _rows(rows: int) -> int:
-    return max(1, rows // (MIN_ROWS + 1))
 
 
 def _grid(agents: int, area: Cell) -> str:
@@ -96,17 +88,14 @@ def _grid(agents: int, area: Cell) -> str:
     heights = [few] * (columns - more) + [few + 1] * more
     cells, left = [], area.left
     for width, count in zip(_spread(area.cols, columns), heights, strict=True):
-        cells.append(_column(count, Cell(cols=width, rows=area.rows, left=left, top=area.top)))
+        column, top = [], area.top
+        for height in _spread(area.rows, count):
+            column.append(f"{Cell(cols=width, rows=height, left=left, top=top)},0")
+            top += height + 1
+        whole = Cell(cols=width, rows=area.rows, left=left, top=area.top)
+        cells.append(column[0] if count == 1 else f"{whole}[{','.join(column)}]")
         left += width + 1
     return cells[0] if columns == 1 else f"{area}{{{','.join(cells)}}}"
-
-
-def _column(count: int, area: Cell) -> str:
-    cells, top = [], area.top
-    for height in _spread(area.rows, count):
-        cells.append(f"{Cell(cols=area.cols, rows=height, left=area.left, top=top)},0")
-        top += height + 1
-    return cells[0] if count == 1 else f"{area}[{','.join(cells)}]"
 
 
 def _spread(length: int, parts: int) -> Sequence[int]:

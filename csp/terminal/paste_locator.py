@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from csp.terminal.screen import Screen, ScreenRow
 
-_BARS: Final = "│┃▌▏"
+_BARS: Final = ("│", "┃", "▌", "▏")
 #: Of these a border or rule is drawn; it belongs to no composer's text.
 _LINES: Final = frozenset("─━═╌┄▄▀▔▁")
 _CORNERS: Final = frozenset(" ╭╮╰╯┌┐└┘├┤╹╻│┃")
@@ -97,7 +97,7 @@ class PasteLocator:
         self._before = before
         caret = find_caret(before) if before is not None else None
         left = _left(before, caret) if before is not None and caret is not None else ""
-        self._has_bar = left.strip()[:1] != "" and left.strip()[:1] in _BARS
+        self._has_bar = left.strip().startswith(_BARS)
         self._sign = _inner(left)
         #: What follows the sign: nothing, or a blank.
         self._ends = ("",) if left[-1:].strip() else (" ", "\xa0")
@@ -113,7 +113,13 @@ class PasteLocator:
 
     def look(self, screen: Screen, known: PasteContext) -> PastePlace:
         """Tell where the prompt is now."""
-        if is_blank(screen) or (self._has_come_up(screen) and not self._has_taken_up(screen)):
+        before = self._before
+        # The program may have taken over the screen since a paste that it may not have read.
+        has_come_up = before is not None and (
+            (screen.alternate and not before.alternate)
+            or (screen.bracketed_paste and not before.bracketed_paste)
+        )
+        if is_blank(screen) or (has_come_up and not self._has_taken_up(screen)):
             return PastePlace.UNSEEN
         caret = find_caret(screen)
         if caret is None or self._is_astray:
@@ -129,13 +135,6 @@ class PasteLocator:
             self._spot, self._is_whole = self._find_spot(screen), self._header in text
             self._goes_on_with = _compact(self._own(_left(screen, caret)).partition(self._last_line)[0])
         return place
-
-    def _has_come_up(self, screen: Screen) -> bool:
-        """Tell whether the program has taken over the screen since a paste that it may not have read."""
-        if self._before is None:
-            return False
-        is_other_screen = screen.alternate and not self._before.alternate
-        return is_other_screen or (screen.bracketed_paste and not self._before.bracketed_paste)
 
     def _has_taken_up(self, screen: Screen) -> bool:
         """Tell whether a program that has come up since shows the prompt behind a sign; if so, go by that.
@@ -156,19 +155,18 @@ class PasteLocator:
         if text.endswith(self._footer):
             is_ours = text.rfind(self._header) <= 0
             return PastePlace.HERE if is_ours else PastePlace.OTHER
-        here = self._own(_left(screen, caret))
+        left = _left(screen, caret)
+        here = self._own(left)
         found = _MARKER.search(here)
-        is_marker = found is not None and _compact(found[0]) == _compact(here)
-        if is_marker or (known.is_late and not known.has_typed and self._is_in_frame(screen, caret)):
+        is_ours = found is not None and _compact(found[0]) == _compact(here)
+        if known.is_late and not known.has_typed and here.strip():
+            # Words have come to the same composer; a dialog may have taken its place.
+            is_barred = self._has_bar and left.lstrip().startswith(_BARS)
+            is_ours = is_ours or (self._is_signed(left) if self._sign else is_barred)
+        if is_ours:
             self._mark = _compact(here)
             return PastePlace.HERE
         return PastePlace.EMPTY if text == self._empty else PastePlace.OTHER
-
-    def _is_in_frame(self, screen: Screen, caret: Caret) -> bool:
-        """Tell whether words have come to the same composer; a dialog may have taken its place."""
-        left = _left(screen, caret)
-        is_same = self._is_signed(left) if self._sign else self._has_bar and left.lstrip()[:1] in tuple(_BARS)
-        return is_same and bool(self._own(left).strip())
 
     # --- after Enter -----------------------------------------------------------------------------
 
@@ -188,13 +186,11 @@ class PasteLocator:
             text = text.removesuffix(more)
         if text.endswith(self._footer):
             # The last line alone, where the first could be seen before, is that of a copy above the composer.
-            return self._header in text or not self._is_whole or not self._shows_header(screen)
+            is_shown = any(self._header in _compact(row.text) for row in screen.rows)
+            return self._header in text or not self._is_whole or not is_shown
         if self._mark and text.endswith(self._mark):
             return True
         return known.is_clearing and text.startswith(self._header) and self._footer not in text
-
-    def _shows_header(self, screen: Screen) -> bool:
-        return any(self._header in _compact(row.text) for row in screen.rows)
 
     # --- without a caret -------------------------------------------------------------------------
 
@@ -257,10 +253,10 @@ class PasteLocator:
     def _goes_on(self, screen: Screen, y: int, parts: Sequence[str]) -> bool:
         """Tell whether a row above those may belong to the same text."""
         text = screen.rows[y].text
-        if _is_rule(text):
+        if set(text) <= _LINES | _CORNERS and sum(sign in _LINES for sign in text) >= _RULE_LENGTH:
             return False
         if self._has_bar:
-            return text.lstrip()[:1] in tuple(_BARS)
+            return text.lstrip().startswith(_BARS)
         if self._sign:
             return True
         # Nothing sets the composer off: its text is what stands right before the caret, perhaps wrapped.
@@ -278,12 +274,8 @@ class PasteLocator:
 def _inner(text: str) -> str:
     """Return a row's text without blanks or the sides of a box."""
     text = text.strip()
-    text = text[1:].lstrip() if text.startswith(tuple(_BARS)) else text
-    return text[:-1].rstrip() if text.endswith(tuple(_BARS)) else text
-
-
-def _is_rule(text: str) -> bool:
-    return set(text) <= _LINES | _CORNERS and sum(sign in _LINES for sign in text) >= _RULE_LENGTH
+    text = text[1:].lstrip() if text.startswith(_BARS) else text
+    return text[:-1].rstrip() if text.endswith(_BARS) else text
 
 
 def _left(screen: Screen, caret: Caret) -> str:

@@ -112,18 +112,12 @@ def tags_in(text: str) -> tuple[str, ...]:
     with its last line.
     """
     found = list(_HEADERS.finditer(text))
-    ends = [*(match.start() for match in found[1:]), len(text)]
-    whole = [
-        match["tag"]
-        for match, end in zip(found, ends, strict=False)
-        if match.start() == 0 or _has_end(text, match["tag"], match.end(), end)
-    ]
-    return tuple(dict.fromkeys(whole))
-
-
-def _has_end(text: str, tag: str, start: int, end: int) -> bool:
-    at = text.find(f"[end #{tag}", start, end)
-    return at > 0 and text[at - 1].isspace()
+    tags: dict[str, None] = {}
+    for match, end in zip(found, [*(match.start() for match in found[1:]), len(text)], strict=False):
+        at = text.find(f"[end #{match['tag']}", match.end(), end)
+        if match.start() == 0 or (at > 0 and text[at - 1].isspace()):
+            tags[match["tag"]] = None
+    return tuple(tags)
 
 
 def without_controls(text: str) -> str:

@@ -1,6 +1,8 @@
-"""What a terminal shows: rows of styled text, in whole frames."""
+"""What a terminal shows: rows of styled text, in whole frames; the patterns by which a CLI's is read."""
 
+import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 #: A program that has not ended its frame for so long, or that has drawn so much, is not waited for.
@@ -24,8 +26,11 @@ class Frames:
         self._held += data
         end = self._held.rfind(_END, searched)
         begin = self._held.find(_BEGIN, 0 if end < 0 else end + len(_END))
-        # The first bytes of a frame may be the last ones of a piece.
-        whole = begin if begin >= 0 else len(self._held) - _cut_off(self._held)
+        whole = begin
+        if begin < 0:
+            # The first bytes of a frame may be the last ones of a piece.
+            sizes = range(len(_BEGIN) - 1, 0, -1)
+            whole = len(self._held) - next((n for n in sizes if self._held.endswith(_BEGIN[:n])), 0)
         if whole or not searched:
             self._since = now
         shown = bytes(self._held[:whole])
@@ -42,11 +47,6 @@ class Frames:
         held = bytes(self._held)
         self._held.clear()
         return held
-
-
-def _cut_off(data: bytearray) -> int:
-    """Return how many bytes at the end may be those that a frame begins with."""
-    return next((size for size in range(len(_BEGIN) - 1, 0, -1) if data.endswith(_BEGIN[:size])), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +108,100 @@ class Screen:
     alternate: bool = False
     title: str = ""
     bracketed_paste: bool = False
+    #: The program has said that what it draws is not yet whole (?2026).
     is_drawing: bool = False
-    """The program has said that what it draws is not yet whole (?2026)."""
     kitty_flags: int = 0
 
     @property
     def text(self) -> str:
         """Give the rows as lines, without blank ones at the end."""
         return "\n".join(row.text for row in self.rows).rstrip("\n")
+
+
+# --- how the screen of one kind of CLI is read ----------------------------------------------------
+
+
+class SignPlace(StrEnum):
+    """Where on the screen a sign counts; elsewhere an agent's own text could imitate it."""
+
+    ABOVE = "above"  # the rows right above the composer
+    BELOW = "below"  # the rows below the composer
+    DIALOG = "dialog"  # inside an open dialog
+    BARE = "bare"  # anywhere, while there is neither a composer nor a dialog
+
+
+class Frame(StrEnum):
+    """How a CLI sets its composer off from the rest."""
+
+    BORDERS = "borders"  # between two border rows
+    SHADED = "shaded"  # between two border rows, else by its background
+    SIGN = "sign"  # from the last row that begins with the prompt sign
+    CURSOR = "cursor"  # the row that the cursor is in
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """A pattern that means something in one place; `kind` says what, `until` is a group of the pattern."""
+
+    pattern: re.Pattern[str]
+    place: SignPlace
+    kind: str = ""
+    is_styled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposerRules:
+    """How the composer is drawn."""
+
+    frame: Frame = Frame.NONE
+    top: re.Pattern[str] | None = None
+    bottom: re.Pattern[str] | None = None
+    #: The border above a composer whose first rows, with the sign, are hidden.
+    scrolled: re.Pattern[str] | None = None
+    sign: re.Pattern[str] | None = None
+    #: Stands in for the sign when what is typed is not a prompt, as in a shell mode: never empty.
+    other_sign: re.Pattern[str] | None = None
+    #: What closes a row at the right, as the side of a box does.
+    edge: re.Pattern[str] | None = None
+    placeholder: re.Pattern[str] | None = None
+    placeholder_colours: frozenset[str] = frozenset()
+    is_placeholder_faint: bool = False
+    paste_marker: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogRules:
+    """How a dialog with choices is drawn."""
+
+    #: Groups `mark` (empty unless selected), `number`, `label`.
+    choice: re.Pattern[str] | None = None
+    #: The selected row of a list without numbers, with the cursor on it: groups `mark`, `label`.
+    listed: re.Pattern[str] | None = None
+    #: The labels that approve, that deny, where no key does.
+    yes: re.Pattern[str] | None = None
+    no: re.Pattern[str] | None = None
+    #: The row above a dialog's first.
+    top: re.Pattern[str] | None = None
+    #: What frames its rows, to be cut off.
+    side: re.Pattern[str] | None = None
+    is_question_first: bool = False
+    question: re.Pattern[str] | None = None
+    kinds: tuple[Sign, ...] = ()
+    max_rows_after: int = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenRules:
+    """All that reading a screen needs to know about a CLI."""
+
+    composer: ComposerRules = field(default_factory=ComposerRules)
+    dialog: DialogRules = field(default_factory=DialogRules)
+    blocked: tuple[Sign, ...] = ()
+    busy: tuple[Sign, ...] = ()
+    limits: tuple[Sign, ...] = ()
+    overlays: tuple[Sign, ...] = ()
+    #: What shows in the place of a notice that would say why nothing may be typed yet.
+    starting: tuple[Sign, ...] = ()
+    #: Rows that are never part of an answer.
+    furniture: re.Pattern[str] | None = None

@@ -6,9 +6,17 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
-from csp.terminal.dialogs import ScreenDialog, find_dialog
-from csp.terminal.screen import Screen, ScreenRow, StyledText
-from csp.terminal.screen_rules import ComposerRules, Frame, ScreenRules, Sign, SignPlace
+from csp.terminal.screen import (
+    ComposerRules,
+    DialogRules,
+    Frame,
+    Screen,
+    ScreenRow,
+    ScreenRules,
+    Sign,
+    SignPlace,
+    StyledText,
+)
 
 ROWS_ABOVE: Final = 12
 PARAGRAPHS_ABOVE: Final = 3
@@ -18,6 +26,11 @@ _WORDS: Final = re.compile(r"[^\W\d_]+")
 _TOKENS: Final = re.compile(r"\d[\d.,]*k? tokens\b")
 # Emulators differ in which characters without width they keep.
 _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
+_BORDER: Final = re.compile(r"[\s─━═╌┄╭╮╰╯┌┐└┘]*\Z")
+_BROKEN_WORD: Final = re.compile(r"\w-\Z")
+_END_OF_QUESTION: Final = re.compile(r"\?(?=\s|\Z)")
+#: The kind of a dialog without choices, in which Enter means yes.
+ENTERED: Final = "entered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +39,48 @@ class Composer:
 
     text: str
     is_empty: bool
+    #: The CLI shows a marker in place of a long paste.
     is_pasted: bool = False
-    """The CLI shows a marker in place of a long paste."""
     first_row: int = 0
     last_row: int = 0
 
     def holds(self, text: str) -> bool:
         """Tell whether `text` stands in it, however it is wrapped."""
         return _UNSEEN.sub("", text) in _UNSEEN.sub("", self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogChoice:
+    number: int
+    label: str
+    is_selected: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenDialog:
+    """A question that waits for a key. `subject` is what it is about, as shown: a command, a diff."""
+
+    kind: str
+    question: str
+    subject: str
+    choices: tuple[DialogChoice, ...]
+    first_row: int = 0
+    last_row: int = 0
+    #: Whether the number of a choice is its key; else it is selected, then entered.
+    is_numbered: bool = True
+
+    @property
+    def selected(self) -> int:
+        """The number of the choice that Enter would take; 0 for none."""
+        return next((choice.number for choice in self.choices if choice.is_selected), 0)
+
+    def is_same(self, other: "ScreenDialog | None") -> bool:
+        """Tell whether another look shows the same question, whichever choice is selected in it."""
+        return other is not None and (other.question, other.subject) == (self.question, self.subject)
+
+    def choice_for(self, label: re.Pattern[str] | None) -> int:
+        """Return the number of the first choice with such a label; 0 for none."""
+        return next((choice.number for choice in self.choices if label and label.search(choice.label)), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +106,15 @@ class Reading:
     composer: Composer | None = None
     dialog: ScreenDialog | None = None
     blocked: Blocked | None = None
+    #: The dialog of a screen that only a person can get past: it can be answered, but is about no tool.
     blocking: ScreenDialog | None = None
-    """The dialog of a screen that only a person can get past: it can be answered, but is about no tool."""
     is_busy: bool = False
+    #: The rows that show work, by their words: these stay the same while spinners and clocks move.
     work: tuple[str, ...] = field(default=(), compare=False)
-    """The rows that show work, by their words: these stay the same while spinners and clocks move."""
     is_starting: bool = False
     limit: Limit | None = None
+    #: What shows of the conversation. Signs of work are left out but for the tokens that they count.
     said: str = field(default="", compare=False)
-    """What shows of the conversation. Signs of work are left out but for the tokens that they count."""
 
 
 def without_work(reading: Reading, rows: Collection[str]) -> Reading:
@@ -129,7 +176,8 @@ class _Places:
     def limits(self, signs: Sequence[Sign]) -> Iterator[Limit]:
         """Look through whole paragraphs, for a long notice wraps; those right above the composer."""
         for sign in signs:
-            paragraphs = list(_paragraphs(self._rows[sign.place]))
+            grouped = groupby(self._rows[sign.place], key=lambda row: bool(row.text.strip(_FRAME)))
+            paragraphs = [list(rows) for is_text, rows in grouped if is_text]
             for rows in reversed(paragraphs[-PARAGRAPHS_ABOVE:]):
                 text = " ".join(row.text.strip(_FRAME) for row in rows)
                 match = sign.pattern.search(text)
@@ -152,12 +200,6 @@ class _Places:
         return "\n".join(line for line in lines if line)
 
 
-def _paragraphs(rows: Sequence[ScreenRow]) -> Iterator[list[ScreenRow]]:
-    for is_text, group in groupby(rows, key=lambda row: bool(row.text.strip(_FRAME))):
-        if is_text:
-            yield list(group)
-
-
 def _is_styled(row: ScreenRow, start: int) -> bool:
     """Tell whether the first word behind a place is coloured or faint; an agent's plain text is not."""
     word = _WORD.search(row.text, start)
@@ -165,19 +207,34 @@ def _is_styled(row: ScreenRow, start: int) -> bool:
     return style.fg is not None or style.faint
 
 
+# --- the composer --------------------------------------------------------------------------------
+
+
 def find_composer(screen: Screen, rules: ComposerRules) -> Composer | None:
     """Find the composer that the cursor is in."""
-    if not 0 <= screen.cursor_row < len(screen.rows):
+    if not 0 <= screen.cursor_row < len(screen.rows) or rules.frame is Frame.NONE:
         return None
     area = _AREAS[rules.frame](screen, rules)
     if area is None:
         return None
     first, last = area
-    return _composer(screen, rules, first, last)
-
-
-def _no_area(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
-    return None
+    rows = screen.rows[first : last + 1]
+    sign = _sign_in(rows[0], rules)
+    width = sign.end() if sign else 0
+    # The cursor is right behind the sign of an empty composer; of a draft too, but that looks different.
+    is_at_start = screen.cursor_row == first and screen.cursor_col <= width + 1
+    lines: list[str] = []
+    if not (is_at_start and _is_placeholder(rows, width, rules)):
+        inner = [rules.edge.sub("", row.text) if rules.edge else row.text for row in rows]
+        lines = [line[width:].rstrip().replace("\xa0", " ") for line in inner]
+    text = "\n".join(lines).strip()
+    return Composer(
+        text=text,
+        is_empty=not text and sign is not None and sign.re is rules.sign,
+        is_pasted=bool(rules.paste_marker and rules.paste_marker.search(text)),
+        first_row=first,
+        last_row=last,
+    )
 
 
 def _bordered(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
@@ -249,7 +306,6 @@ def _at_cursor(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
 
 
 _AREAS: Final = {
-    Frame.NONE: _no_area,
     Frame.BORDERS: _bordered,
     Frame.SHADED: _shaded,
     Frame.SIGN: _signed,
@@ -265,37 +321,15 @@ def _sign_in(row: ScreenRow, rules: ComposerRules) -> re.Match[str] | None:
     return None
 
 
-def _composer(screen: Screen, rules: ComposerRules, first: int, last: int) -> Composer:
-    rows = screen.rows[first : last + 1]
-    sign = _sign_in(rows[0], rules)
-    width = sign.end() if sign else 0
-    lines = [_inner(row, width, rules) for row in rows]
-    is_prompt = sign is not None and bool(rules.sign and sign.re is rules.sign)
-    # The cursor is right behind the sign of an empty composer; of a draft too, but that looks different.
-    is_at_start = screen.cursor_row == first and screen.cursor_col <= width + 1
-    if is_at_start and _is_placeholder(rows, width, rules):
-        lines = []
-    text = "\n".join(lines).strip()
-    marker = rules.paste_marker
-    return Composer(
-        text=text,
-        is_empty=is_prompt and not text,
-        is_pasted=bool(marker and marker.search(text)),
-        first_row=first,
-        last_row=last,
-    )
-
-
-def _inner(row: ScreenRow, width: int, rules: ComposerRules) -> str:
-    """Give a row's text without the columns of the sign, or a box's side."""
-    text = row.text
-    if rules.edge:
-        text = rules.edge.sub("", text)
-    return text[width:].rstrip().replace("\xa0", " ")
-
-
 def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules) -> bool:
-    runs = [run for row in rows for run in _after(row, width)]
+    """Tell whether all that stands behind a sign of that width is drawn as a placeholder."""
+    runs = []
+    for row in rows:
+        left = width
+        for run in row.runs:
+            if len(run.text) > left:
+                runs.append(StyledText(run.text[left:], run.style))
+            left = max(0, left - len(run.text))
     shown = [run for run in runs if run.text.strip() and not run.style.reverse]
     if not shown:
         return False
@@ -307,8 +341,125 @@ def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules)
     )
 
 
-def _after(row: ScreenRow, width: int) -> Iterator[StyledText]:
-    for run in row.runs:
-        if len(run.text) > width:
-            yield StyledText(run.text[width:], run.style)
-        width = max(0, width - len(run.text))
+# --- dialogs -------------------------------------------------------------------------------------
+
+
+def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
+    """Find the choices at the end of the screen, of which one is marked."""
+    lines = [_unframed(row.text, rules) for row in screen.rows]
+    numbered = _numbered(lines, rules)
+    found = numbered or _listed(screen, lines, rules)
+    if found is None:
+        return None
+    rows, choices = found
+    first = _first_row([row.text for row in screen.rows], rows[0], rules)
+    question, subject = _parts(lines[first : rows[0]], rules)
+    shown = "\n".join((question, subject, *(choice.label for choice in choices)))
+    return ScreenDialog(
+        kind=next((sign.kind for sign in rules.kinds if sign.pattern.search(shown)), "menu"),
+        question=question,
+        subject=subject,
+        choices=choices,
+        first_row=first,
+        last_row=max(y for y, line in enumerate(lines) if line.strip()),
+        is_numbered=numbered is not None,
+    )
+
+
+def _unframed(text: str, rules: DialogRules) -> str:
+    """Cut off the sides of boxes, one inside another; a row that is all border becomes a blank one."""
+    while rules.side and (inner := rules.side.sub("", text)) != text:
+        text = inner
+    return "" if _BORDER.match(text) else text
+
+
+def _numbered(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[DialogChoice, ...]] | None:
+    """Read the last list that counts from 1; an agent may show another one further up."""
+    found = [
+        (y, match) for y, line in enumerate(lines) if rules.choice and (match := rules.choice.match(line))
+    ]
+    starts = [index for index, (_, match) in enumerate(found) if match["number"] == "1"]
+    block = found[starts[-1] :] if starts else []
+    rows = [y for y, _ in block]
+    is_list = [int(match["number"]) for _, match in block] == list(range(1, len(block) + 1))
+    is_marked = sum(bool(match["mark"]) for _, match in block) == 1
+    if len(block) < 2 or not (is_list and is_marked and _is_at_end(lines, rows[-1], rules)):
+        return None
+    choices = []
+    for number, ((y, match), end) in enumerate(zip(block, [*rows[1:], len(lines)], strict=True), 1):
+        label = match["label"].strip()
+        for line in lines[y + 1 : end]:
+            text = line.strip()
+            # A label goes on in the rows that begin below its own text.
+            if not text or line.find(text) != match.start("label"):
+                break
+            label += text if _BROKEN_WORD.search(label) else f" {text}"
+        choices.append(DialogChoice(number=number, label=label, is_selected=bool(match["mark"])))
+    return rows, tuple(choices)
+
+
+def _listed(
+    screen: Screen, lines: list[str], rules: DialogRules
+) -> tuple[list[int], tuple[DialogChoice, ...]] | None:
+    """Read a list without numbers: the rows around the cursor whose text begins in the same column."""
+    at = screen.cursor_row
+    marked = rules.listed.match(lines[at]) if rules.listed and 0 <= at < len(lines) else None
+    # An agent may draw such a list too, but the cursor is not in it.
+    if marked is None or screen.cursor_col != marked.start("mark"):
+        return None
+    first = last = at
+    while first > 0 and _indent(lines[first - 1]) == marked.start("label"):
+        first -= 1
+    while last + 1 < len(lines) and _indent(lines[last + 1]) == marked.start("label"):
+        last += 1
+    if first == last or not _is_at_end(lines, last, rules):
+        return None
+    rows = list(range(first, last + 1))
+    labels = [(marked["label"] if y == at else lines[y]).strip() for y in rows]
+    return rows, tuple(
+        DialogChoice(number=number, label=label, is_selected=y == at)
+        for number, (y, label) in enumerate(zip(rows, labels, strict=True), 1)
+    )
+
+
+def _is_at_end(lines: list[str], last: int, rules: DialogRules) -> bool:
+    """Tell whether hardly anything stands below the last choice."""
+    return sum(bool(line.strip()) for line in lines[last + 1 :]) <= rules.max_rows_after
+
+
+def _indent(line: str) -> int:
+    """Return where the text of a row begins; -1 for a blank one."""
+    return len(line) - len(line.lstrip()) if line.strip() else -1
+
+
+def _first_row(texts: list[str], choices: int, rules: DialogRules) -> int:
+    """Go up from the choices to the row below the dialog's top, else over the paragraph above them."""
+    if rules.top:
+        return next((y + 1 for y in range(choices - 1, -1, -1) if rules.top.search(texts[y])), 0)
+    y = choices
+    while y > 0 and not texts[y - 1].strip():
+        y -= 1
+    while y > 0 and texts[y - 1].strip():
+        y -= 1
+    return y
+
+
+def _parts(lines: list[str], rules: DialogRules) -> tuple[str, str]:
+    """Tell the question from its subject; an agent's words in the subject do not become the question."""
+    paragraphs = []
+    for is_text, group in groupby(lines, key=lambda line: bool(line.strip())):
+        if is_text:
+            rows = list(group)
+            indent = min(map(_indent, rows))
+            paragraphs.append("\n".join(row[indent:].rstrip() for row in rows))
+    if not paragraphs:
+        return "", ""
+    matching = [
+        index for index, text in enumerate(paragraphs) if rules.question and rules.question.search(text)
+    ]
+    at = matching[0 if rules.is_question_first else -1] if matching else len(paragraphs) - 1
+    rest = paragraphs[at + 1 :] if rules.is_question_first else paragraphs[:at]
+    question = " ".join(paragraphs[at].split())
+    end = _END_OF_QUESTION.search(question)
+    note = question[end.end() :].strip() if end else ""
+    return question[: end.end() if end else None], "\n\n".join([*rest, note] if note else rest)

@@ -44,7 +44,10 @@ def settled_text(
     surround = surround or Surround()
     row = _echo_row(before, after, footer) if footer else None
     if row is not None:
-        lines = _without_below([*_beside_echo(after[row], footer), *after[row + 1 :]], surround.below)
+        beside = after[row].partition(footer)[2]
+        # What is set off from the echo in its row, such as the time of day, belongs to the echo.
+        is_answer = beside.strip() and not beside.startswith("  ")
+        lines = _without_below([*([beside] if is_answer else []), *after[row + 1 :]], surround.below)
     elif is_cut:
         lines = _rest(before, after, surround)
     else:
@@ -65,12 +68,6 @@ def _echo_row(before: Sequence[str], after: Sequence[str], footer: str) -> int |
     old = sum(footer in line for line in before[start:])
     rows = [y for y in range(start, len(after)) if footer in after[y]]
     return rows[old] if len(rows) > old else None
-
-
-def _beside_echo(line: str, footer: str) -> list[str]:
-    """Return what follows the echo in its row; what is set off, such as the time of day, belongs to it."""
-    beside = line.partition(footer)[2]
-    return [beside] if beside.strip() and not beside.startswith("  ") else []
 
 
 def _without_below(lines: Sequence[str], below: Sequence[str]) -> Sequence[str]:
@@ -114,12 +111,8 @@ def _flush_left(text: str) -> str:
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
     """Count the lines that both begin with; they are most of a long history."""
-    count = 0
-    for mine, yours in zip(one, other, strict=False):
-        if mine != yours:
-            break
-        count += 1
-    return count
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((count for count, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
 
 def without_scrollbar(lines: Iterable[str], cols: int) -> list[str]:

@@ -9,6 +9,7 @@ import logging
 import re
 import sqlite3
 import uuid
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log1p
@@ -19,24 +20,25 @@ from csp.errors import BadInput
 from csp.journal.journal_view import JournalView
 from csp.journal.line_reader import blocks_forward, intact_seq, split
 from csp.journal.rebuildable_files import (
+    BLANKS_ONLY,
     BOARD_NAME,
-    JournalPlace,
+    PLACE_TABLE,
     connect,
+    create_tables,
     delete_board,
-    is_of,
-    place_of,
+    quoted,
+    reached,
     transaction,
+    write_place,
 )
 from csp.protocol.events import AnyEvent, BoardChanged, decode_event
 from csp.protocol.notes import ROOM_BOARD, BoardChange, NoteKind, NoteView
 from csp.room.board.board_state import note_of
-from csp.room.board.identifiers import identifiers, is_hash, spelt_out
+from csp.whiteboard.identifiers import identifiers, is_hash, spelt_out
 
 log = logging.getLogger(__name__)
 
-_SCHEMA_VERSION: Final = 3
-_SIGNS: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-_WHOLE: Final = "ascii tokenchars '{}'".format(_SIGNS.replace("'", "''")).replace('"', '""')
+_SCHEMA_VERSION: Final = 4
 _SCHEMA: Final = (
     "CREATE TABLE notes (seq INTEGER PRIMARY KEY, row INTEGER UNIQUE, offset INTEGER, session TEXT, "
     "author TEXT, kind TEXT, tags TEXT, ts REAL, is_off INTEGER)",
@@ -45,9 +47,9 @@ _SCHEMA: Final = (
     "CREATE VIRTUAL TABLE words USING fts5("
     "text, content='', tokenize='porter unicode61 remove_diacritics 2')",
     "CREATE VIRTUAL TABLE names USING fts5("
-    f"tokens, content='', columnsize=0, detail=none, tokenize=\"{_WHOLE}\")",
+    f"tokens, content='', columnsize=0, detail=none, tokenize=\"{BLANKS_ONLY}\")",
     "CREATE TABLE vectors (row INTEGER PRIMARY KEY, vector BLOB)",
-    "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)",
+    PLACE_TABLE,
     "CREATE TABLE stamp (value TEXT)",
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
@@ -153,8 +155,7 @@ class NoteIndex:
             for session, last in compacted:
                 db.execute(_COMPACT, (session, last, NoteKind.SUMMARY))
             if not self.in_memory:
-                db.execute("DELETE FROM place")
-                db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
+                write_place(db, view, upto)
         self.upto = upto
         self.count += len(notes)
         return upto >= view.end
@@ -191,12 +192,17 @@ class NoteIndex:
 
     def vectors(self) -> list[bytes]:
         """Return the stored vectors of the notes in the order of their rows."""
-        return [vector for (vector,) in self._opened.execute("SELECT vector FROM vectors ORDER BY row")]
+        # SQLite notices no flipped bit in a value, and a changed vector would silently change the ranking.
+        stored = [row[0] for row in self._opened.execute("SELECT vector FROM vectors ORDER BY row")]
+        if not all(isinstance(one, bytes) and _with_checksum(one[:-4]) == one for one in stored):
+            raise sqlite3.DatabaseError("a stored vector is damaged")
+        return [one[:-4] for one in stored]
 
     def add_vectors(self, row: int, vectors: Sequence[bytes]) -> None:
         """Store the vectors of the notes from a row on."""
         with self._rollback_on_error(), transaction(self._opened):
-            self._opened.executemany("INSERT INTO vectors VALUES (?, ?)", enumerate(vectors, row))
+            stored = map(_with_checksum, vectors)
+            self._opened.executemany("INSERT INTO vectors VALUES (?, ?)", enumerate(stored, row))
 
     def by_words(self, q: str, wanted: Filter, count: int) -> dict[int, float]:
         """Return the notes with most of the words of `q`, best first, each with a score.
@@ -223,7 +229,7 @@ class NoteIndex:
         )
         held: dict[int, int] = {}
         for name in names:
-            expression = _quoted(name) + ("*" if is_hash(name) else "")
+            expression = quoted(name) + ("*" if is_hash(name) else "")
             for (seq,) in self._opened.execute(sql, [expression, *values, count]):
                 held[seq] = held.get(seq, 0) + 1
         return held
@@ -261,46 +267,26 @@ class NoteIndex:
             raise
 
     def _open(self, view: JournalView) -> sqlite3.Connection:
-        if self.in_memory:
-            return self._create_tables(
-                sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            )
-        try:
-            db = connect(self._folder / BOARD_NAME)
+        """Return a database of this journal; continue the one on the disk where it ends, if it fits."""
+        if not self.in_memory:
             try:
-                if self._resume(db, view):
-                    return db
-            except sqlite3.Error:
-                pass
-            db.close()
-        except sqlite3.DatabaseError as exc:
-            log.warning("note index unreadable", extra={"problem": str(exc)})
-        delete_board(self._folder)
-        return self._create_tables(connect(self._folder / BOARD_NAME))
-
-    def _resume(self, db: sqlite3.Connection, view: JournalView) -> bool:
-        """If a database belongs to this journal, continue where it ends; else return False."""
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        row = db.execute("SELECT inode, first, upto, last FROM place").fetchone() if version else None
-        if version != _SCHEMA_VERSION or row is None or not is_of(view, JournalPlace(*row)):
-            return False
-        self.upto = JournalPlace(*row).upto
-        self.count = db.execute("SELECT count(*) FROM notes").fetchone()[0]
-        self.stamp = db.execute("SELECT value FROM stamp").fetchone()[0]
-        return True
-
-    def _create_tables(self, db: sqlite3.Connection) -> sqlite3.Connection:
+                db = connect(self._folder / BOARD_NAME)
+                with contextlib.suppress(sqlite3.Error):
+                    if upto := reached(db, _SCHEMA_VERSION, view):
+                        self.count = db.execute("SELECT count(*) FROM notes").fetchone()[0]
+                        self.stamp = db.execute("SELECT value FROM stamp").fetchone()[0]
+                        self.upto = upto
+                        return db
+                db.close()
+            except sqlite3.DatabaseError as exc:
+                log.warning("note index unreadable", extra={"problem": str(exc)})
+            delete_board(self._folder)
+            db = connect(self._folder / BOARD_NAME)
+        else:
+            db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self.stamp = uuid.uuid4().hex
-        try:
-            with transaction(db):
-                for statement in _SCHEMA:
-                    db.execute(statement)
-                db.execute("INSERT INTO stamp VALUES (?)", (self.stamp,))
-        except sqlite3.Error:
-            db.close()
-            raise
         self.upto = self.count = 0
-        return db
+        return create_tables(db, (*_SCHEMA, f"INSERT INTO stamp VALUES ('{self.stamp}')"))
 
     def _search_terms(self, q: str) -> tuple[list[str], float]:
         """Return the words of `q` to search for, and the weight of all its words.
@@ -311,7 +297,7 @@ class NoteIndex:
         words = [word for word in words if word not in COMMON_WORDS] or words
         sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
         counted = sorted(
-            (int(self._opened.execute(sql, (_quoted(word), _MOST_ENTRIES + 1)).fetchone()[0]), word)
+            (int(self._opened.execute(sql, (quoted(word), _MOST_ENTRIES + 1)).fetchone()[0]), word)
             for word in words
         )
         weight = sum(log1p((max(self.count - entries, 0) + 0.5) / (entries + 0.5)) for entries, _ in counted)
@@ -319,9 +305,13 @@ class NoteIndex:
         kept: list[str] = []
         for entries, word in counted:
             if entries and (not kept or entries <= budget):
-                kept.append(_quoted(word))
+                kept.append(quoted(word))
                 budget -= entries
         return kept, weight or 1.0
+
+
+def _with_checksum(vector: bytes) -> bytes:
+    return vector + zlib.crc32(vector).to_bytes(4)
 
 
 def event_at(view: JournalView, offset: int) -> AnyEvent | None:
@@ -376,7 +366,3 @@ def _insert(db: sqlite3.Connection, seq: int, row: int, offset: int, note: NoteV
 def _clean(text: str) -> str:
     """Replace lone surrogates, which a broken client may send and SQLite rejects."""
     return text.encode(errors="replace").decode()
-
-
-def _quoted(token: str) -> str:
-    return '"' + token.replace('"', '""') + '"'

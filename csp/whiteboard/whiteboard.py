@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from csp.fast_start.collector import paused_collector
 from csp.fast_start.process_environment import set_variable
 from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
@@ -16,7 +17,7 @@ from csp.protocol.enums import AgentId
 from csp.protocol.events import AgentResponse, AnyEvent, NoteAdded
 from csp.protocol.notes import FoundBy, HitView, NoteView
 from csp.room.board.board_state import is_summary, note_of, seq_of, text_bytes
-from csp.room.board.identifiers import identifiers
+from csp.whiteboard.identifiers import identifiers
 from csp.whiteboard.note_index import Entry, Filter, NoteIndex, event_at
 
 log = logging.getLogger(__name__)
@@ -62,10 +63,11 @@ def load_meaning_search() -> MeaningSearch | None:
     no_output = logging.NullHandler()
     logging.getLogger().addHandler(no_output)
     try:
-        from csp.whiteboard.semantic_search import Meanings
-        from csp.whiteboard.word_vectors import load_word_vectors
+        with paused_collector():
+            from csp.whiteboard.semantic_search import Meanings
+            from csp.whiteboard.word_vectors import load_word_vectors
 
-        model = load_word_vectors()
+            model = load_word_vectors()
     except ImportError:
         return None
     finally:

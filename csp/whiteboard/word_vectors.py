@@ -4,12 +4,14 @@ A text is the weighted mean of the vectors of its pieces. Weights follow smooth 
 words decide what a text is about.
 """
 
+import importlib.util
 import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ log = logging.getLogger(__name__)
 Array = NDArray[np.float32]
 
 DIMENSIONS: Final = 256
+_MODEL: Final = "l2_supercat"
 #: The beginning of a text says what it is about; this also bounds the work for one text.
 _MAX_CHARACTERS: Final = 4096
 #: Special, byte and single-character pieces come first in the vocabulary.
@@ -83,17 +86,54 @@ class WordVectors:
 
 @lru_cache(maxsize=1)
 def load_word_vectors() -> WordVectors | None:
-    """Load the installed weights; None, with a warning, if they cannot be read."""
-    import wordllama
+    """Load the installed weights; None, with a warning, if they cannot be read.
 
-    folder = Path(wordllama.__file__).parent
+    Its wheel is read and not imported: that takes a second and loads much that is not used here.
+    """
+    found = importlib.util.find_spec("wordllama")
+    if found is None or found.origin is None:
+        raise ImportError("wordllama is not installed")
+    folder = Path(found.origin).parent
     try:
-        # As the folder of the cache, because that is where it looks for the tokenizer of its own wheel.
-        model = wordllama.WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
+        tokenizer = _load_tokenizer(folder / "tokenizers" / f"{_MODEL}_tokenizer_config.json")
+        vectors = _load_vectors(folder / "weights" / f"{_MODEL}_{DIMENSIONS}.safetensors")
     except Exception as exc:  # the tokenizer raises nothing more specific
         log.warning("search by meaning is off", extra={"problem": str(exc)})
         return None
-    return WordVectors(model.tokenizer, model.embedding)
+    return WordVectors(tokenizer, vectors)
+
+
+def _load_tokenizer(path: Path) -> Any:
+    """Load a tokenizer for texts in lower case, in steps.
+
+    As a whole it would stop all other threads for about 0.1 s; a third of it is for capital letters.
+    """
+    from tokenizers import Tokenizer, models
+
+    described = msgspec.json.decode(path.read_bytes())
+    model = described["model"]
+    merges = [tuple(merge.split(" ")) for merge in model["merges"] if merge == merge.lower()]
+    vocabulary = {
+        piece: number
+        for piece, number in model["vocab"].items()
+        if piece == piece.lower() or piece.startswith("<0x")
+    }
+    options = {name: model[name] for name in ("unk_token", "fuse_unk", "byte_fallback", "ignore_merges")}
+    empty = described | {"model": model | {"vocab": {}, "merges": []}}
+    tokenizer = Tokenizer.from_str(msgspec.json.encode(empty).decode())
+    tokenizer.model = models.BPE(vocab=vocabulary, merges=merges, **options)
+    return tokenizer
+
+
+def _load_vectors(path: Path) -> Array:
+    """Load the one tensor of a safetensors file: the length of a header, the header, the numbers."""
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    tensor = msgspec.json.decode(data[8:start])["embedding.weight"]
+    if tensor["dtype"] != "F16":
+        raise ValueError(f"expected weights of type F16, got {tensor['dtype']}")
+    vectors: Array = np.frombuffer(data, np.float16, offset=start).reshape(tensor["shape"]).astype(np.float32)
+    return vectors
 
 
 def unit(vectors: Array) -> Array:

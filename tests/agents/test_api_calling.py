@@ -8,9 +8,8 @@ import pytest
 
 from csp.agents.api.call_errors import ATTEMPTS
 from csp.agents.api.model_call import EARLIER_S, STEP_S, ModelCall
-from csp.agents.api.providers import Model, Piece
+from csp.agents.api.providers import Model, Piece, begin, check_whole, check_willing, drain, latest
 from csp.agents.api.request import ModelMessage, ModelRequest
-from csp.agents.api.sdk_streams import begin, check_whole, check_willing, drain, latest
 from csp.errors import CallFailed
 from csp.protocol.enums import MAX_TEXT_BYTES
 from csp.protocol.requests import Usage
@@ -215,7 +214,7 @@ def test_a_model_that_declines_is_not_asked_again(reason: str) -> None:
 
 
 async def test_a_server_that_does_not_hang_up_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.agents.api.sdk_streams._LINGER_S", 0.02)
+    monkeypatch.setattr("csp.agents.api.providers._LINGER_S", 0.02)
 
     async def events() -> AsyncGenerator[int, None]:
         yield 1

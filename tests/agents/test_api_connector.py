@@ -14,7 +14,7 @@ from csp.agents.api.connector import KEPT_THREADS, AgentConfig, Connector
 from csp.agents.api.model_call import ModelCall
 from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import Model, Piece
-from csp.agents.api.request import ModelMessage, ModelRequest
+from csp.agents.api.request import Exchange, ModelRequest
 from csp.client import Client, Live
 from csp.errors import CallFailed, Refused, Unreachable
 from csp.prompt_files import load_prompts
@@ -281,6 +281,15 @@ async def test_an_answer_that_says_nothing_is_a_failure(scene: Scene, answer: st
     assert (told["text"], told["ending"], told["reason"]) == ("", "failed", "its answer was empty")
 
 
+async def test_a_call_that_is_tried_again_is_told_in_the_pane(scene: Scene) -> None:
+    scene.answers = [CallFailed("529: overloaded", is_passing=True), "an answer"]
+    scene.say(9, "hello")
+    await wait_until(lambda: scene.has_answered(1), what="the answer")
+
+    assert [line for line in scene.shown if line.startswith("  529: overloaded; trying again in ")]
+    await scene.rest()
+
+
 async def test_who_is_told_to_wait_is_limited_until_then(scene: Scene) -> None:
     scene.connector._voice = replace(scene.connector._voice, step_s=10.0)
     scene.answers = [CallFailed("429: slow down", is_passing=True, after_s=600.0)]
@@ -472,9 +481,7 @@ async def test_an_answer_that_the_room_refuses_is_a_failure(
 async def test_of_what_was_said_only_so_much_is_kept(scene: Scene) -> None:
     scene.overhear(1, "x" * 10 * KEPT_CHARS)
     for number in range(KEPT_THREADS + 2):
-        fields: dict[str, Any] = {"id": "m", "seq": 1, "kind": DeliverKind.TURN, "thread": f"t{number}"}
-        item = Deliver(**fields, sender="system", text="", urgent=False)
-        scene.connector._remember(item, ModelRequest(system="", said=(ModelMessage(text="x"),)), "y")
+        scene.connector.remember(f"t{number}", Exchange(asked="x", answered="y"))
 
     assert len(scene.connector._heard["default"][0].text) <= KEPT_CHARS + 100
     assert (len(scene.connector._exchanges), "t1" in scene.connector._exchanges) == (KEPT_THREADS, False)

@@ -8,10 +8,9 @@ from typing import Final
 
 import pytest
 
-from csp.agents.api.api_keys import find_key
-from csp.agents.api.packages import how_to_install
 from csp.agents.api.providers import Target
-from csp.cli.agent import _stay, agent
+from csp.agents.api.requirements import find_key, how_to_install
+from csp.cli.agent import agent, stay_of
 from csp.cli.parser import parse
 from csp.cli.verb_call import VerbCall
 from csp.config import AgentSpec, Settings, load_settings
@@ -235,7 +234,7 @@ def test_what_csp_agent_was_told_reaches_the_model(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("MINE", KEY)
     monkeypatch.setenv("CSP_PANES", "room-1")
     words = ("--provider", "openai", "--base-url", "http://a/v1", "--key-env", "MINE")
-    stay = _stay(call_of(tmp_path, *words, "--role", "orchestrator", "--timeout", "7.5"))
+    stay = stay_of(call_of(tmp_path, *words, "--role", "orchestrator", "--timeout", "7.5"))
 
     assert stay.target == Target(provider="openai", model="m", key=KEY, base_url="http://a/v1", timeout_s=7.5)
     assert (stay.name, stay.role, stay.provider) == ("x", JoinRole.ORCHESTRATOR, PROVIDERS["openai"])

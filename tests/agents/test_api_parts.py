@@ -8,17 +8,16 @@ import pytest
 
 from csp.agents.api.call_errors import failure_of, retry_after_s, scrubbed, wait_s
 from csp.agents.api.model_pane import ModelPane, cost_text
-from csp.agents.api.providers import anthropic_usage, chat_usage, responses_usage
+from csp.agents.api.providers import anthropic_usage, chat_usage, responses_usage, unsupported
 from csp.agents.api.reply_stream import Listener, is_blank, without_nulls
 from csp.agents.api.request import Exchange, ModelMessage, ModelRequest, ask_for, reply_schema
-from csp.agents.api.sdk_streams import unsupported
 from csp.errors import CallFailed
 from csp.model_providers import PROVIDERS
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, AgentId, DeliverKind, MessageId
 from csp.protocol.requests import Usage
 from csp.protocol.responses import Deliver
-from csp.room.agent_text.envelope import Envelope
+from csp.room.agent_text.grammar import Envelope
 from csp.room.sessions.session_state import WindowItem
 
 PROMPTS: Final = load_prompts()

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from csp.agents.api import agent_program as programs
-from csp.agents.api.agent_program import AgentProgram, AgentStay, _why, taken_up
+from csp.agents.api.agent_program import AgentProgram, AgentStay, end_reason, taken_up
 from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import Model, Target
 from csp.client import Registered
@@ -156,9 +156,9 @@ async def test_who_comes_late_hears_what_was_said_before(
 
 
 def test_the_end_has_a_reason() -> None:
-    assert _why(None) == "the connection to the room has ended"
+    assert end_reason(None) == "the connection to the room has ended"
     removed = "it was removed from the room, or its name was taken"
-    assert _why(Unauthenticated("x")) == _why(Forbidden("x")) == removed
-    assert _why(Broken("the disk is full")) == "the disk is full"
+    assert end_reason(Unauthenticated("x")) == end_reason(Forbidden("x")) == removed
+    assert end_reason(Broken("the disk is full")) == "the disk is full"
     with pytest.raises(ZeroDivisionError):
-        _why(ZeroDivisionError())
+        end_reason(ZeroDivisionError())

@@ -16,7 +16,8 @@ from csp.clis.hook_spool import HookSpool
 from csp.config import load_settings
 from csp.errors import CspError
 from csp.human.saved_state import SavedState
-from csp.panes import resume_state as panes_record
+from csp.panes.resume_state import conversations_of, load_conversations
+from csp.panes.room_processes import RoomProcesses
 from csp.review.mailbox import Mailbox
 from csp.review.run_folders import RunFolders
 from csp.review.run_git import Git
@@ -105,7 +106,7 @@ def _records(folder: Path) -> None:
     run = SidecarRecord.load(folder / "csp/default.agents/claude")
     if run is not None:
         run.is_running  # noqa: B018  # what is asked for is that it does not raise
-    panes_record.conversations_of(folder / "csp", "default")
+    conversations_of(RoomProcesses(folder / "csp", "default").sidecars())
 
 
 def _spool(folder: Path) -> None:
@@ -136,12 +137,12 @@ READERS: Final[dict[str, Reader]] = {
     "what a person has seen": Reader("seen", "123", _seen),
     "an announced room": Reader("csp/default.json", json.dumps(_ROOM), lambda at: running_rooms(at / "csp")),
     "a line-up": Reader(
-        "default.lineup", json.dumps(_MEMBER), lambda at: panes_record.load_lineup(at / "default.lineup")
+        "default.lineup", json.dumps(_MEMBER), lambda at: RoomProcesses(at, "default").lineup()
     ),
     "conversations": Reader(
         "agents.json",
         json.dumps({"claude": {"profile": "claude", "cwd": "/", "token": "t"}}),
-        lambda at: panes_record.load_conversations(at / "agents.json"),
+        lambda at: load_conversations(at / "agents.json"),
     ),
     "the token of an agent": Reader("csp/default.agents/claude.token", "claude.1." + "0" * 40, _find),
     "a configuration": Reader("csp.toml", _TOML, _settings),

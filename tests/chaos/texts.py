@@ -507,13 +507,17 @@ class _BeatingRoom(ChaosRoom):
     """A room whose loop writes its pauses down."""
 
     profile: str = ""
+    stacks: str = ""
 
     @property
     def beats(self) -> Path:
         return self.home.parent / "beats"
 
     def begin(self, plan: object = None) -> None:
-        before = ("tests.chaos.beats", {"into": str(self.beats), "profile": self.profile})
+        before = (
+            "tests.chaos.beats",
+            {"into": str(self.beats), "profile": self.profile, "stacks": self.stacks},
+        )
         words = ["gateway", "--port", str(self.port)]
         with self.log.open("ab") as log, open(os.devnull, "rb") as nothing:
             self._process = Forked(
@@ -533,10 +537,11 @@ def measure(
     carriers: list[Carrier],
     outcome: Outcome,
     profile: str = "",
+    stacks: str = "",
 ) -> list[Measured]:
     """Give these texts to a new room; return how long it was silent in each step."""
     room = _BeatingRoom(folder)
-    room.profile = profile
+    room.profile, room.stacks = profile, stacks
     try:
         room.start()
         scene = Scene(room)
@@ -620,6 +625,11 @@ def main() -> int:
     parser.add_argument(
         "--profile", default="", help="write a profile of the room's loop here; the figures suffer"
     )
+    parser.add_argument(
+        "--stacks",
+        default="",
+        help="write here where all threads were in long pauses; this may crash the room",
+    )
     parser.add_argument("--top", type=int, default=25)
     options = parser.parse_args()
     part, parts = map(int, options.share.split("/"))
@@ -634,7 +644,9 @@ def main() -> int:
         for _ in range(options.repeat):
             folder = Path(tempfile.mkdtemp(prefix="texts-"))
             try:
-                for one in measure(folder / "room", batch, carriers, outcome, options.profile):
+                for one in measure(
+                    folder / "room", batch, carriers, outcome, options.profile, options.stacks
+                ):
                     best[one.what] = min(best.get(one.what, one), one, key=lambda each: each.cpu_s)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from csp.cli import _find
 from csp.cli.parser import parse
 from csp.cli.verb_call import VerbCall
 from csp.config import Settings
@@ -100,7 +99,7 @@ def with_settings(call: VerbCall, **fields: Any) -> VerbCall:
 def run(gateway: Recorded, *words: str, cwd: Path = Path("/")) -> int:
     """Run a verb to its exit code; what it raises is not caught."""
     verb, _ = parse(words)
-    return _find(verb.run)(call_of(*words, cwd=cwd, gateway=gateway))
+    return verb.load()(call_of(*words, cwd=cwd, gateway=gateway))
 
 
 class Clock:

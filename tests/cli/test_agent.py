@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from csp.agents.api.model_pane import ModelPane
 from csp.cli import agent
 from csp.cli.verb_call import VerbCall
 from csp.errors import Broken
@@ -27,7 +28,7 @@ def call(tmp_path: Path) -> VerbCall:
 
 
 def test_the_window_of_the_room_is_that_of_its_settings(call: VerbCall) -> None:
-    stay = agent._stay(with_settings(call, window_items=3))
+    stay = agent.stay_of(with_settings(call, window_items=3))
 
     assert (stay.window.items, stay.room, stay.state_dir) == (3, "default", call.settings.state_dir)
     assert stay.prompts["talk"]
@@ -55,7 +56,7 @@ async def test_a_signal_stops_it_and_its_log_is_where_it_is_looked_for(
 
     program: Any = SimpleNamespace(join=join, run=stay)
 
-    assert await agent._run(call, program) == "its end"
+    assert await agent.work(call, program) == "its end"
     assert set(handlers) == {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     assert logs == [call.settings.state_dir / "default.agents" / "gpt-2" / "brain.log"]
 
@@ -67,8 +68,8 @@ def test_who_leaves_against_its_will_says_why(
     async def run(call: VerbCall, program: Any) -> str:
         return why
 
-    monkeypatch.setattr(agent, "_opened", lambda stay: None)
-    monkeypatch.setattr(agent, "_run", run)
+    monkeypatch.setattr(agent, "opened_model", lambda stay: None)
+    monkeypatch.setattr(agent, "work", run)
     monkeypatch.setattr(
         "csp.agents.api.agent_program.AgentProgram", lambda *words: SimpleNamespace(agent="gpt-2")
     )
@@ -79,6 +80,27 @@ def test_who_leaves_against_its_will_says_why(
         agent.agent(call)
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_colours_are_for_terminals_alone(
+    call: VerbCall, is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def program(stay: object, model: object, pane: ModelPane) -> SimpleNamespace:
+        pane.title("hello")
+        return SimpleNamespace(agent="gpt-2")
+
+    async def run(call: VerbCall, program: Any) -> str:
+        return ""
+
+    monkeypatch.setattr(agent, "opened_model", lambda stay: None)
+    monkeypatch.setattr(agent, "work", run)
+    monkeypatch.setattr("csp.agents.api.agent_program.AgentProgram", program)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    assert agent.agent(call) == 0
+    assert ("\x1b[" in capsys.readouterr().out) is is_terminal
+
+
 def test_a_package_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(provider: object, target: object) -> None:
         raise ImportError("no _ssl")
@@ -86,7 +108,7 @@ def test_a_package_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("csp.agents.api.providers.open_model", fail)
     stay: Any = SimpleNamespace(provider=SimpleNamespace(extra="openai"), target=None)
     with pytest.raises(Broken, match="the package 'openai' cannot be loaded: no _ssl"):
-        agent._opened(stay)
+        agent.opened_model(stay)
 
 
 @pytest.fixture
@@ -103,7 +125,7 @@ def is_echoed(terminal: int) -> bool:
 
 
 def test_keys_are_shown_again_afterwards(terminal: int) -> None:
-    with contextlib.suppress(KeyboardInterrupt), agent._quiet_terminal():
+    with contextlib.suppress(KeyboardInterrupt), agent.quiet_terminal():
         assert not is_echoed(terminal)
         raise KeyboardInterrupt
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from csp.cli.board import _head
+from csp.cli.board import note_head
 from csp.errors import Broken
 from tests.cli.recording import Recorded
 from tests.cli.recording import run as run_recorded
@@ -155,6 +155,6 @@ def test_the_head_of_a_note_says_what_it_is() -> None:
     note = {"id": "n-1", "ts": 0.0, "tags": ["a"], "session": "s-1", "idx": 7, "author": "ann"}
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(0.0))
 
-    assert _head(note | {"kind": "note"}) == f"n-1 {clock} s-1/0007 ann #a"
+    assert note_head(note | {"kind": "note"}) == f"n-1 {clock} s-1/0007 ann #a"
     summary = note | {"kind": "summary", "stands_for": ["n-0", "n-2"]}
-    assert _head(summary) == f"n-1 {clock} s-1/0007 ann summary of 2 notes #a"
+    assert note_head(summary) == f"n-1 {clock} s-1/0007 ann summary of 2 notes #a"

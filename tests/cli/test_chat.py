@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from csp.cli.chat import _memory_folder, chat
+from csp.cli.chat import chat, memory_folder
 from csp.errors import BadInput, Forbidden
 from csp.room_registry import Address, RunningRoom, remove_room, write_room
 from tests.cli.recording import call_of, with_settings
@@ -94,7 +94,7 @@ def test_an_agent_does_not_speak_as_the_human() -> None:
 def test_what_is_remembered_lies_with_the_history_of_its_room(tmp_path: Path) -> None:
     call = with_settings(call_of("chat"), state_dir=tmp_path)
     # No room of ours is at this address.
-    assert _memory_folder(call) == tmp_path / "http-127-0-0-1-9.human"
+    assert memory_folder(call) == tmp_path / "http-127-0-0-1-9.human"
     held = [
         write_room(
             tmp_path,
@@ -110,6 +110,6 @@ def test_what_is_remembered_lies_with_the_history_of_its_room(tmp_path: Path) ->
         )
         for name, port in (("other", 8), ("den", 9))
     ]
-    assert _memory_folder(call) == tmp_path / "history" / "den" / "human"
+    assert memory_folder(call) == tmp_path / "history" / "den" / "human"
     for one in held:
         remove_room(one)

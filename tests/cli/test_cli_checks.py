@@ -32,7 +32,7 @@ def program(folder: Path, script: str) -> str:
     ],
 )
 def test_a_cli_that_is_missing_is_a_fault_where_it_is_needed(settings: Settings, ok: bool) -> None:
-    assert cli_checks._missing(settings, CLAUDE).ok is ok
+    assert cli_checks.missing(settings, CLAUDE).ok is ok
 
 
 def test_an_agent_without_a_command_has_that_of_its_profile() -> None:
@@ -42,7 +42,7 @@ def test_an_agent_without_a_command_has_that_of_its_profile() -> None:
         AgentSpec(name="own", command=("own", "-x")),
         AgentSpec(name="gpt", provider="openai"),
     )
-    found = cli_checks._clis(Settings(agents=specs, of_clis={"gemini_cmd": ("gemini", "--fast")}))
+    found = cli_checks.clis_of(Settings(agents=specs, of_clis={"gemini_cmd": ("gemini", "--fast")}))
 
     assert [(cli.name, cli.command) for cli in found] == [
         ("codex", ("codex",)),
@@ -55,13 +55,13 @@ def test_an_agent_without_a_command_has_that_of_its_profile() -> None:
 def test_flags_are_looked_for_in_all_that_help_says(tmp_path: Path, stream: str) -> None:
     path = program(tmp_path, f"echo '  --settings FILE' {stream}")
     wired = Wired(argv=[path, "--own", "--settings", "x"], env={})
-    found = cli_checks._check_flags(CLAUDE, path, [path, "--own"], wired, ENV)
+    found = cli_checks.check_flags(CLAUDE, path, [path, "--own"], wired, ENV)
 
     assert (found.ok, found.detail) == (True, "its --help knows what we add: --settings")
 
 
 def test_a_help_that_cannot_be_run_is_told(tmp_path: Path) -> None:
-    found = cli_checks._check_flags(CLAUDE, str(tmp_path / "gone"), [], Wired(argv=[], env={}), ENV)
+    found = cli_checks.check_flags(CLAUDE, str(tmp_path / "gone"), [], Wired(argv=[], env={}), ENV)
 
     assert (found.ok, found.detail.startswith("--help failed: ")) == (False, True)
 
@@ -71,7 +71,7 @@ def wiring(tmp_path: Path, command: tuple[str, ...]) -> list[cli_checks.CheckRes
     cli = CLAUDE._replace(command=command)
     place = tmp_path / "run"
     place.mkdir()
-    return list(cli_checks._check_wiring(cli, load_profile("claude"), path, ENV, tmp_path, place))
+    return list(cli_checks.check_wiring(cli, load_profile("claude"), path, ENV, tmp_path, place))
 
 
 def test_a_run_that_was_only_wired_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_a_command_that_is_no_session_gets_nothing(tmp_path: Path) -> None:
 def test_a_hook_whose_words_do_not_arrive_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_checks, "hook_command", lambda spool: f"cat > {tmp_path}/elsewhere")
 
-    assert cli_checks._check_hook(CLAUDE, tmp_path).ok is False
+    assert cli_checks.check_hook(CLAUDE, tmp_path).ok is False
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_hook_whose_words_do_not_arrive_is_told(tmp_path: Path, monkeypatch: p
 def test_the_place_of_transcripts_is_that_of_all_projects(tmp_path: Path, hint: str, detail: str) -> None:
     (tmp_path / "projects").mkdir()
     wired = Wired(argv=[], env={}, transcript_hint=str(tmp_path / hint))
-    found = cli_checks._check_transcripts(CLAUDE, wired)
+    found = cli_checks.check_transcripts(CLAUDE, wired)
 
     assert (found.ok, found.detail) == (True, f"{tmp_path}/{detail}")
 
@@ -126,7 +126,7 @@ def test_transcripts_that_cannot_be_read_are_a_fault(tmp_path: Path, monkeypatch
         return False
 
     monkeypatch.setattr(os, "access", access)
-    found = cli_checks._check_transcripts(CLAUDE, Wired(argv=[], env={}, transcript_hint=str(tmp_path)))
+    found = cli_checks.check_transcripts(CLAUDE, Wired(argv=[], env={}, transcript_hint=str(tmp_path)))
 
     assert (found.ok, asked) == (False, [os.R_OK | os.X_OK])
 
@@ -134,7 +134,7 @@ def test_transcripts_that_cannot_be_read_are_a_fault(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(("answer", "ok"), [("2.1.5 (Claude Code)", True), ("", False)])
 def test_a_cli_that_does_not_say_its_version_is_told(tmp_path: Path, answer: str, ok: bool) -> None:
     path = program(tmp_path, f"echo '{answer}'")
-    cli, profile, *_ = cli_checks._check_cli(CLAUDE._replace(command=(path,)), path, "claude", ENV, tmp_path)
+    cli, profile, *_ = cli_checks.check_cli(CLAUDE._replace(command=(path,)), path, "claude", ENV, tmp_path)
 
     assert (cli.ok, profile.ok, profile.advice) == (True, ok, "" if ok else f"run {path} once by hand")
 

@@ -34,4 +34,4 @@ def test_every_script_knows_every_verb_with_its_flags(script: object) -> None:
 
     for verb in VERBS:
         assert verb.name in text
-        assert all(arg.names[0].removeprefix("--") in text for arg in verb.args if arg.names[0][0] == "-")
+        assert all(arg.name.removeprefix("--") in text for arg in verb.load().args if arg.name[0] == "-")

@@ -13,6 +13,7 @@ import pytest
 
 from csp.cli import doctor
 from csp.cli.doctor import check_machine
+from csp.cli.verb_call import VerbCall
 from csp.clis import version_check
 from csp.config import Settings, load_settings
 from csp.errors import Unreachable
@@ -193,7 +194,7 @@ def running(room: str = "den", port: int = 9, **fields: Any) -> RunningRoom:
 @pytest.mark.parametrize(("mode", "ok"), [(0o700, True), (0o750, False), (0o701, False)])
 def test_a_state_folder_is_for_its_user_alone(tmp_path: Path, mode: int, ok: bool) -> None:
     tmp_path.chmod(mode)
-    found = doctor._check_state(tmp_path)
+    found = doctor.check_state(tmp_path)
 
     assert (found.ok, found.advice) == (ok, "" if ok else f"chmod 700 {tmp_path}")
 
@@ -201,7 +202,7 @@ def test_a_state_folder_is_for_its_user_alone(tmp_path: Path, mode: int, ok: boo
 def test_a_folder_that_can_only_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, how: how == os.R_OK)
 
-    assert doctor._check_history(tmp_path).ok is False
+    assert doctor.check_folder("history", tmp_path, "").ok is False
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_a_terminal_is_checked_inside_tmux_too(
     monkeypatch.setattr(curses, "setupterm", described.append)
     monkeypatch.setattr(curses, "tigetstr", lambda name: b"x")
     monkeypatch.setattr(curses, "tigetnum", lambda name: {"screen": 8}[described[-1]])
-    found = doctor._check_terminal({"TERM": "screen", **env, **inside})
+    found = doctor.check_drawing({"TERM": "screen", **env, **inside})
 
     assert (found.ok, found.detail.endswith(shown)) == (ok, True), found
     assert ("8 colours" in found.detail) == ok
@@ -234,9 +235,11 @@ def test_a_terminal_inside_tmux_that_nobody_knows_has_no_count_of_colours(
     def unknown(name: str) -> None:
         raise curses.error(name)
 
+    monkeypatch.setattr(doctor, "is_terminal", lambda stream: True)
     monkeypatch.setattr(curses, "setupterm", unknown)
+    found = doctor.check_drawing({"TERM": "no-such-terminal", "LANG": "C.UTF-8", "TMUX": "/tmp/x,1,0"})
 
-    assert doctor._colours("no-such-terminal") == "unknown"
+    assert found.ok and "unknown colours" in found.detail
 
 
 def test_a_port_that_is_taken_is_a_fault_only_where_it_was_chosen() -> None:
@@ -244,9 +247,9 @@ def test_a_port_that_is_taken_is_a_fault_only_where_it_was_chosen() -> None:
         port = taken.getsockname()[1]
         settings = Settings(host="127.0.0.1", port=port)
         chosen = load_settings(env={"CSP_PORT": str(port)}, cwd=Path("/"))
-        by_itself = doctor._check_port(settings, [])
-        by_us = doctor._check_port(chosen, [running(port=1), running("own", port)])
-        by_others = doctor._check_port(chosen, [running(port=1)])
+        by_itself = doctor.check_port(settings, [])
+        by_us = doctor.check_port(chosen, [running(port=1), running("own", port)])
+        by_others = doctor.check_port(chosen, [running(port=1)])
 
     assert (by_itself.ok, by_itself.detail.endswith("; a gateway takes the next free one")) == (True, True)
     assert (by_us.ok, by_us.detail) == (True, f"127.0.0.1:{port} is used by room own")
@@ -265,7 +268,7 @@ def test_a_room_answers_and_has_its_supervisor(
     health: Any, supervisor: int | None, ok: bool, detail: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "GatewayClient", lambda url, token: Recorded({"/health": health}))
-    found = doctor._check_room(running(supervisor=supervisor))
+    found = doctor.check_room(running(supervisor=supervisor))
 
     assert (found.check, found.ok, found.detail) == ("room den", ok, detail)
 
@@ -290,11 +293,11 @@ def test_the_journal_of_a_running_room_is_looked_for_where_it_says(
         folder.mkdir(parents=True)
         (folder / "journal.jsonl").touch()
     monkeypatch.setattr(doctor, "running_rooms", lambda state_dir: [running("default", history=own)])
-    monkeypatch.setattr(doctor, "_room_name", lambda call: "default")
+    monkeypatch.setattr(VerbCall, "room_name", lambda call: "default")
     call = with_settings(call_of("doctor"), history_dir=given)
     chosen = with_settings(call, sources={"history_dir": "--history"})
     assert doctor.journal_path(call) == own / "journal.jsonl"
-    monkeypatch.setattr(doctor, "_room_name", lambda call: "other")
+    monkeypatch.setattr(VerbCall, "room_name", lambda call: "other")
 
     assert doctor.journal_path(chosen) == given / "default" / "journal.jsonl"
 

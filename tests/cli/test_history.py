@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from csp.cli import history
-from csp.cli.export import json_lines, markdown_lines
+from csp.cli.history import json_lines, markdown_lines
 from csp.errors import BadInput, Unreachable
 from tests.cli.recording import Recorded, Several, run
 
@@ -144,10 +144,15 @@ def test_follow_takes_no_before() -> None:
 
 def test_a_gateway_that_is_away_is_asked_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
+
+    def follow(connect: Any, after: int, tell: Any, **query: Any) -> Any:
+        tell(Unreachable("gone"))
+        tell(None)
+        yield item(60)
+
     monkeypatch.setattr("csp.cli.history.time.sleep", slept.append)
-    away = history._Away()
-    away.tell(Unreachable("gone"))
-    away.tell(None)
+    monkeypatch.setattr(history, "follow", follow)
+    run(pages(item(2)), "history", "--follow")
 
     assert slept == [0.5]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from csp.cli.logging_setup import configure, log_to
-from csp.cli.replay import _news, _tail
+from csp.cli.replay import news, tail
 
 
 def test_only_verbose_shows_the_mechanics(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,7 @@ def test_the_newest_lines_of_a_log_are_shown_whole(tmp_path: Path, limit: int, l
     log = tmp_path / "x.log"
     log.write_text("a\nb\nc\nhalf")
 
-    assert _tail(log, limit) == (lines, 6)
+    assert tail(log, limit) == (lines, 6)
 
 
 def test_of_a_large_log_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,16 +72,16 @@ def test_of_a_large_log_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest
     log = tmp_path / "x.log"
     log.write_text("one\ntwo\nsix\n")
 
-    assert _tail(log, 9) == (["o", "six"], 12)
+    assert tail(log, 9) == (["o", "six"], 12)
 
 
 def test_news_are_whole_lines_and_a_new_file_is_read_from_its_start(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     log.write_text("a\nb\nha")
-    assert _news(log, 2) == (["b"], 4)
+    assert news(log, 2) == (["b"], 4)
     log.write_text("a\nb\nhalf\n")
-    assert _news(log, 4) == (["half"], 9)
+    assert news(log, 4) == (["half"], 9)
     log.write_text("n\n")
-    assert _news(log, 9) == (["n"], 2)
+    assert news(log, 9) == (["n"], 2)
     log.unlink()
-    assert _news(log, 2) == ([], 0)
+    assert news(log, 2) == ([], 0)

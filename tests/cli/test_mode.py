@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from csp.cli.mode import _lines
+from csp.cli.mode import view_lines
 from csp.errors import Refused
 from csp.http_client import GatewayClient
 from tests.cli.live import Place
@@ -138,7 +138,10 @@ def test_votes_are_shown_as_the_pane_shows_them(place: Place) -> None:
     lines = place.csp("mode", "votes").out.splitlines()
     assert lines[0].startswith("votes: A (")
     assert [line for line in lines if " voted A" in line and line.endswith(" is sure")] == lines[-2:]
-    assert set(place.csp("mode", "votes", "--json").json["votes"]) == {"ada", "bob"}
+    said = place.csp("mode", "votes", "--json").json
+    assert set(said) == {"proposals", "votes"}
+    assert set(said["votes"]) == {"ada", "bob"}
+    assert "call it ada" in str(said["proposals"])
 
 
 @pytest.mark.parametrize(
@@ -288,7 +291,7 @@ def test_what_a_session_has_nothing_of_is_a_dash() -> None:
         "waitingFor": [],
     }
 
-    assert _lines(view | {"reason": "final", "votes": {}}) == [
+    assert list(view_lines(view | {"reason": "final", "votes": {}})) == [
         "mode: single",
         "topic: -",
         "round: 1/-  phase: work",

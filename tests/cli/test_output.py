@@ -103,3 +103,19 @@ def test_off_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_a_span_of_time_is_told_in_its_largest_unit(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
+
+
+def test_a_line_that_was_interrupted_while_it_was_written_is_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(Screen):
+        def flush(self) -> None:
+            raise KeyboardInterrupt
+
+    progress = Progress()
+    monkeypatch.setattr(sys, "stderr", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        progress.show("waiting")
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    progress.clear()
+
+    assert screen.getvalue() == "\r\x1b[K"

@@ -1,11 +1,13 @@
 """The command line: verbs, arguments, what is misused."""
 
 import re
+import shlex
 
 import pytest
 
+from csp.cli.arguments import Arg
 from csp.cli.parser import parse, setting_flags, verb_parser
-from csp.cli.verbs import VERBS, Arg, Verb
+from csp.cli.verbs import VERBS, Verb
 from csp.errors import BadInput
 
 
@@ -77,16 +79,14 @@ def test_bytes_that_are_no_text_are_refused() -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_the_help_of_a_verb_shows_its_example(
-    verb: object, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> None:
-    row = next(row for row in VERBS if row == verb)
+def test_the_help_of_a_verb_shows_its_examples(verb: Verb, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        parse([row.name, "--help"])
+        parse([verb.name, "--help"])
 
     out = capsys.readouterr().out
     assert caught.value.code == 0
-    assert f"example:\n  {row.example}" in out
+    assert "example:\n  csp " in out
+    assert all(f"\n  {example.format(verb=verb.name)}\n" in out for example in verb.load().examples)
     assert "--room" in out
 
 
@@ -99,34 +99,31 @@ def test_the_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_the_example_of_a_verb_can_be_parsed(verb: object) -> None:
-    import shlex
-
-    row = next(row for row in VERBS if row == verb)
-    for line in row.example.splitlines():
-        words = shlex.split(line.partition(" > ")[0])
+def test_the_examples_of_a_verb_can_be_parsed(verb: Verb) -> None:
+    for example in verb.load().examples:
+        words = shlex.split(example.format(verb=verb.name).partition(" > ")[0])
 
         found, _ = parse(words[1:])
-        assert found == row
+        assert found == verb
 
 
 STATED = [
     (verb, arg)
     for verb in VERBS
-    for arg in verb.args
+    for arg in verb.load().args
     if re.search(r"default: \d+$", arg.help) and "default" in arg.options
 ]
 
 
-@pytest.mark.parametrize(("verb", "arg"), STATED, ids=[f"{verb.name} {arg.names[0]}" for verb, arg in STATED])
+@pytest.mark.parametrize(("verb", "arg"), STATED, ids=[f"{verb.name} {arg.name}" for verb, arg in STATED])
 def test_the_default_is_the_one_that_the_help_states(verb: Verb, arg: Arg) -> None:
     stated = float(arg.help.rpartition("default: ")[2])
 
-    assert verb_parser(verb).get_default(arg.names[0].lstrip("-").replace("-", "_")) == stated
+    assert verb_parser(verb).get_default(arg.name.lstrip("-").replace("-", "_")) == stated
 
 
 def test_defaults_are_stated_for_what_waits_or_is_cut() -> None:
-    assert {(verb.name, arg.names[0]) for verb, arg in STATED} == {
+    assert {(verb.name, arg.name) for verb, arg in STATED} == {
         ("replay", "--speed"),
         ("logs", "--limit"),
         ("agent", "--timeout"),
@@ -137,9 +134,9 @@ def test_defaults_are_stated_for_what_waits_or_is_cut() -> None:
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_a_switch_is_off_until_it_is_given(verb: Verb) -> None:
-    for arg in verb.args:
+    for arg in verb.load().args:
         if arg.options.get("action") == "store_true":
-            assert verb_parser(verb).get_default(arg.names[0][2:].replace("-", "_")) is False
+            assert verb_parser(verb).get_default(arg.name[2:].replace("-", "_")) is False
 
 
 @pytest.mark.parametrize("argv", [["--verbose", "agents"], ["agents", "--verbose"]])

@@ -66,7 +66,7 @@ def test_replay_keeps_the_pauses_up_to_a_longest(
     """Nobody watches a night go by, and a clock that was set back is no pause at all."""
     rested: list[float] = []
     items = [{"seq": n, "ts": at, "sender": "ann", "text": "x"} for n, at in enumerate([5, 6, 8, 7, 9000])]
-    monkeypatch.setattr(replaying, "_items", lambda path: iter(items))
+    monkeypatch.setattr(replaying, "journal_items", lambda path: iter(items))
     monkeypatch.setattr(replaying, "journal_path", lambda call: tmp_path)
     monkeypatch.setattr("csp.cli.replay.time.sleep", rested.append)
     _, args = parse(["replay", *options])

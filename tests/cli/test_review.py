@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from csp.cli.review import _lines, _row
+from csp.cli.review import detail_lines, run_line
 from csp.errors import NotFound
 from tests.cli.recording import Recorded
 from tests.cli.recording import run as run_recorded
@@ -221,7 +221,7 @@ def test_a_run_is_shown_with_all_that_is_known_of_it() -> None:
     ]
     run = RUN | {"why": "no", "branch": "b", "since": time.time() - 70, "revisions": 1, "max_revisions": 3}
     detail = {"run": run, "plan": {"steps": ["one", "two"]}, "risk": "high", "findings": findings}
-    shown = _lines(detail | {"context": {"worktree": "/w"}, "folder": "/f"})
+    shown = list(detail_lines(detail | {"context": {"worktree": "/w"}, "folder": "/f"}))
 
     assert shown[3:] == [
         "phase: plan  cycle: 2",
@@ -238,6 +238,6 @@ def test_a_run_is_shown_with_all_that_is_known_of_it() -> None:
         "worktree: /w",
         "folder: /f",
     ]
-    ended = _lines({"run": run | {"reason": "accepted"}})
+    ended = list(detail_lines({"run": run | {"reason": "accepted"}}))
     assert "ended: accepted" in ended and not any("min" in line for line in ended)
-    assert _row(run | {"reason": "accepted"}) == "r-1  ended (accepted)  cycle 2  mend it"
+    assert run_line(run | {"reason": "accepted"}) == "r-1  ended (accepted)  cycle 2  mend it"

@@ -7,6 +7,7 @@ import pytest
 
 from csp.cli import status
 from csp.errors import Forbidden
+from csp.human.safe_text import one_line
 from tests.cli.recording import Recorded, run
 
 NO_MODE: dict[str, Any] = {"mode": "freeform", "sessionId": None}
@@ -54,7 +55,7 @@ def test_the_columns_of_agents_line_up(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_limit_says_until_when_with_the_date_of_another_day() -> None:
     now = time.time()
-    rows = [status._agent_row(agent(until=until), NO_MODE)[1] for until in (now, now + 30 * 86400)]
+    rows = [status.agent_row(agent(until=until), NO_MODE)[1] for until in (now, now + 30 * 86400)]
 
     assert rows[0] == time.strftime("idle until %H:%M", time.localtime(now))
     assert rows[1] == time.strftime("idle until %Y-%m-%d %H:%M", time.localtime(now + 30 * 86400))
@@ -74,7 +75,7 @@ def test_nobody_is_said_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_dialog_is_shown_as_far_as_it_is_known(dialog: dict[str, Any], shown: list[str]) -> None:
-    found = status._dialog_lines(agent(dialog=dialog))
+    found = status.dialog_lines(agent(dialog=dialog))
 
     assert found == [
         *(f"    {line}" for line in shown),
@@ -88,15 +89,15 @@ def test_status_begins_with_the_room(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_status_says_what_is_wrong_with_the_journal() -> None:
     health = {"room": "den", "status": "degraded", "seq": 7, "uptime_s": 5.9}
-    found = status._health_lines("u", health | {"journal": {"writable": False, "damaged": [3, 9]}})
+    found = status.health_lines("u", health | {"journal": {"writable": False, "damaged": [3, 9]}})
 
     assert found == [
         "room den at u: degraded, seq 7, up 5 s",
         "journal: cannot be written, nothing new is accepted",
         "journal: 2 damaged lines, see: csp doctor --journal",
     ]
-    assert len(status._health_lines("u", health | {"journal": {"writable": True}})) == 1
-    assert len(status._health_lines("u", health | {"journal": {"damaged": [3]}})) == 2
+    assert len(status.health_lines("u", health | {"journal": {"writable": True}})) == 1
+    assert len(status.health_lines("u", health | {"journal": {"damaged": [3]}})) == 2
 
 
 @pytest.mark.parametrize(
@@ -116,12 +117,12 @@ def test_status_says_what_is_wrong_with_the_journal() -> None:
     ],
 )
 def test_what_waits_says_why_and_what_ends_it(fields: dict[str, Any], shown: str) -> None:
-    assert status._queue_line(waiting(**fields)) == f"m-1 from human to claude: {shown}"
+    assert status.queue_lines([waiting(**fields)]) == [f"waiting: m-1 from human to claude: {shown}"]
 
 
 @pytest.mark.parametrize(("count", "more"), [(20, 0), (21, 1)])
 def test_twenty_of_what_waits_are_shown_the_rest_is_counted(count: int, more: int) -> None:
-    found = status._queue_lines([waiting(number) for number in range(count)])
+    found = status.queue_lines([waiting(number) for number in range(count)])
 
     assert len([line for line in found if " from human " in line]) == 20
     assert (f"waiting: {more} more, all of them with: csp status --json" in found) == bool(more)
@@ -175,7 +176,7 @@ def test_only_sessions_that_run_are_shown(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize(("length", "shown"), [(60, "x" * 60), (61, "x" * 59 + "…")])
 def test_a_long_text_is_cut_at_its_limit(length: int, shown: str) -> None:
-    assert status._one_line("x" * length, 60) == shown
+    assert one_line("x" * length, 60) == shown
 
 
 @pytest.mark.parametrize(
@@ -194,4 +195,6 @@ def test_a_long_text_is_cut_at_its_limit(length: int, shown: str) -> None:
     ],
 )
 def test_the_size_of_the_whiteboards_is_shown(boards: dict[str, int], shown: list[str]) -> None:
-    assert status._board_lines({"boards": boards}) == shown
+    health = {"room": "den", "status": "ok", "seq": 7, "uptime_s": 5.9, "journal": {}}
+
+    assert status.health_lines("u", health | {"boards": boards})[1:] == shown

@@ -1,5 +1,6 @@
 """csp up and csp down: what was asked for, what is said about it."""
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,8 @@ from tests.cli.recording import call_of, with_settings
 def test_what_was_wished_for_is_passed_on(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     words = ("--agents", "b, a,,b", "--demo", "--orchestrator", "--dir", "sub")
-    wish = up._wish(call_of("up", *words, cwd=tmp_path))
-    plain = up._wish(call_of("up", cwd=tmp_path))
+    wish = up.wish_of(call_of("up", *words, cwd=tmp_path))
+    plain = up.wish_of(call_of("up", cwd=tmp_path))
 
     assert (wish.only, wish.demo, wish.orchestrator) == (("b", "a"), True, True)
     assert wish.dir == (tmp_path / "sub").resolve()
@@ -33,7 +34,7 @@ def test_what_was_wished_for_is_passed_on(tmp_path: Path) -> None:
 )
 def test_a_wish_that_makes_no_sense_is_refused(words: tuple[str, ...], problem: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        up._wish(call_of("up", *words, cwd=tmp_path))
+        up.wish_of(call_of("up", *words, cwd=tmp_path))
 
     assert caught.value.message == problem
 
@@ -55,20 +56,20 @@ GONE = {"agent": "bob", "state": "ended", "problem": "bob has ended"}
 def test_up_fails_where_nobody_came(
     outcomes: list[dict[str, Any]], code: int, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert up._report(call_of("up"), SUMMARY, outcomes, ["tmux"], False) == code
+    assert up.report_outcomes(call_of("up"), SUMMARY, outcomes, ["tmux"], False) == code
     assert capsys.readouterr().err.splitlines() == [*said, "open it with: tmux attach -t csp-den"]
 
 
 def test_a_script_learns_of_everyone_who_did_not_come(capsys: pytest.CaptureFixture[str]) -> None:
-    assert up._report(call_of("up", "--json"), SUMMARY, [HERE, GONE], [], False) == 1
-    assert up._report(call_of("up", "--json"), SUMMARY, [HERE], [], False) == 0
+    assert up.report_outcomes(call_of("up", "--json"), SUMMARY, [HERE, GONE], [], False) == 1
+    assert up.report_outcomes(call_of("up", "--json"), SUMMARY, [HERE], [], False) == 0
     assert '"problem": "bob has ended"' in capsys.readouterr().out
 
 
 def test_up_attaches_by_becoming_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[tuple[str, list[str]]] = []
     monkeypatch.setattr("csp.cli.up.os.execvpe", lambda program, argv, env: became.append((program, argv)))
-    up._report(call_of("up"), SUMMARY, [HERE], ["tmux", "attach"], True)
+    up.report_outcomes(call_of("up"), SUMMARY, [HERE], ["tmux", "attach"], True)
 
     assert became == [("tmux", ["tmux", "attach"])]
 
@@ -81,7 +82,7 @@ def test_a_plan_is_shown_with_roles_models_and_worktrees(capsys: pytest.CaptureF
         row | {"id": "gpt", "provider": "openai"},
     ]
     found = {"notes": ["a note"], "room": "den", "history": "/h", "session": "csp-den", "agents": rows}
-    up._show_plan(call_of("up"), found | {"windows": [["you", "ann"], ["bob"]]})
+    up.show_plan(call_of("up"), found | {"windows": [["you", "ann"], ["bob"]]})
     out, err = capsys.readouterr()
 
     assert err == "csp: a note\n"
@@ -202,7 +203,10 @@ def test_who_interrupts_learns_what_still_runs(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert up._what_is_left(ending.state_dir, "den") == "interrupted; nothing of room den is running"
+    with pytest.raises(KeyboardInterrupt), up.at_work(ending.state_dir, "den"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "csp: interrupted; nothing of room den is running\n"
+
     ending.running = SimpleNamespace(url="http://x")
     monkeypatch.setattr(up, "panes_of", lambda *_: SimpleNamespace(id="$1", name="csp-den"))
     with pytest.raises(KeyboardInterrupt), up.at_work(ending.state_dir, room):
@@ -240,8 +244,8 @@ def test_only_a_person_is_brought_into_the_room(
     monkeypatch.setattr("csp.panes.tmux_session.check_tmux", lambda env: checked.append("tmux"))
     monkeypatch.setattr("csp.panes.tmux_session.check_terminal", lambda env: checked.append("terminal"))
     monkeypatch.setattr(up, "is_terminal", lambda stream: is_person)
-    monkeypatch.setattr(up, "_terminal_size", lambda: (80, 24))
-    monkeypatch.setattr(up, "_report", lambda *found: reported.append(found[-1]))
+    monkeypatch.setattr("csp.cli.up.os.get_terminal_size", lambda: os.terminal_size((80, 24)))
+    monkeypatch.setattr(up, "report_outcomes", lambda *found: reported.append(found[-1]))
     up.up(with_settings(call_of("up", *words, cwd=tmp_path), state_dir=tmp_path))
 
     assert reported == [attaches]

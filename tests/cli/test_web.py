@@ -189,7 +189,7 @@ def test_without_a_room_there_is_no_page(place: Place) -> None:
 )
 def test_another_address_has_a_link_of_its_own(host: str, url: str) -> None:
     gateway = Recorded({"/page/link": {"path": "/#link=2"}})
-    found = web._other_link(call_of("web", gateway=gateway), "http://127.0.0.1:8765", host)
+    found = web.other_link(call_of("web", gateway=gateway), "http://127.0.0.1:8765", host)
 
     assert (found, len(gateway.asked)) == (url, 1 if url else 0)
 
@@ -197,7 +197,7 @@ def test_another_address_has_a_link_of_its_own(host: str, url: str) -> None:
 def test_a_later_link_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     call = with_settings(call_of("web"), state_dir=tmp_path)
     for url in ("http://x/#link=old", 'http://x/#link="&new'):
-        target = web._stepping_stone(call, url)
+        target = web.redirect_page(call, url)
     page = Path(url2pathname(urlsplit(target).path))
 
     assert 'url=http://x/#link=&quot;&amp;new">' in page.read_text()

@@ -1,11 +1,10 @@
-"""Rooms, transports, proxies for the tests of the client."""
+"""Rooms and proxies for the tests of the client."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from csp.client import Transport
 from tests.client.proxy import Proxy
 from tests.rooms import Room, ThreadRoom
 
@@ -22,10 +21,3 @@ async def proxy(room: Room) -> AsyncIterator[Proxy]:
     """A way to the room that can be disturbed."""
     async with Proxy(room.port) as between:
         yield between
-
-
-@pytest.fixture(params=[Transport.WEBSOCKET, Transport.HTTP])
-def transport(request: pytest.FixtureRequest) -> Transport:
-    """Each way to talk to a gateway, one after the other."""
-    chosen: Transport = request.param
-    return chosen

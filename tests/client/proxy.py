@@ -5,7 +5,10 @@ import contextlib
 from collections.abc import Coroutine
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
+
+#: Steps of the event loop from a connection that the system has accepted to its reader and writer.
+_STEPS: Final = 5
 
 
 class Upgrades(StrEnum):
@@ -35,7 +38,7 @@ class Proxy:
         self.flow()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         return self
@@ -45,10 +48,16 @@ class Proxy:
     ) -> None:
         self._server.close()
         self.flow()
+        # A connection that is just being accepted is known after the next steps of the loop; those that are
+        # cut are closed in them.
+        for _ in range(_STEPS):
+            await asyncio.sleep(0)
         self.cut()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for _ in range(_STEPS):
+            await asyncio.sleep(0)
 
     def hold(self, *, to_gateway: bool = True, to_client: bool = True) -> None:
         """Stop passing bytes on, as a network without a route does."""
@@ -67,18 +76,20 @@ class Proxy:
         for writer in list(self._writers):
             writer.transport.abort()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Note the connection at once: a task that is cancelled before its first step closes nothing."""
         self._writers.add(writer)
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 await self._pass_on(reader, writer)
         finally:
             writer.transport.abort()
             self._writers.discard(writer)
-            self._tasks.discard(task)
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self.is_open:

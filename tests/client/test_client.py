@@ -8,7 +8,7 @@ import pytest
 
 from csp.client import Client
 from csp.client.client import CLOSE_S, KEEPALIVE_S
-from csp.client.connection import Status, Transport
+from csp.client.connection import Status
 from csp.client.http_calls import HttpCalls
 from csp.client.incoming_frames import CallAnswer
 from csp.errors import Broken, CspError, Refused, Unauthenticated
@@ -168,11 +168,11 @@ async def test_registering_tells_all_that_it_was_told(monkeypatch: pytest.Monkey
 
 
 async def test_options_reach_the_connection() -> None:
-    plain = Client(URL, "token")._connection._options
-    told = Client(URL, "token", transport="http", give_up_s=3.0, keepalive_s=4.0)._connection._options
+    plain = Client(URL, "token")._connection
+    told = Client(URL, "token", give_up_s=3.0, keepalive_s=4.0)._connection
 
-    assert (plain.transport, plain.give_up_s, plain.keepalive_s) == (Transport.AUTO, None, KEEPALIVE_S)
-    assert (told.transport, told.give_up_s, told.keepalive_s) == (Transport.HTTP, 3.0, 4.0)
+    assert (plain.give_up_s, plain.keepalive_s) == (None, KEEPALIVE_S)
+    assert (told.give_up_s, told.keepalive_s) == (3.0, 4.0)
     assert (KEEPALIVE_S, CLOSE_S) == (20.0, 5.0)
     assert Client(URL, "token", after=6).seq == 6
 
@@ -235,7 +235,7 @@ async def test_the_first_connection_lets_go_of_who_waits_for_it_and_each_change_
     seen: list[Status] = []
     client = Client(URL, "token", on_status=seen.append)
     client._first = asyncio.get_running_loop().create_future()
-    lost, there = Status(why="no"), Status(transport=Transport.HTTP)
+    lost, there = Status(why="no"), Status(is_connected=True)
     client._on_change(lost)
     was_done = client._first.done()
     client._on_change(there)

@@ -7,32 +7,36 @@ from typing import Any
 import pytest
 
 from csp.client import connection as connection_module
-from csp.client.connection import Connection, Options, Status, Transport
+from csp.client.connection import Connection, Status
 from csp.client.http_calls import HttpCalls
 from csp.client.inbox import Inbox
 from csp.client.outbox import Outbox
-from csp.client.polling import _find_link
-from csp.client.websocket_link import _loss, _refusal
-from csp.errors import CspError, Forbidden, NotFound, StorageFull, TooMany, Unauthenticated, Unreachable
+from csp.client.websocket_link import _loss
+from csp.errors import CspError, Forbidden, NotFound, StorageFull, Unauthenticated, Unreachable
 from csp.protocol.screen_frames import LiveBody
 
 
 class Trial:
     """A connection whose every stay ends as the test says, in a time that nobody waits for."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, transport: Transport = Transport.AUTO) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.statuses: list[Status] = []
         self.slept: list[float] = []
         self.now = 1000.0
         self.give_up_s: float | None = None
         self.http = HttpCalls("http://127.0.0.1:1", "token")
         self.inbox = Inbox(0, None)
-        self.transport = transport
         self._patch = monkeypatch
 
     def connection(self) -> Connection:
-        options = Options(transport=self.transport, give_up_s=self.give_up_s, keepalive_s=1.0)
-        return Connection(self.http, self.inbox, Outbox(), None, options, self.statuses.append)
+        return Connection(
+            self.http,
+            self.inbox,
+            Outbox(),
+            self.statuses.append,
+            give_up_s=self.give_up_s,
+            keepalive_s=1.0,
+        )
 
     async def run(self, *stays: Callable[[Connection], CspError]) -> CspError:
         """Run until the stays are used up, or until it gives up; return what it gave up with."""
@@ -73,7 +77,7 @@ class Trial:
 
     def lasts(self, lasted_s: float, taken: int = 0) -> Callable[[Connection], CspError]:
         def stay(connection: Connection) -> CspError:
-            connection._tell(Status(transport=Transport.WEBSOCKET))
+            connection._tell(Status(is_connected=True))
             self.now += lasted_s
             self.inbox.taken += taken
             return Unreachable("lost")
@@ -108,7 +112,7 @@ async def test_each_change_is_told_once(trial: Trial) -> None:
     await trial.run(trial.fails, trial.fails, trial.lasts(1.0), trial.fails)
 
     nobody, lost = Status(why="nobody there"), Status(why="lost")
-    there = Status(transport=Transport.WEBSOCKET)
+    there = Status(is_connected=True)
     assert trial.statuses == [nobody, there, lost, nobody, Status(why="the end of the test")]
 
 
@@ -142,78 +146,6 @@ async def test_a_refusal_of_the_gateway_is_the_end(trial: Trial, kind: type[CspE
     assert (str(error), trial.slept) == ("no", [])
 
 
-# --- which way -----------------------------------------------------------------------------------
-
-
-class Opened:
-    """Stands for a link."""
-
-
-async def _open(trial: Trial, monkeypatch: pytest.MonkeyPatch, *outcomes: Any) -> list[object]:
-    """Return what comes of each attempt to open a link: the link, None, or the error's text."""
-    left = list(outcomes)
-
-    async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> Any:
-        assert (after, keepalive_s) == (7, 1.0)
-        outcome = left.pop(0)
-        if isinstance(outcome, CspError):
-            raise outcome
-        return outcome
-
-    monkeypatch.setattr(connection_module, "open_link", open_link)
-    trial.inbox.last_seq = 7
-    connection, seen = trial.connection(), list[object]()
-    for _ in outcomes:
-        connection._link = None
-        try:
-            seen.append(await connection._open())
-        except CspError as error:
-            seen.append(error.message)
-    return seen
-
-
-async def test_a_third_broken_handshake_means_that_websocket_is_blocked(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken, link = Unreachable("broken"), Opened()
-
-    assert await _open(trial, monkeypatch, broken, broken, broken) == ["broken", "broken", None]
-    assert await _open(trial, monkeypatch, broken, broken, link, broken) == [
-        "broken",
-        "broken",
-        link,
-        "broken",
-    ]
-
-
-async def test_a_blocked_websocket_is_an_error_where_nothing_else_will_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    trial, broken = Trial(monkeypatch, Transport.WEBSOCKET), Unreachable("broken")
-    blocked = "no WebSocket gets through to http://127.0.0.1:1"
-
-    assert await _open(trial, monkeypatch, *[broken] * 4, None) == [*["broken"] * 4, blocked]
-
-
-async def test_a_websocket_is_looked_for_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-    outcomes = [None, Unreachable("no"), TooMany("full"), None, None, None, Opened()]
-
-    async def sleep(delay_s: float) -> None:
-        slept.append(delay_s)
-
-    async def probe() -> Any:
-        outcome = outcomes.pop(0)
-        if isinstance(outcome, CspError):
-            raise outcome
-        return outcome
-
-    monkeypatch.setattr("csp.client.polling.asyncio.sleep", sleep)
-
-    assert isinstance(await _find_link(probe), Opened)
-    assert slept == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]
-
-
 # --- a stay --------------------------------------------------------------------------------------
 
 
@@ -234,11 +166,9 @@ class FakeLink:
         self._done.append("closed")
 
 
-def staying(
-    monkeypatch: pytest.MonkeyPatch, transport: Transport, links: list[bool], after: int | None = 7
-) -> tuple[Connection, Trial, list[Any]]:
-    """Return a connection whose attempts to open a link go as `links` says, and what it does."""
-    trial, done = Trial(monkeypatch, transport), list[Any]()
+def staying(monkeypatch: pytest.MonkeyPatch, after: int | None = 7) -> tuple[Connection, Trial, list[Any]]:
+    """Return a connection whose link opens, and what it does."""
+    trial, done = Trial(monkeypatch), list[Any]()
     trial.inbox = Inbox(after, None)
     connection = trial.connection()
 
@@ -246,73 +176,36 @@ def staying(
         done.append("seq")
         return 50
 
-    async def open_link(http: HttpCalls, place: int, keepalive_s: float) -> FakeLink | None:
-        done.append(("open", place))
-        return FakeLink(done) if links.pop(0) else None
-
-    async def try_out() -> None:
-        done.append("try out")
-
-    async def poll(room_seq: int, probe: Any) -> Any:
-        done.append(("poll", room_seq, probe is not None))
-        link = await probe() if probe else None
-        if link is None:
-            raise Unreachable("no longer there")
-        return link
+    async def open_link(http: HttpCalls, place: int, keepalive_s: float) -> FakeLink:
+        done.append(("open", place, keepalive_s))
+        return FakeLink(done)
 
     monkeypatch.setattr(trial.http, "seq", seq)
     monkeypatch.setattr(connection_module, "open_link", open_link)
-    monkeypatch.setattr(connection._polling, "try_out", try_out)
-    monkeypatch.setattr(connection._polling, "run", poll)
     connection.screens = {"codex": None}
     return connection, trial, done
 
 
 async def test_a_websocket_carries_everything_where_one_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection, trial, done = staying(monkeypatch, Transport.AUTO, [True], after=None)
+    connection, trial, done = staying(monkeypatch, after=None)
     with pytest.raises(Unreachable, match="lost"):
         await connection._stay()
 
-    assert done == ["seq", ("open", 50), ("run", ["codex"]), "closed"]
-    assert trial.statuses == [Status(transport=Transport.WEBSOCKET)]
+    assert done == ["seq", ("open", 50, 1.0), ("run", ["codex"]), "closed"]
+    assert trial.statuses == [Status(is_connected=True)]
     assert connection._link is None
 
 
-async def test_polling_takes_over_until_a_websocket_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection, trial, done = staying(monkeypatch, Transport.AUTO, [False, True])
-    with pytest.raises(Unreachable, match="lost"):
-        await connection._stay()
-
-    assert done == [
-        *("seq", ("open", 7), "try out", ("poll", 50, True), ("open", 7), ("run", ["codex"])),
-        "closed",
-    ]
-    assert trial.statuses == [Status(transport=Transport.HTTP), Status(transport=Transport.WEBSOCKET)]
-
-
-async def test_no_websocket_is_looked_for_where_polling_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection, trial, done = staying(monkeypatch, Transport.HTTP, [])
-    with pytest.raises(Unreachable, match="no longer there"):
-        await connection._stay()
-
-    assert done == ["seq", "try out", ("poll", 50, False)]
-    assert trial.statuses == [Status(transport=Transport.HTTP)]
-
-
 async def test_what_matters_only_now_needs_a_websocket(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection, _, done = staying(monkeypatch, Transport.AUTO, [])
+    connection, _, done = staying(monkeypatch)
     body = LiveBody(text="so far")
     shown = [await connection.show(body)]
     connection._link = FakeLink(done)  # type: ignore[assignment]  # it has what is used
-    for status in (
-        Status(transport=Transport.HTTP),
-        Status(why="lost"),
-        Status(transport=Transport.WEBSOCKET),
-    ):
+    for status in (Status(why="lost"), Status(is_connected=True)):
         connection.status = status
         shown.append(await connection.show(body))
 
-    assert (shown, done) == ([False, False, False, True], [("show", body)])
+    assert (shown, done) == ([False, False, True], [("show", body)])
 
 
 async def test_an_answer_counts_as_something_carried(trial: Trial) -> None:
@@ -324,10 +217,10 @@ async def test_an_answer_counts_as_something_carried(trial: Trial) -> None:
 
 
 async def test_a_client_that_is_closed_says_so_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection, trial, _ = staying(monkeypatch, Transport.AUTO, [])
+    connection, trial, _ = staying(monkeypatch)
 
     async def stay() -> None:
-        connection._tell(Status(transport=Transport.WEBSOCKET))
+        connection._tell(Status(is_connected=True))
         await asyncio.get_running_loop().create_future()
 
     monkeypatch.setattr(connection, "_stay", stay)
@@ -338,7 +231,7 @@ async def test_a_client_that_is_closed_says_so_to_who_asks(monkeypatch: pytest.M
 
     assert connection.status == Status(why="the client is closed")
     # Nobody has to be told: it was its own doing.
-    assert trial.statuses == [Status(transport=Transport.WEBSOCKET)]
+    assert trial.statuses == [Status(is_connected=True)]
 
 
 # --- what a loss means ---------------------------------------------------------------------------
@@ -370,15 +263,6 @@ def test_a_loss_is_told_as_what_it_means(rcvd: object, kind: type[CspError], tex
     error = _loss(Closed(rcvd))  # type: ignore[arg-type]  # it has what is looked at
 
     assert (type(error), error.message) == (kind, text)
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"), [(401, Unauthenticated), (403, Forbidden), (429, TooMany), (404, None), (507, None)]
-)
-def test_only_some_refusals_of_a_handshake_are_the_gateways(status: int, kind: type[CspError] | None) -> None:
-    error = _refusal(status, b'{"error": "no", "hint": "why"}', "http://x")
-
-    assert (error and type(error)) == kind
 
 
 def test_statuses_are_raised_as_what_they_are() -> None:

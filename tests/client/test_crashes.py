@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from csp.client import Client, Deliver, Item, Transport
+from csp.client import Client, Deliver, Item
 from csp.protocol.enums import ReportedState
-from csp.protocol.events import HISTORY_TYPES, AnyEvent, MessageEvent, type_of
+from csp.protocol.events import AnyEvent, MessageEvent
 from tests.client.reading import events
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
@@ -24,7 +24,6 @@ LIMIT_S: Final = 240.0
 class Load:
     """How much is written, and how often the gateway dies meanwhile."""
 
-    transport: Transport
     senders: int
     messages: int
     crashes: int
@@ -90,7 +89,7 @@ async def join(room: LiveRoom, load: Load) -> list[Sender]:
     tokens = [(await Client.register(room.url, room.token, name)).token for name in names]
     return [
         Sender(
-            Client(room.url, token, transport=load.transport),
+            Client(room.url, token),
             name,
             neighbour=names[number - 1],
             messages=load.messages,
@@ -103,7 +102,7 @@ async def join(room: LiveRoom, load: Load) -> list[Sender]:
 async def work_through(room: LiveRoom, senders: list[Sender], load: Load) -> list[Item]:
     """Let everybody write and read while the gateway dies; return what a watcher saw."""
     seen: list[Item] = []
-    watcher = Client(room.url, room.token, after=0, transport=load.transport)
+    watcher = Client(room.url, room.token, after=0)
     async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         for client in (watcher, *(sender.client for sender in senders)):
             await stack.enter_async_context(client)
@@ -126,16 +125,10 @@ async def work_through(room: LiveRoom, senders: list[Sender], load: Load) -> lis
 @pytest.mark.parametrize(
     "load",
     [
-        Load(transport=Transport.AUTO, senders=3, messages=100, crashes=2),
-        Load(transport=Transport.HTTP, senders=2, messages=20, crashes=1),
-        pytest.param(
-            Load(transport=Transport.AUTO, senders=8, messages=1250, crashes=5), marks=pytest.mark.full
-        ),
-        pytest.param(
-            Load(transport=Transport.HTTP, senders=3, messages=120, crashes=3), marks=pytest.mark.full
-        ),
+        Load(senders=3, messages=100, crashes=2),
+        pytest.param(Load(senders=8, messages=1250, crashes=5), marks=pytest.mark.full),
     ],
-    ids=lambda load: f"{load.transport} {load.crashes} crashes",
+    ids=lambda load: f"{load.crashes} crashes",
 )
 async def test_crashes_lose_nothing_and_double_nothing(tmp_path: Path, load: Load) -> None:
     with LiveRoom(tmp_path / "room", "--supervise") as room:
@@ -146,15 +139,10 @@ async def test_crashes_lose_nothing_and_double_nothing(tmp_path: Path, load: Loa
     written = {s.name: [f"{s.name} {number}" for number in range(load.messages)] for s in senders}
     assert {s.name: said_by(history, s.name) for s in senders} == written
     assert sum(isinstance(event, MessageEvent) for event in history) == load.senders * load.messages + 1
-    assert events(seen) == [event for event in history if is_seen(event, load.transport)]
+    assert events(seen) == history
     for sender, neighbour in zip(senders, [*senders[1:], senders[0]], strict=True):
         assert sender.delivered == written[neighbour.name]
         ids = [
             event.id for event in history if isinstance(event, MessageEvent) and event.sender == sender.name
         ]
         assert sorted(sender.acknowledged) == sorted(ids)
-
-
-def is_seen(event: AnyEvent, transport: Transport) -> bool:
-    """Tell whether a watcher gets the event: polling carries the history alone."""
-    return transport is not Transport.HTTP or type_of(event) in HISTORY_TYPES

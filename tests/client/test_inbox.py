@@ -55,16 +55,6 @@ def test_a_room_that_has_gone_back_may_give_out_its_ids_again() -> None:
     assert inbox.taken == before + 2
 
 
-def test_a_place_is_only_skipped_forward() -> None:
-    inbox = Inbox(None, ALICE)
-    places = []
-    for seq in (5, 3, 9):
-        inbox.skip_to(seq)
-        places.append(inbox.last_seq)
-
-    assert places == [5, 5, 9]
-
-
 async def test_only_events_move_what_was_handed_out() -> None:
     inbox = Inbox(0, ALICE)
     inbox.add_event(notice(4), 1)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from csp.client import Client, Transport
+from csp.client import Client
 from csp.client import http_calls as http_module
 from csp.client import outbox as outbox_module
 from csp.client.client import owner_of
@@ -18,11 +18,11 @@ from tests.rooms import Room
 from tests.waiting import wait_until
 
 
-async def test_a_message_is_answered_with_its_place(room: Room, transport: Transport) -> None:
+async def test_a_message_is_answered_with_its_place(room: Room) -> None:
     alice = await Client.register(
         room.url, room.token, "Alice", kind=ParticipantKind.API, capabilities=["read"]
     )
-    async with Client(room.url, room.token, transport=transport) as client:
+    async with Client(room.url, room.token) as client:
         sent = await client.send("alice", "hello", thread="side", urgent=True, id="my-id")
 
     assert (sent.id, sent.recipients) == ("my-id", ("alice",))
@@ -31,10 +31,10 @@ async def test_a_message_is_answered_with_its_place(room: Room, transport: Trans
     assert (event.seq, event.text, event.thread, event.urgent) == (sent.seq, "hello", "side", True)
 
 
-async def test_an_answer_goes_to_whoever_asked(room: Room, transport: Transport) -> None:
+async def test_an_answer_goes_to_whoever_asked(room: Room) -> None:
     alice = await Client.register(room.url, room.token, "alice", role=JoinRole.ORCHESTRATOR)
     async with (
-        Client(room.url, alice.token, transport=transport) as client,
+        Client(room.url, alice.token) as client,
         Client(room.url, room.token) as human,
     ):
         await client.connected()
@@ -49,17 +49,17 @@ async def test_an_answer_goes_to_whoever_asked(room: Room, transport: Transport)
     assert states[alice.agent]["state"] == "confirmed"
 
 
-async def test_an_answer_to_a_closed_turn_is_late(room: Room, transport: Transport) -> None:
+async def test_an_answer_to_a_closed_turn_is_late(room: Room) -> None:
     alice = await Client.register(room.url, room.token, "alice")
-    async with Client(room.url, alice.token, transport=transport) as client:
+    async with Client(room.url, alice.token) as client:
         sent = await client.output("too late", turn="t-17")
 
     assert sent.late
 
 
-async def test_a_state_is_seen_by_others(room: Room, transport: Transport) -> None:
+async def test_a_state_is_seen_by_others(room: Room) -> None:
     alice = await Client.register(room.url, room.token, "alice")
-    async with Client(room.url, alice.token, transport=transport) as client:
+    async with Client(room.url, alice.token) as client:
         await client.state(ReportedAgentState.LIMITED, "tokens used up", until=2e9)
         assert await client.working("still at it") is False
     (view,) = room.gateway.get("/agents")
@@ -67,9 +67,9 @@ async def test_a_state_is_seen_by_others(room: Room, transport: Transport) -> No
     assert (view["state"], view["detail"], view["until"]) == ("limited", "tokens used up", 2e9)
 
 
-async def test_a_control_is_answered(room: Room, transport: Transport) -> None:
+async def test_a_control_is_answered(room: Room) -> None:
     alice = await Client.register(room.url, room.token, "alice")
-    async with Client(room.url, alice.token, transport=transport) as client:
+    async with Client(room.url, alice.token) as client:
         await client.connected()
         pressed = await asyncio.to_thread(room.gateway.post, "/agents/alice/interrupt")
         (*_, control) = await read_until(client, lambda items: any(isinstance(i, Deliver) for i in items))
@@ -83,9 +83,9 @@ async def test_a_control_is_answered(room: Room, transport: Transport) -> None:
 # --- refusals ------------------------------------------------------------------------------------
 
 
-async def test_a_refusal_has_the_hint_of_the_room(room: Room, transport: Transport) -> None:
+async def test_a_refusal_has_the_hint_of_the_room(room: Room) -> None:
     await Client.register(room.url, room.token, "alice")
-    async with Client(room.url, room.token, transport=transport) as client:
+    async with Client(room.url, room.token) as client:
         with pytest.raises(NotFound, match="unknown recipient 'alcie'") as refusal:
             await client.send("alcie", "hello")
 
@@ -93,9 +93,9 @@ async def test_a_refusal_has_the_hint_of_the_room(room: Room, transport: Transpo
         assert (await client.send("alice", "hello")).recipients == ("alice",)
 
 
-async def test_an_end_is_an_end(room: Room, transport: Transport) -> None:
+async def test_an_end_is_an_end(room: Room) -> None:
     await Client.register(room.url, room.token, "alice")
-    async with Client(room.url, room.token, transport=transport) as client:
+    async with Client(room.url, room.token) as client:
         sent = await client.send("alice", "hello")
         await client.report(sent.id, ReportedState.FAILED, "no way", agent="alice")
         with pytest.raises(Refused, match="cannot go from failed to typed"):
@@ -103,16 +103,16 @@ async def test_an_end_is_an_end(room: Room, transport: Transport) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "half \ud83d a character"])
-async def test_a_text_nobody_could_read_is_refused(room: Room, transport: Transport, text: str) -> None:
-    async with Client(room.url, room.token, transport=transport) as client:
+async def test_a_text_nobody_could_read_is_refused(room: Room, text: str) -> None:
+    async with Client(room.url, room.token) as client:
         with pytest.raises(BadInput):
             await client.send("all", text)
 
         assert (await client.send("all", "fine")).id
 
 
-async def test_what_is_too_large_never_leaves(room: Room, transport: Transport) -> None:
-    async with Client(room.url, room.token, transport=transport) as client:
+async def test_what_is_too_large_never_leaves(room: Room) -> None:
+    async with Client(room.url, room.token) as client:
         with pytest.raises(TooLarge, match="text is over"):
             await client.send("all", "ü" * 200_000)
         with pytest.raises(TooLarge, match="operation is over"):
@@ -149,20 +149,18 @@ async def test_a_client_must_be_started() -> None:
 
 
 async def test_many_at_once_keep_the_order_of_their_calls(
-    room: Room, transport: Transport, monkeypatch: pytest.MonkeyPatch
+    room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox_module, "MAX_OPS", 7)
     words = [f"word {number}" for number in range(60)]
-    async with Client(room.url, room.token, transport=transport) as client:
+    async with Client(room.url, room.token) as client:
         await asyncio.gather(*(client.send("all", word) for word in words))
 
     assert room.journal_texts() == words
 
 
-async def test_what_was_taken_but_not_answered_is_not_taken_again(
-    room: Room, proxy: Proxy, transport: Transport
-) -> None:
-    async with Client(proxy.url, room.token, transport=transport) as client:
+async def test_what_was_taken_but_not_answered_is_not_taken_again(room: Room, proxy: Proxy) -> None:
+    async with Client(proxy.url, room.token) as client:
         await client.connected()
         proxy.hold(to_gateway=False)
         sending = [asyncio.create_task(client.send("all", word)) for word in ("one", "two", "three")]
@@ -205,11 +203,9 @@ async def test_a_report_of_what_was_withdrawn_meanwhile_is_refused(room: Room, p
             await report
 
 
-async def test_a_caller_that_no_longer_waits_takes_back_what_has_not_left(
-    room: Room, transport: Transport
-) -> None:
+async def test_a_caller_that_no_longer_waits_takes_back_what_has_not_left(room: Room) -> None:
     await asyncio.to_thread(room.stop)
-    async with Client(room.url, room.token, transport=transport) as client:
+    async with Client(room.url, room.token) as client:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.send("all", "never mind"), 0.05)
         await asyncio.to_thread(room.start)
@@ -218,9 +214,9 @@ async def test_a_caller_that_no_longer_waits_takes_back_what_has_not_left(
     assert room.journal_texts() == ["this one"]
 
 
-async def test_what_was_taken_back_keeps_nobody_waiting(room: Room, transport: Transport) -> None:
+async def test_what_was_taken_back_keeps_nobody_waiting(room: Room) -> None:
     await asyncio.to_thread(room.stop)
-    async with Client(room.url, room.token, transport=transport) as client:
+    async with Client(room.url, room.token) as client:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.send("all", "never mind"), 0.05)
 
@@ -230,8 +226,8 @@ async def test_what_was_taken_back_keeps_nobody_waiting(room: Room, transport: T
 # --- the end -------------------------------------------------------------------------------------
 
 
-async def test_closing_waits_for_what_is_on_its_way(room: Room, transport: Transport) -> None:
-    async with Client(room.url, room.token, transport=transport) as client:
+async def test_closing_waits_for_what_is_on_its_way(room: Room) -> None:
+    async with Client(room.url, room.token) as client:
         sending = [asyncio.create_task(client.send("all", str(number))) for number in range(50)]
         await asyncio.sleep(0)
         await client.close()
@@ -240,9 +236,9 @@ async def test_closing_waits_for_what_is_on_its_way(room: Room, transport: Trans
     assert [event.id for event in room.journal()] == [one.id for one in sent]
 
 
-async def test_closing_does_not_wait_for_a_gateway_that_is_gone(room: Room, transport: Transport) -> None:
+async def test_closing_does_not_wait_for_a_gateway_that_is_gone(room: Room) -> None:
     await asyncio.to_thread(room.stop)
-    async with Client(room.url, room.token, transport=transport) as client:
+    async with Client(room.url, room.token) as client:
         sending = asyncio.create_task(client.send("all", "hello"))
         await wait_until(lambda: "no gateway answers" in client.status.why)
         await asyncio.wait_for(client.close(leave=True, timeout_s=0.2), 120)
@@ -253,10 +249,10 @@ async def test_closing_does_not_wait_for_a_gateway_that_is_gone(room: Room, tran
 
 
 async def test_closing_does_not_wait_for_a_network_that_carries_nothing(
-    room: Room, proxy: Proxy, transport: Transport, monkeypatch: pytest.MonkeyPatch
+    room: Room, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_module, "TIMEOUT_S", 3600.0)
-    async with Client(proxy.url, room.token, transport=transport) as client:
+    async with Client(proxy.url, room.token) as client:
         await client.connected()
         proxy.hold()
         sending = asyncio.create_task(client.send("all", "hello"))
@@ -265,9 +261,9 @@ async def test_closing_does_not_wait_for_a_network_that_carries_nothing(
             await sending
 
 
-async def test_an_agent_that_leaves_is_offline_at_once(room: Room, transport: Transport) -> None:
+async def test_an_agent_that_leaves_is_offline_at_once(room: Room) -> None:
     alice = await Client.register(room.url, room.token, "alice")
-    async with Client(room.url, alice.token, transport=transport) as client:
+    async with Client(room.url, alice.token) as client:
         await client.connected()
         sending = asyncio.create_task(client.send("human", "good-bye"))
         await asyncio.sleep(0)
@@ -279,8 +275,8 @@ async def test_an_agent_that_leaves_is_offline_at_once(room: Room, transport: Tr
     assert room.journal_texts()[-2:] == ["good-bye", "alice left: closed"]
 
 
-async def test_a_closed_client_still_yields_what_had_come(room: Room, transport: Transport) -> None:
-    async with Client(room.url, room.token, after=0, transport=transport) as client:
+async def test_a_closed_client_still_yields_what_had_come(room: Room) -> None:
+    async with Client(room.url, room.token, after=0) as client:
         await client.send("all", "hello")
         await wait_until(lambda: client._inbox.taken == 1)
     items = [item async for item in client]

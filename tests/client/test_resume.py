@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.client import Client, Deliver, Status, Transport
+from csp.client import Client, Deliver, Status
 from csp.client import inbox as inbox_module
-from csp.client import polling as polling_module
 from csp.protocol.enums import ReportedState
 from tests.client.proxy import Proxy
 from tests.client.reading import READ_S, delivered, events, read_delivered, read_texts, read_until, texts
@@ -22,10 +21,10 @@ async def say(client: Client, *words: str, to: str = "all") -> None:
         await client.send(to, word)
 
 
-async def test_events_go_on_after_an_orderly_restart(room: Room, transport: Transport) -> None:
+async def test_events_go_on_after_an_orderly_restart(room: Room) -> None:
     async with (
-        Client(room.url, room.token, after=0, transport=transport) as reader,
-        Client(room.url, room.token, transport=transport) as writer,
+        Client(room.url, room.token, after=0) as reader,
+        Client(room.url, room.token) as writer,
     ):
         await say(writer, "one", "two")
         before = await read_texts(reader, "two")
@@ -40,14 +39,14 @@ async def test_what_was_said_during_a_crash_is_read_after_it(tmp_path: Path) -> 
     with LiveRoom(tmp_path / "room") as room:
         async with AsyncExitStack() as stack:
             pairs = []
-            for transport in (Transport.WEBSOCKET, Transport.HTTP):
-                reader = Client(room.url, room.token, after=0, transport=transport)
-                writer = Client(room.url, room.token, transport=transport)
+            for _ in range(2):
+                reader = Client(room.url, room.token, after=0)
+                writer = Client(room.url, room.token)
                 pairs.append(
                     (await stack.enter_async_context(reader), await stack.enter_async_context(writer))
                 )
             for _, writer in pairs:
-                await say(writer, f"one {writer.status.transport}")
+                await say(writer, "one")
             for reader, _ in pairs:
                 await read_until(reader, lambda items: len(texts(items)) == 2)
             await asyncio.to_thread(room.kill9)
@@ -60,9 +59,9 @@ async def test_what_was_said_during_a_crash_is_read_after_it(tmp_path: Path) -> 
                 assert texts(read) == ["two", "two"]
 
 
-async def test_a_client_may_start_before_its_gateway(room: Room, transport: Transport) -> None:
+async def test_a_client_may_start_before_its_gateway(room: Room) -> None:
     await asyncio.to_thread(room.stop)
-    async with Client(room.url, room.token, transport=transport) as client:
+    async with Client(room.url, room.token) as client:
         sending = asyncio.create_task(client.send("all", "early"))
         await wait_until(lambda: "no gateway answers" in client.status.why)
         await asyncio.to_thread(room.start)
@@ -71,10 +70,10 @@ async def test_a_client_may_start_before_its_gateway(room: Room, transport: Tran
     assert [event.id for event in room.journal()] == [sent.id]
 
 
-async def test_nothing_from_before_is_read_without_after(room: Room, transport: Transport) -> None:
-    async with Client(room.url, room.token, transport=transport) as writer:
+async def test_nothing_from_before_is_read_without_after(room: Room) -> None:
+    async with Client(room.url, room.token) as writer:
         await say(writer, "old")
-        async with Client(room.url, room.token, transport=transport) as reader:
+        async with Client(room.url, room.token) as reader:
             await reader.connected()
             await say(writer, "new")
 
@@ -82,11 +81,11 @@ async def test_nothing_from_before_is_read_without_after(room: Room, transport: 
 
 
 async def test_the_first_event_after_joining_is_not_lost_with_the_connection(
-    room: Room, proxy: Proxy, transport: Transport
+    room: Room, proxy: Proxy
 ) -> None:
     async with (
         Client(room.url, room.token) as writer,
-        Client(proxy.url, room.token, transport=transport) as reader,
+        Client(proxy.url, room.token) as reader,
     ):
         await reader.connected()
         proxy.is_open = False
@@ -98,11 +97,11 @@ async def test_the_first_event_after_joining_is_not_lost_with_the_connection(
         assert await read_texts(reader, "while away") == ["while away"]
 
 
-async def test_a_delivery_comes_once_until_its_end(room: Room, proxy: Proxy, transport: Transport) -> None:
+async def test_a_delivery_comes_once_until_its_end(room: Room, proxy: Proxy) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with (
         Client(room.url, room.token) as writer,
-        Client(proxy.url, alice.token, transport=transport) as reader,
+        Client(proxy.url, alice.token) as reader,
     ):
         await say(writer, "one", "two", to="alice")
         before = await read_delivered(reader, "two")
@@ -114,25 +113,25 @@ async def test_a_delivery_comes_once_until_its_end(room: Room, proxy: Proxy, tra
     assert before + after == ["one", "two", "three"]
 
 
-async def test_a_new_process_gets_again_what_has_not_ended(room: Room, transport: Transport) -> None:
+async def test_a_new_process_gets_again_what_has_not_ended(room: Room) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, room.token) as writer:
         await say(writer, "done", "not done", to="alice")
-    async with Client(room.url, alice.token, transport=transport) as first:
+    async with Client(room.url, alice.token) as first:
         items = await read_until(first, lambda items: len(delivered(items)) == 2)
         done = next(item for item in items if isinstance(item, Deliver))
         await first.report(done.id, ReportedState.CONFIRMED)
 
-    async with Client(room.url, alice.token, transport=transport) as second:
+    async with Client(room.url, alice.token) as second:
         assert await read_delivered(second, "not done") == ["not done"]
 
 
-async def test_seq_is_where_the_next_client_goes_on(room: Room, transport: Transport) -> None:
-    async with Client(room.url, room.token, after=0, transport=transport) as first:
+async def test_seq_is_where_the_next_client_goes_on(room: Room) -> None:
+    async with Client(room.url, room.token, after=0) as first:
         await say(first, "one", "two", "three")
         await read_texts(first, "two")
         place = first.seq
-    async with Client(room.url, room.token, after=place, transport=transport) as second:
+    async with Client(room.url, room.token, after=place) as second:
         assert await read_texts(second, "three") == ["three"]
 
 
@@ -158,50 +157,30 @@ async def test_a_network_that_carries_nothing_is_survived(room: Room, proxy: Pro
         assert await read_texts(reader, "three") == ["two", "three"]
 
 
-async def test_polling_survives_a_network_that_carries_nothing(room: Room, proxy: Proxy) -> None:
-    async with (
-        Client(room.url, room.token) as writer,
-        Client(proxy.url, room.token, after=0, transport="http") as reader,
-    ):
-        await say(writer, "one")
-        await read_texts(reader, "one")
-        proxy.hold()
-        await say(writer, "two")
-        sending = asyncio.create_task(say(reader, "three"))
-        proxy.cut()
-        proxy.flow()
-        await sending
-
-        assert await read_texts(reader, "three") == ["two", "three"]
-
-
 # --- a consumer that is slow ---------------------------------------------------------------------
 
 
 async def test_a_slow_consumer_gets_everything_in_the_end(
-    room: Room, transport: Transport, monkeypatch: pytest.MonkeyPatch
+    room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inbox_module, "MAX_ITEMS", 200)
-    monkeypatch.setattr(polling_module, "PAGE", 100)
     words = [f"word {number}" for number in range(600)]
     async with (
-        Client(room.url, room.token, after=0, transport=transport) as reader,
+        Client(room.url, room.token, after=0) as reader,
         Client(room.url, room.token) as writer,
     ):
         await reader.connected()
         await asyncio.gather(*(writer.send("all", word) for word in words))
         await reader.send("all", "the last of all")
-        assert reader._inbox.taken <= 200 + polling_module.PAGE
+        assert reader._inbox.taken <= 200
 
         assert await read_texts(reader, words[-1]) == words
 
 
-async def test_a_consumer_that_answers_out_of_a_flood_does_not_wait_for_itself(
-    room: Room, transport: Transport
-) -> None:
+async def test_a_consumer_that_answers_out_of_a_flood_does_not_wait_for_itself(room: Room) -> None:
     words = [f"word {number}" for number in range(2500)]
     async with (
-        Client(room.url, room.token, after=0, transport=transport) as reader,
+        Client(room.url, room.token, after=0) as reader,
         Client(room.url, room.token) as writer,
     ):
         await reader.connected()

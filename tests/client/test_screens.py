@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from csp.client import Client, Item, Live, Transport
+from csp.client import Client, Item, Live
 from csp.client.client import Registered
-from csp.errors import BadInput, Forbidden, NotFound, Refused
+from csp.errors import BadInput, Forbidden, NotFound
 from csp.protocol.enums import Ending, ReportedAgentState
 from csp.protocol.events import Activity, AgentResponse
 from csp.protocol.requests import Choice, Dialog
@@ -101,18 +101,6 @@ async def test_a_screen_that_may_not_be_seen_is_refused_for_good(room: Room) -> 
         assert client._connection.screens == human._connection.screens == {}
 
 
-async def test_without_a_websocket_there_are_no_screens(room: Room) -> None:
-    alice = await join(room)
-    async with Client(room.url, alice.token, transport=Transport.HTTP) as client:
-        await client.connected()
-        shown = await client.show(SCREEN)
-        with pytest.raises(Refused, match="needs a WebSocket"):
-            await client.watch_screen("alice")
-
-        assert not shown
-        assert await client.working() is False
-
-
 async def test_nothing_is_shown_before_the_start(room: Room) -> None:
     assert not await Client(room.url, room.token).show(SCREEN)
 
@@ -130,9 +118,9 @@ def test_a_live_frame_of_a_newer_version_is_not_understood() -> None:
 # --- what else an agent says of its turn ---------------------------------------------------------
 
 
-async def test_activity_endings_and_what_stays_in_the_pane(room: Room, transport: Transport) -> None:
+async def test_activity_endings_and_what_stays_in_the_pane(room: Room) -> None:
     alice = await join(room)
-    async with Client(room.url, alice.token, transport=transport) as client:
+    async with Client(room.url, alice.token) as client:
         activity = await client.output("I look", activity=True)
         broken = await client.output("", ending=Ending.INTERRUPTED)
         kept = await client.output("a secret", local=True)
@@ -146,10 +134,10 @@ async def test_activity_endings_and_what_stays_in_the_pane(room: Room, transport
     assert kept.id not in events and noop.id not in events
 
 
-async def test_a_dialog_is_told(room: Room, transport: Transport) -> None:
+async def test_a_dialog_is_told(room: Room) -> None:
     alice = await join(room)
     dialog = Dialog(tool="Bash", arguments="ls", choices=(Choice(number=1, label="Yes"),))
-    async with Client(room.url, alice.token, transport=transport) as client:
+    async with Client(room.url, alice.token) as client:
         await client.state(ReportedAgentState.NEEDS_APPROVAL, "Bash", dialog=dialog)
     (view,) = await asyncio.to_thread(room.gateway.get, "/agents")
 

@@ -15,7 +15,17 @@ from csp.client.inbox import Inbox
 from csp.client.incoming_frames import NOT_WATCHED, CallAnswer, Live, read_answer, read_error, read_frame
 from csp.client.outbox import Outbox
 from csp.client.websocket_link import WebSocketLink, open_link
-from csp.errors import BadInput, Broken, NotFound, Refused, TooMany, Unauthenticated, Unreachable
+from csp.errors import (
+    BadInput,
+    Broken,
+    CspError,
+    Forbidden,
+    NotFound,
+    Refused,
+    TooMany,
+    Unauthenticated,
+    Unreachable,
+)
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, DeliverKind
 from csp.protocol.events import Unknown
@@ -220,7 +230,7 @@ async def test_a_link_is_opened_from_the_last_event_with_the_keepalive_that_was_
     link = await open_link(http, 7, 3.0)
     ((url, options),) = asked
 
-    assert link is not None and link._first == b"first"
+    assert link._first == b"first"
     assert url == "wss://room/x/ws?after=7"
     assert options["additional_headers"] == {"Authorization": "Bearer t"}
     assert (options["ping_interval"], options["ping_timeout"]) == (3.0, 3.0)
@@ -231,26 +241,21 @@ async def test_a_link_is_opened_from_the_last_event_with_the_keepalive_that_was_
 
 async def test_a_socket_that_carries_nothing_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
     socket = FakeSocket()
-
-    async def shake_hands(*_: object) -> FakeSocket:
-        return socket
-
-    monkeypatch.setattr(link_module, "_shake_hands", shake_hands)
     monkeypatch.setattr(link_module, "OPEN_S", 0.0)
-    http: Any = None
+    with pytest.raises(Unreachable, match="no WebSocket gets through to https://room/x"):
+        await opened(monkeypatch, socket)
 
-    assert await open_link(http, 7, 3.0) is None
     assert (socket.closed, socket.aborted) == (1, 1)
 
 
-async def opened(monkeypatch: pytest.MonkeyPatch, socket: FakeSocket) -> WebSocketLink | None:
+async def opened(monkeypatch: pytest.MonkeyPatch, socket: FakeSocket) -> WebSocketLink:
     """Open a link over a socket whose handshake has gone well."""
 
-    async def shake_hands(*_: object) -> FakeSocket:
+    async def connect(url: str, **options: Any) -> FakeSocket:
         return socket
 
-    monkeypatch.setattr(link_module, "_shake_hands", shake_hands)
-    http: Any = None
+    monkeypatch.setattr(websockets_client, "connect", connect)
+    http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
     return await open_link(http, 7, 3.0)
 
 
@@ -267,7 +272,7 @@ async def test_the_answer_to_a_ping_shows_that_a_link_carries_frames(monkeypatch
     socket.frames.put_nowait(b"later")
     await settle()
 
-    assert link is not None and link._first is None
+    assert link._first is None
     # Nobody reads any more until the link runs, so no frame gets lost.
     assert socket.frames.qsize() == 1
 
@@ -296,20 +301,29 @@ async def test_a_client_that_is_closed_meanwhile_leaves_no_socket_open(
     assert (opening.cancelled(), socket.aborted) == (True, 1)
 
 
-@pytest.mark.parametrize(("status", "kind"), [(401, Unauthenticated), (404, None), (502, None)])
+@pytest.mark.parametrize(
+    ("status", "kind", "text"),
+    [
+        (401, Unauthenticated, "no"),
+        (403, Forbidden, "no"),
+        (429, TooMany, "no"),
+        (404, Unreachable, "no WebSocket gets through to https://room/x"),
+        (502, Unreachable, "no WebSocket gets through to https://room/x"),
+        (507, Unreachable, "no WebSocket gets through to https://room/x"),
+    ],
+)
 async def test_a_handshake_that_is_answered_with_a_status_is_refused_or_blocked(
-    monkeypatch: pytest.MonkeyPatch, status: int, kind: type[Exception] | None
+    monkeypatch: pytest.MonkeyPatch, status: int, kind: type[CspError], text: str
 ) -> None:
     async def connect(url: str, **options: Any) -> FakeSocket:
         raise InvalidStatus(Response(status, "no", Headers(), b'{"error":"no","hint":""}'))
 
     monkeypatch.setattr(websockets_client, "connect", connect)
     http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
-    if kind is None:
-        assert await open_link(http, 7, 3.0) is None
-        return
-    with pytest.raises(kind, match="no"):
+    with pytest.raises(CspError) as raised:
         await open_link(http, 7, 3.0)
+
+    assert (type(raised.value), raised.value.message) == (kind, text)
 
 
 @pytest.mark.parametrize("error", [OSError("no way"), TimeoutError(), InvalidHandshake("odd")])

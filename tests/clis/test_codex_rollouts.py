@@ -14,6 +14,7 @@ import pytest
 
 from csp.clis.codex.rollouts import find_rollouts, newest_folders, process_family, written_files
 from csp.clis.gemini.transcript import find_chat
+from csp.clis.registry import find_adapter
 from tests.waiting import wait_until_sync
 
 #: Becomes as many generations as it is told; the last one holds the files open, and waits to be killed.
@@ -153,6 +154,9 @@ def test_a_chat_of_gemini_is_found_by_its_session(tmp_path: Path) -> None:
     assert find_chat(tmp_path, "22222222-1111-4111-8111-111111111111") == mine
     assert find_chat(tmp_path, "44444444-1111-4111-8111-111111111111") is None
     assert find_chat(tmp_path, "") is None
+    gemini = find_adapter("gemini")
+    assert gemini.find_transcripts(tmp_path, "22222222-1111-4111-8111-111111111111", 1).main == [mine]
+    assert gemini.find_transcripts(tmp_path, "44444444-1111-4111-8111-111111111111", 1).main == []
 
 
 def test_the_newest_of_two_chats_of_a_session_counts(tmp_path: Path) -> None:

@@ -352,7 +352,7 @@ def test_a_permission_is_asked_for_a_tool(chat: Chat, details: Any, tool: str) -
 
 
 def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
-    tokens = {"input": 1, "output": 20, "cached": 300, "thoughts": 4000}
+    tokens = {"input": 1, "output": 20, "cached": 300, "thoughts": 4000, "tool": 50_000}
     calls = [
         {"id": "a", "name": "shell", "args": {"x": 1}, "status": "success"},
         {"id": "b", "name": "edit", "status": "cancelled"},
@@ -360,7 +360,7 @@ def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
     chat.prompt(1, "one")
     items = chat.read(line(2, "gemini", "So.", tokens=tokens, model="m" * 200, toolCalls=calls))
 
-    usage = Usage(input=1, output=4020, cache_read=300, reasoning=4000, model="m" * 128)
+    usage = Usage(input=50_001, output=4020, cache_read=300, reasoning=4000, model="m" * 128)
     assert items == [
         Counted(id="r2", usage=usage),
         Wrote(id="r2", text="So."),

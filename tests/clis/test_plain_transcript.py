@@ -195,7 +195,7 @@ def test_a_reader_that_takes_over_gives_the_same_items() -> None:
 
 
 def test_the_demo_writes_what_is_read(tmp_path: Path) -> None:
-    from csp.agents.demo.transcript import Record
+    from csp.agents.demo.demo_program import Record
 
     record = Record(str(tmp_path / "t.jsonl"))
     record.write("prompt", text="über\nzwei Zeilen")

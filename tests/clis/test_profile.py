@@ -18,8 +18,8 @@ from csp.clis.profile import (
 )
 from csp.clis.registry import profile_names
 from csp.errors import BadInput, NotFound
+from csp.terminal.screen import Frame, SignPlace
 from csp.terminal.screen_reader import read_screen
-from csp.terminal.screen_rules import Frame, SignPlace
 from tests.terminal.drawn import drawn
 
 NAMES = ["claude", "codex", "gemini", "demo", "generic", "shell"]
@@ -571,7 +571,7 @@ def test_the_launcher_gets_a_profile_without_heavy_imports() -> None:
         "websockets",
         "ctypes",
         "difflib",
-        "csp.terminal.screen_rules",
+        "csp.terminal.screen",
         "csp.terminal.screen_reader",
     }
     assert heavy & set(run.stdout.split()) == set()

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from csp.clis.profile import load_profile
-from csp.terminal.screen_rules import ScreenRules, SignPlace
+from csp.terminal.screen import ScreenRules, SignPlace
 
 RULES: Final = {
     name: load_profile(name).rules for name in ("claude", "codex", "gemini", "generic", "shell", "demo")

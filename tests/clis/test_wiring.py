@@ -19,7 +19,7 @@ from csp.clis.gemini import wiring as gemini_wiring
 from csp.clis.gemini.wiring import RULES_FILE
 from csp.clis.registry import find_adapter
 from csp.clis.wiring import unwire
-from csp.sidecar.start_rules import rules_text
+from csp.sidecar.launch import rules_text
 from tests.clis.install import BIN
 
 SESSION = "11111111-1111-4111-8111-111111111111"

@@ -32,13 +32,7 @@ class Recorder:
         self.arrived.append(caller)
 
     async def command(self, handler: Any, caller: Caller, body: Any, **path: str) -> Any:
-        """Return what a route asks of the room."""
+        """Return what a route or an operation asks of the room."""
         with pytest.raises(Enough):
             await handler(self, Call(caller, path, None, body))
-        return self.commands[-1]
-
-    async def action(self, act: Any, caller: Caller, body: Any) -> Any:
-        """Return what an operation asks of the room."""
-        with pytest.raises(Enough):
-            await act(self, caller, body)
         return self.commands[-1]

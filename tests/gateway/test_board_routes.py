@@ -14,7 +14,7 @@ from csp.gateway import board_routes as board_module
 from csp.gateway.auth import Caller
 from csp.gateway.handlers import Call
 from csp.journal.rebuildable_files import BOARD_NAME
-from csp.protocol.enums import AgentId, MessageId
+from csp.protocol.enums import MessageId
 from csp.protocol.notes import BoardBody, BoardParams, ExportParams, NoteKind, NoteView, SearchParams
 from csp.room import secrets
 from csp.room.commands import WriteNote
@@ -476,10 +476,12 @@ async def test_every_condition_reaches_the_board() -> None:
         ([], False, 3, 3),
     ],
 )
-def test_a_page_says_where_to_go_on(
+async def test_a_page_says_where_to_go_on(
     seqs: list[int], has_more: bool, after: int | None, expected: int | None
 ) -> None:
-    assert board_module._next(NotePage([a_note(seq) for seq in seqs], has_more=has_more), after) == expected
+    asked = Asked(NotePage([a_note(seq) for seq in seqs], has_more=has_more))
+
+    assert (await asked.ask(board_module.list_notes, BoardParams(after=after))).next == expected
 
 
 async def test_an_export_has_every_page() -> None:
@@ -489,10 +491,3 @@ async def test_an_export_has_every_page() -> None:
     assert len(view.files) == 3
     assert [given[0].after for given in asked.all if given != "settled"] == [0, 7]
     assert {given[0].session for given in asked.all if given != "settled"} == {"room"}
-
-
-def test_only_the_room_reads_what_is_for_others() -> None:
-    codex = AgentId("codex")
-
-    assert board_module.audience_of(THE_ROOM) is None
-    assert board_module.audience_of(Caller(codex, AGENT.role)) == codex

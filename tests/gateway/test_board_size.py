@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.served import Clock, ServedRoom, served
 from tests.gateway.test_board_routes import find, write
-from tests.gateway.test_board_summaries import answer, asked, summaries
+from tests.gateway.test_board_workers_summaries import answer, asked, summaries
 
 SETTINGS: dict[str, Any] = {
     "board_summary_after": 1000,

@@ -5,11 +5,19 @@ from typing import Any
 
 import pytest
 
-from csp.gateway import websocket_frames as frames_module
-from csp.gateway.broadcast import STEP, Broadcast, EventWatcher
-from csp.gateway.presence import Presence
+from csp.gateway import broadcast as frames_module
+from csp.gateway.broadcast import (
+    GOING_S,
+    MAX_UNSENT_BYTES,
+    STEP,
+    Broadcast,
+    EventWatcher,
+    Pipe,
+    close_frame,
+    text_frame,
+)
+from csp.gateway.gateway import Presence
 from csp.gateway.screen_watch import MAX_UNREAD_BYTES, LiveFeed
-from csp.gateway.websocket_frames import GOING_S, MAX_UNSENT_BYTES, Pipe, close_frame, text_frame
 from csp.protocol.enums import ALL, SYSTEM, AgentId, MessageId
 from csp.protocol.events import AnyEvent, NoticePosted, encode_event
 from tests.gateway.served import Clock

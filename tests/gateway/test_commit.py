@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -103,6 +104,34 @@ async def test_the_states_of_a_message_wait_for_the_disk(room: ServedRoom, disk:
     assert states["recipients"]["claude"]["state"] == "confirmed"
     assert (queue["items"], agents[0]["queued"]) == ([], 0)
     assert (await reporting).status == 200
+
+
+#: These show no room, or only what is in the journal on disk.
+ANSWERED_AT_ONCE: Final = {
+    *("/me", "/agents/{id}/screen", "/inbox/{id}", "/history", "/catalogue", "/health", "/metrics"),
+    "/openapi.json",
+}
+QUERIES: Final = {"/board/search": "?q=x", "/markdown": "?ids=n-1"}
+
+
+async def test_every_view_of_the_room_waits_for_the_disk(room: ServedRoom, disk: SlowDisk) -> None:
+    described = (await room.get("/openapi.json"))["paths"]
+    views = {path for path, methods in described.items() if "get" in methods} - ANSWERED_AT_ONCE
+    disk.stop()
+    sending = asyncio.ensure_future(room.send("all", "hello"))
+    await disk.until_syncing()
+    asking = {
+        path: asyncio.ensure_future(room.call("GET", path.replace("{id}", "n-1") + QUERIES.get(path, "")))
+        for path in sorted(views)
+    }
+    await _let_others_answer(room)
+    answered = [path for path, question in asking.items() if question.done()]
+
+    disk.go_on()
+    await asyncio.gather(sending, *asking.values())
+
+    assert len(views) >= 14
+    assert answered == []
 
 
 async def test_one_sync_serves_all_who_wait(room: ServedRoom, disk: SlowDisk) -> None:

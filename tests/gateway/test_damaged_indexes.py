@@ -19,6 +19,11 @@ SQL = {
         "UPDATE notes SET row = NULL",
         "UPDATE place SET upto = NULL",
         "UPDATE stamp SET value = NULL",
+        "DELETE FROM stamp",
+        "DROP TABLE stamp",
+        "UPDATE vectors SET vector = NULL",
+        "UPDATE vectors SET vector = (SELECT vector FROM vectors WHERE row = 0) || x'00'",
+        "UPDATE vectors SET vector = cast(zeroblob(512) || substr(vector, 513) AS BLOB) WHERE row < 4",
         "DROP TABLE names",
     ),
 }

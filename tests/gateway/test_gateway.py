@@ -246,7 +246,7 @@ async def test_a_question_to_the_room_is_answered(gateway: Gateway, monkeypatch:
     async def answer() -> None:
         answered.append(True)
 
-    monkeypatch.setattr(gateway.history_queries, "answer", answer)
+    monkeypatch.setattr(gateway, "answer_queries", answer)
     gateway._push(LogRequested(*COMMON, count=3))
     await turn()
 

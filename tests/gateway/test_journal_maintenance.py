@@ -30,6 +30,7 @@ from csp.protocol.events import (
     encode_event,
 )
 from csp.protocol.notes import NoteKind
+from csp.protocol.notices import NoticeCode
 from csp.room.commands import Notice
 from csp.room.room_state import Room, dump
 from tests.gateway.served import ServedRoom
@@ -134,9 +135,9 @@ async def test_all_that_was_decided_is_in_the_journal_before_it_is_copied(
     def prepare(*given: object) -> None:
         raise Refused("enough")
 
-    monkeypatch.setattr(journal_maintenance, "_leave_note", lambda *_: seqs.append(gateway.writer.safe_seq))
+    monkeypatch.setattr(journal_maintenance, "leave_note", lambda *_: seqs.append(gateway.writer.safe_seq))
     monkeypatch.setattr(journal_maintenance, "_prepare", prepare)
-    waiting = gateway.submit(Notice(text="a moment ago", target=HUMAN))
+    waiting = gateway.submit(Notice(words=NoticeCode.JOURNAL_REPAIRED(warning="a moment ago"), target=HUMAN))
     with pytest.raises(Refused, match="enough"):
         await journal_maintenance._remove(gateway, journal_maintenance._Note(redact="m-1"))
     await waiting
@@ -179,9 +180,9 @@ def test_a_promise_is_looked_for_after_the_note_was_left(monkeypatch: pytest.Mon
     monkeypatch.setattr(journal_maintenance, "_events_after", lambda journal, seq: iter(events[seq]))
     journal: Any = None
 
-    assert journal_maintenance._is_promised(journal, journal_maintenance._Note(redact="m-4", after=3))
+    assert journal_maintenance.is_promised(journal, journal_maintenance._Note(redact="m-4", after=3))
     # The same message was redacted before; that is no promise of this removal.
-    assert not journal_maintenance._is_promised(journal, journal_maintenance._Note(redact="m-4", after=9))
+    assert not journal_maintenance.is_promised(journal, journal_maintenance._Note(redact="m-4", after=9))
 
 
 def test_the_first_line_of_a_pruned_journal_holds_the_room_without_its_texts(
@@ -199,10 +200,10 @@ def test_the_first_line_of_a_pruned_journal_holds_the_room_without_its_texts(
         assert room is full
         return bare
 
-    monkeypatch.setattr(journal_maintenance, "_room_before", room_before)
+    monkeypatch.setattr(journal_maintenance, "room_before", room_before)
     monkeypatch.setattr(journal_maintenance, "without_texts", without_texts)
     journal: Any = None
-    base = decode_event(journal_maintenance._base_line(journal, 7))
+    base = decode_event(journal_maintenance.base_line(journal, 7))
 
     assert isinstance(base, PrunedBase) and asked == [7]
     assert (base.seq, base.id, base.ts, bytes(base.state)) == (6, "e-6", 5.0, dump(bare))
@@ -224,7 +225,7 @@ def test_the_room_before_an_event_has_heard_of_those_before_it_alone(
     monkeypatch.setattr(journal_maintenance, "apply", apply)
     monkeypatch.setattr(journal_maintenance, "_events_after", lambda journal, seq: iter(events))
     journal: Any = None
-    journal_maintenance._room_before(journal, before)
+    journal_maintenance.room_before(journal, before)
 
     assert heard == seqs
     assert caplog.messages == ["journal line skipped"] * (7 in seqs)
@@ -239,17 +240,17 @@ async def test_a_promise_is_kept_and_what_was_not_promised_is_forgotten(
     async def finish(gateway: object, prepared: object, of: journal_maintenance._Note) -> None:
         done.append((prepared, of))
 
-    monkeypatch.setattr(journal_maintenance, "_is_promised", lambda journal, of: is_promised and of == note)
+    monkeypatch.setattr(journal_maintenance, "is_promised", lambda journal, of: is_promised and of == note)
     monkeypatch.setattr(journal_maintenance, "_prepare", lambda journal, of: f"a copy of {journal}")
     monkeypatch.setattr(journal_maintenance, "_finish", finish)
     gateway: Any = SimpleNamespace(folder=tmp_path, writer=SimpleNamespace(journal="the journal"))
     nothing = await journal_maintenance._keep_promise(gateway)
-    journal_maintenance._leave_note(tmp_path, note)
+    journal_maintenance.leave_note(tmp_path, note)
     kept = await journal_maintenance._keep_promise(gateway)
 
     assert (nothing, kept) == (None, note if is_promised else None)
     assert done == [("a copy of the journal", note)] * is_promised
-    assert journal_maintenance._read_note(tmp_path) is None
+    assert journal_maintenance.read_note(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -278,7 +279,7 @@ async def test_a_note_that_was_taken_from_a_reply_goes_with_it(
 
     gateway: Any = SimpleNamespace(writer=SimpleNamespace(settle=settle), board=SimpleNamespace(get=get))
 
-    assert list(await journal_maintenance._messages_of(gateway, message_id)) == expected
+    assert list(await journal_maintenance.messages_of(gateway, message_id)) == expected
     # What was acknowledged a moment ago is found, too.
     assert done == ([] if message_id == "m-1" else ["settled", ("n-1", None)])
 
@@ -308,7 +309,7 @@ async def test_what_is_redacted_is_there_belongs_to_no_run_and_is_removed(
         assert gateway.rewrite_lock.locked()
         done.append(note)
 
-    for name, fake in (("_messages_of", messages_of), ("_check_no_run", check_no_run), ("_remove", remove)):
+    for name, fake in (("messages_of", messages_of), ("check_no_run", check_no_run), ("_remove", remove)):
         monkeypatch.setattr(journal_maintenance, name, fake)
     gateway: Any = SimpleNamespace(
         history=SimpleNamespace(find=find), rewrite_lock=asyncio.Lock(), writer=SimpleNamespace(safe_seq=50)
@@ -346,25 +347,25 @@ def test_only_its_own_event_promises_a_removal(note: journal_maintenance._Note, 
 def test_a_note_that_cannot_be_read_is_no_removal(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, data: bytes
 ) -> None:
-    missing = journal_maintenance._read_note(tmp_path)
+    missing = journal_maintenance.read_note(tmp_path)
     messages = list(caplog.messages)
     (tmp_path / "rewrite.json").write_bytes(data)
 
     assert (missing, messages) == (None, [])
-    assert journal_maintenance._read_note(tmp_path) is None
+    assert journal_maintenance.read_note(tmp_path) is None
     assert caplog.messages == ["removal note unreadable"]
 
 
 def test_a_note_is_kept_until_it_is_dropped(tmp_path: Path) -> None:
     note = journal_maintenance._Note(prune=7, after=3)
-    journal_maintenance._leave_note(tmp_path, note)
-    kept = journal_maintenance._read_note(tmp_path)
+    journal_maintenance.leave_note(tmp_path, note)
+    kept = journal_maintenance.read_note(tmp_path)
     journal_maintenance._drop_note(tmp_path)
     journal_maintenance._drop_note(tmp_path)
 
-    assert (kept, journal_maintenance._read_note(tmp_path)) == (note, None)
+    assert (kept, journal_maintenance.read_note(tmp_path)) == (note, None)
     with pytest.raises(StorageFailed, match="cannot note the removal"):
-        journal_maintenance._leave_note(tmp_path / "nowhere", note)
+        journal_maintenance.leave_note(tmp_path / "nowhere", note)
 
 
 def test_the_whole_journal_is_read_and_what_is_no_event_is_passed_over() -> None:
@@ -419,10 +420,10 @@ async def test_what_an_agent_said_in_a_run_goes_with_the_whole_run(
     room = SimpleNamespace(runs=SimpleNamespace(by_id=runs))
     gateway: Any = SimpleNamespace(history=SimpleNamespace(page=page), writer=SimpleNamespace(room=room))
     if before is None:
-        await journal_maintenance._check_no_run(gateway, said(sender, session))
+        await journal_maintenance.check_no_run(gateway, said(sender, session))
         return
     with pytest.raises(Refused, match="m-7 is part of run run-1") as refused:
-        await journal_maintenance._check_no_run(gateway, said(sender, session))
+        await journal_maintenance.check_no_run(gateway, said(sender, session))
     assert refused.value.hint.endswith(f"--before {before}")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.gateway.markdown_tokens import MAX_CHARS
+from csp.gateway.markdown_routes import MAX_CHARS
 from csp.protocol.enums import MAX_TEXT_BYTES
 from tests.gateway.served import ServedRoom, served
 

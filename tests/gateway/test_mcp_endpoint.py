@@ -11,8 +11,7 @@ from aiohttp import web
 from csp.errors import Forbidden, NotFound, Unauthenticated
 from csp.gateway import mcp_endpoint as mcp_module
 from csp.gateway.auth import Caller
-from csp.gateway.local_client import LocalClient
-from csp.gateway.mcp_endpoint import Bridge
+from csp.gateway.mcp_endpoint import Bridge, LocalClient
 from csp.protocol.enums import AgentId, Role
 from tests.gateway.served import ServedRoom
 

@@ -344,7 +344,7 @@ async def test_a_message_whose_words_are_gone_is_not_sent_again(
 ) -> None:
     gateway: Any = resending(monkeypatch, text, a=DeliveryState.FAILED)
     with pytest.raises(error):
-        await messages_module._resend(gateway, "m-1", None)
+        await messages_module.resend(gateway, "m-1", None)
 
 
 @pytest.mark.parametrize(

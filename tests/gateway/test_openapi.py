@@ -140,12 +140,6 @@ def test_long_polling_is_told_in_words_and_what_is_optional_has_no_null(describe
     assert search["q"] is True and search["limit"] is False
 
 
-def test_a_route_that_is_not_listed_is_left_out() -> None:
-    hidden = tuple(route._replace(is_listed=route.path != "/agents") for route in ROUTES[:4])
-
-    assert set(json.loads(document(hidden))["paths"]) == {"/register", "/me"}
-
-
 async def test_the_gateway_serves_the_document(room: ServedRoom, described: dict[str, Any]) -> None:
     answer = await room.call("GET", "/openapi.json", token=None)
 

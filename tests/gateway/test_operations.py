@@ -7,6 +7,8 @@ import pytest
 
 from csp.errors import BadInput, NotFound, Refused
 from csp.gateway import operations
+from csp.gateway.auth import Caller
+from csp.gateway.handlers import Call
 from csp.protocol.enums import (
     HUMAN,
     SYSTEM,
@@ -33,12 +35,18 @@ from csp.protocol.requests import (
     WorkingBody,
 )
 from csp.protocol.session_parts import TurnState
+from csp.room.agent_text.chat_markdown import fenced_objects, read_lines
+from csp.room.agent_text.grammar import Envelope, read_agent_text
 from csp.room.commands import ExtendTurn, PostReply, ReportDelivery, Send, SetState
 from tests.gateway.asked import AGENT, CLAUDE, ROOM, Recorder
 
 CODEX = AgentId("codex")
 SETTINGS = SimpleNamespace(message_ttl_s=7.0)
 M2 = MessageId("m-2")
+
+
+def by(caller: Caller, body: Any) -> Call[Any, Any]:
+    return Call(caller, {}, None, body)
 
 
 def with_messages(**deliveries: tuple[str, ...]) -> Any:
@@ -57,7 +65,7 @@ def with_messages(**deliveries: tuple[str, ...]) -> Any:
 
 async def test_every_word_of_a_message_reaches_the_room() -> None:
     body = MessageBody(to="all", content="hi", thread="side", reply_to="m-2", urgent=True, id="k")
-    command = await Recorder(settings=SETTINGS).action(operations.send_message, AGENT, body)
+    command = await Recorder(settings=SETTINGS).command(operations.send_message, AGENT, body)
 
     told: dict[str, Any] = {"thread": "side", "reply_to": M2, "urgent": True, "id": MessageId("k")}
     assert command == Send(sender=CLAUDE, to="all", text="hi", ttl_s=7.0, **told)
@@ -75,15 +83,15 @@ async def test_every_word_of_a_reply_reaches_the_room() -> None:
     gateway = Recorder(settings=SETTINGS, board_hits=SimpleNamespace(for_reply=hits))
     usage = Usage(input=3)
     body = OutputBody(content="text", reply_to="m-2", id="k", usage=usage, **told)
-    command = await gateway.action(operations.post_output, AGENT, body)
+    command = await gateway.command(operations.post_output, AGENT, body)
     ids: dict[str, Any] = {"reply_to": M2, "id": MessageId("k")}
 
     assert command == PostReply(
         sender=CLAUDE, text="text", ttl_s=7.0, usage=usage, hits={"s-1": ()}, **ids, **told
     )
     assert asked == [("claude", "t-1", "text")]
-    plain = await gateway.action(operations.post_output, AGENT, OutputBody(content="text", reply_to="m-2"))
-    activity = await gateway.action(
+    plain = await gateway.command(operations.post_output, AGENT, OutputBody(content="text", reply_to="m-2"))
+    activity = await gateway.command(
         operations.post_output, AGENT, OutputBody(content="text", reply_to="m-2", activity=True)
     )
     assert (plain.hits, activity.hits, activity.activity) == ({"s-1": ()}, {}, True)
@@ -92,10 +100,10 @@ async def test_every_word_of_a_reply_reaches_the_room() -> None:
 
 async def test_only_a_turn_that_broke_off_may_be_empty() -> None:
     gateway = Recorder(settings=SETTINGS)
-    await gateway.action(operations.post_output, AGENT, OutputBody(content="", ending=Ending.FAILED))
+    await gateway.command(operations.post_output, AGENT, OutputBody(content="", ending=Ending.FAILED))
 
     with pytest.raises(BadInput, match=r"\$.content"):
-        await operations.post_output(gateway, AGENT, OutputBody(content=""))  # type: ignore[arg-type]  # it is enough
+        await operations.post_output(gateway, by(AGENT, OutputBody(content="")))  # type: ignore[arg-type]  # it is enough
 
 
 @pytest.mark.parametrize(
@@ -123,33 +131,33 @@ async def test_how_far_a_message_has_come_reaches_the_room() -> None:
     expected: dict[str, Any] = {"message": "m-1", "state": DeliveryState.FAILED, "reason": "why"}
     done = ControlDoneBody(id="m-1", state=ReportedState.FAILED, reason="why")
 
-    assert await gateway.action(operations.report_delivery, AGENT, report) == ReportDelivery(
+    assert await gateway.command(operations.report_delivery, AGENT, report) == ReportDelivery(
         agent=CLAUDE, **expected
     )
-    assert await gateway.action(operations.report_delivery, ROOM, report) == ReportDelivery(
+    assert await gateway.command(operations.report_delivery, ROOM, report) == ReportDelivery(
         agent=AgentId("gemini"), **expected
     )
-    assert await gateway.action(operations.finish_control, AGENT, done) == ReportDelivery(
+    assert await gateway.command(operations.finish_control, AGENT, done) == ReportDelivery(
         agent=CLAUDE, **expected
     )
     of_room = DeliveryBody(id="m-1", state=ReportedState.TYPED)
-    assert (await gateway.action(operations.report_delivery, ROOM, of_room)).agent == CODEX
+    assert (await gateway.command(operations.report_delivery, ROOM, of_room)).agent == CODEX
     for message, error in (("m-2", BadInput), ("m-3", NotFound)):
         body = DeliveryBody(id=message, state=ReportedState.TYPED)
         with pytest.raises(error):
-            await operations.report_delivery(gateway, ROOM, body)  # type: ignore[arg-type]  # it is enough
+            await operations.report_delivery(gateway, by(ROOM, body))  # type: ignore[arg-type]  # it is enough
 
 
 async def test_what_a_participant_does_reaches_the_room() -> None:
     gateway = Recorder()
     told: dict[str, Any] = {"detail": "used up", "until": 9.0, "dialog": Dialog(tool="Bash")}
     body = StateBody(state=ReportedAgentState.LIMITED, agent="codex", **told)
-    own = await gateway.action(operations.report_state, AGENT, body)
+    own = await gateway.command(operations.report_state, AGENT, body)
     came_back = list(gateway.arrived)
-    offline = await gateway.action(
+    offline = await gateway.command(
         operations.report_state, AGENT, StateBody(state=ReportedAgentState.OFFLINE)
     )
-    of_room = await gateway.action(operations.report_state, ROOM, body)
+    of_room = await gateway.command(operations.report_state, ROOM, body)
 
     assert own == SetState(agent=CLAUDE, state=AgentState.LIMITED, **told)
     assert offline == SetState(agent=CLAUDE, state=AgentState.OFFLINE)
@@ -157,7 +165,7 @@ async def test_what_a_participant_does_reaches_the_room() -> None:
     # Who says good-bye does not come back for it.
     assert gateway.arrived == came_back == [AGENT]
     with pytest.raises(BadInput):
-        await operations.report_state(gateway, ROOM, StateBody(state=ReportedAgentState.IDLE))  # type: ignore[arg-type]  # it is enough
+        await operations.report_state(gateway, by(ROOM, StateBody(state=ReportedAgentState.IDLE)))  # type: ignore[arg-type]  # it is enough
 
 
 # --- what comes back -----------------------------------------------------------------------------
@@ -186,7 +194,7 @@ async def test_the_answer_to_a_message_says_to_whom_it_goes() -> None:
     body = MessageBody(to="codex", content="hi", id="m-9")
     notice = NoticePosted(9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "", repeats=MessageId("m-1"))
     views = [
-        await operations.send_message(gateway, AGENT, body)  # type: ignore[arg-type]  # it is enough
+        await operations.send_message(gateway, by(AGENT, body))  # type: ignore[arg-type]  # it is enough
         for gateway in (Answering(said(HumanMessage)), Answering(notice), Answering())
     ]
 
@@ -211,9 +219,9 @@ async def test_the_answer_to_a_reply_says_what_became_of_it() -> None:
     ]
     for events, expected in cases:
         gateway: Any = Answering(*events)
-        view = await operations.post_output(gateway, AGENT, OutputBody(content="text", id="m-1"))
+        view = await operations.post_output(gateway, by(AGENT, OutputBody(content="text", id="m-1")))
         assert (view.id, view.seq, view.recipients, view.late, view.posted) == expected
-    view = await operations.post_output(Answering(), AGENT, OutputBody(content="text"))  # type: ignore[arg-type]  # it is enough
+    view = await operations.post_output(Answering(), by(AGENT, OutputBody(content="text")))  # type: ignore[arg-type]  # it is enough
     assert (view.id, view.seq, view.recipients, view.posted) == ("", 50, (), False)
 
 
@@ -236,7 +244,7 @@ MOVED = TurnMoved(
 async def test_the_answer_to_who_works_says_whether_a_clock_was_moved() -> None:
     moved, not_moved = Answering(MOVED), Answering(said(HumanMessage))
     views = [
-        await operations.report_working(gateway, AGENT, WorkingBody(note="soon"))  # type: ignore[arg-type]  # it is enough
+        await operations.report_working(gateway, by(AGENT, WorkingBody(note="soon")))  # type: ignore[arg-type]  # it is enough
         for gateway in (moved, not_moved)
     ]
 
@@ -256,8 +264,18 @@ async def test_only_who_is_here_has_a_screen(monkeypatch: pytest.MonkeyPatch, is
         screen_watch=SimpleNamespace(fresh=fresh),
     )
     if is_online:
-        shown: Any = (await operations.fresh_screen(gateway, ROOM, "claude")).screen
+        shown: Any = (await operations.fresh_screen(gateway, Call(ROOM, {"id": "claude"}, None, None))).screen
         assert shown == "the screen of claude"
         return
     with pytest.raises(Refused, match="claude is offline"):
-        await operations.fresh_screen(gateway, ROOM, "claude")
+        await operations.fresh_screen(gateway, Call(ROOM, {"id": "claude"}, None, None))
+
+
+async def test_room_finds_a_long_reply_parsed() -> None:
+    text = "@send.codex x\n```\n{}x\n" * 500
+    await operations.read_ahead(text)
+    before = read_lines.cache_info().misses, fenced_objects.cache_info().misses
+    read_agent_text(text)
+    Envelope.parse(text)
+
+    assert (read_lines.cache_info().misses, fenced_objects.cache_info().misses) == before

@@ -398,4 +398,4 @@ def test_all_addresses_are_those_that_others_reach(host: str) -> None:
 def test_the_own_address_is_the_one_that_packets_to_others_leave_by(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(page_routes._NOBODY, socket.AF_INET, "127.0.0.1")
 
-    assert page_routes._own_address(socket.AF_INET) == "127.0.0.1"
+    assert page_routes.own_address(socket.AF_INET) == "127.0.0.1"

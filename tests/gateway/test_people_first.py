@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import WSServerHandshakeError
 
-from csp.gateway.connection_protocol import HttpServer
+from csp.gateway.acceptor import HttpServer
 from csp.gateway.connections import token_in
 from csp.gateway.gateway import MAX_SOCKETS_OF_AGENT
 from csp.room.admission import Lane

@@ -17,6 +17,7 @@ from csp.gateway.gateway import Gateway
 from csp.gateway.journal_maintenance import finish_rewrites, prune, redact
 from csp.journal.history import History
 from csp.protocol.enums import HUMAN
+from csp.protocol.notices import NoticeCode
 from csp.room.commands import AnyCommand, Notice
 from tests.gateway.served import ServedRoom, served
 
@@ -258,7 +259,10 @@ async def test_a_removal_that_finds_no_space_at_the_start_is_carried_out_later(
 async def test_what_is_not_even_written_yet_can_be_pruned(tmp_path: Path, durability: str) -> None:
     async with served(tmp_path / "room", durability=durability) as room:
         for _ in range(20):
-            written = [room.gateway.submit(Notice(text=SECRET, target=HUMAN)) for _ in range(9)]
+            written = [
+                room.gateway.submit(Notice(words=NoticeCode.JOURNAL_REPAIRED(warning=SECRET), target=HUMAN))
+                for _ in range(9)
+            ]
             await prune(room.gateway, room.gateway.writer.room.seq)
             await asyncio.gather(*written)
         await room.send("all", "kept")

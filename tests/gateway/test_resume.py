@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.gateway import websocket_frames
-from csp.gateway.websocket_frames import MAX_UNSENT_BYTES
+from csp.gateway import broadcast
+from csp.gateway.broadcast import MAX_UNSENT_BYTES
 from tests.gateway.served import ServedRoom, served
 from tests.gateway.sockets import Socket
 from tests.gateway.watchers import Watcher, closing_code, events
@@ -162,7 +162,7 @@ async def test_a_reader_that_falls_behind_is_dropped_and_resumes(tmp_path: Path)
 async def test_a_reader_that_never_reads_is_gone_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket_frames, "GOING_S", 0.5)
+    monkeypatch.setattr(broadcast, "GOING_S", 0.5)
     async with served(tmp_path / "room", durability="flush") as room:
         reader = await room.connect()
         stuck = [

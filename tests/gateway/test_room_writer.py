@@ -13,6 +13,7 @@ from csp.journal import snapshots
 from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.protocol.enums import HUMAN
+from csp.protocol.notices import NoticeCode
 from csp.room.commands import Notice
 from tests.waiting import wait_until
 
@@ -73,7 +74,7 @@ async def open_writer(tmp_path: Path) -> AsyncIterator[Open]:
 
 
 async def say(writer: RoomWriter, text: str = "x") -> None:
-    await writer.submit(Notice(text=text, target=HUMAN))
+    await writer.submit(Notice(words=NoticeCode.JOURNAL_REPAIRED(warning=text), target=HUMAN))
 
 
 def the_size_of_a_snapshot_is(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
@@ -87,7 +88,7 @@ async def test_a_snapshot_is_taken_every_so_many_events(
     writer = open_writer()
     for _ in range(7):
         await say(writer)
-    await writer._disk.do(lambda: None)
+    await writer._disk.settle()
 
     assert saved.seqs == [3, 6]
 
@@ -101,10 +102,10 @@ async def test_a_large_snapshot_is_taken_less_often(
         await say(writer)
     for _ in range(3):
         await say(writer)
-    await writer._disk.do(lambda: None)
+    await writer._disk.settle()
     early = saved.seqs
     await say(writer, "y" * 2000)
-    await writer._disk.do(lambda: None)
+    await writer._disk.settle()
 
     assert (early, saved.seqs) == ([3], [3, 7])
 
@@ -142,7 +143,7 @@ async def test_an_action_alone_is_followed_by_a_snapshot(open_writer: Open, save
     writer, done = open_writer(), list[int]()
     await say(writer)
     await writer.alone(lambda: done.append(len(saved.all)))
-    await writer._disk.do(lambda: None)
+    await writer._disk.settle()
     await say(writer)
 
     assert (done, saved.seqs) == ([0], [1])
@@ -155,7 +156,7 @@ async def test_what_comes_during_an_action_alone_waits_and_is_written_after_it(
     writer, order = open_writer(), list[str]()
 
     def action() -> None:
-        waiting = writer.submit(Notice(text="meanwhile", target=HUMAN))
+        waiting = writer.submit(Notice(words=NoticeCode.JOURNAL_REPAIRED(warning="meanwhile"), target=HUMAN))
         waiting.add_done_callback(lambda _: order.append("written"))
         order.append(f"at {writer.journal.last_seq}")
 
@@ -184,7 +185,7 @@ async def test_a_sync_that_fails_for_any_other_reason_stops_the_room(
     assert (told, writer.is_writable) == ([], False)
     assert isinstance(writer.broken.exception(), StorageFailed)
     with pytest.raises(StorageFull):
-        writer.submit(Notice(text="again", target=HUMAN))
+        writer.submit(Notice(words=NoticeCode.JOURNAL_REPAIRED(warning="again"), target=HUMAN))
 
 
 async def test_a_full_disk_is_tried_until_it_has_room_again(
@@ -228,7 +229,7 @@ async def test_a_snapshot_of_what_was_taken_back_is_never_saved(
     await wait_until(lambda: writer.is_writable)
     monkeypatch.setattr(writer_module, "SNAPSHOT_EVERY", 100)
     await say(writer)
-    await writer._disk.do(lambda: None)
+    await writer._disk.settle()
 
     assert saved.seqs == []
 

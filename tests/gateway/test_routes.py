@@ -127,7 +127,7 @@ def with_participant(participant: SimpleNamespace, *, is_benched: bool = False) 
 
 
 def test_a_view_of_an_agent_has_all_that_a_person_should_know() -> None:
-    view = routes._agent_view(with_participant(a_participant()), CLAUDE, ROOM)
+    view = routes.agent_view(with_participant(a_participant()), CLAUDE, ROOM)
 
     assert (view.id, view.name, view.kind, view.role, view.capabilities) == (
         *("claude", "Claude", ParticipantKind.CLI, JoinRole.AGENT),
@@ -141,7 +141,7 @@ def test_a_view_of_an_agent_has_all_that_a_person_should_know() -> None:
     ("caller", "is_shown"), [(ROOM, True), (AGENT, True), (Caller(CODEX, Role.ORCHESTRATOR), False)]
 )
 def test_what_an_agent_asks_of_a_person_is_for_the_person_and_itself(caller: Caller, is_shown: bool) -> None:
-    view = routes._agent_view(with_participant(a_participant()), CLAUDE, caller)
+    view = routes.agent_view(with_participant(a_participant()), CLAUDE, caller)
 
     assert (view.dialog is not None) is is_shown
 

@@ -85,10 +85,10 @@ async def test_a_run_whose_files_are_still_there_is_not_begun_again(tmp_path: Pa
 async def test_a_run_takes_no_thread_from_another_session(tmp_path: Path) -> None:
     busy: Any = gateway_of(tmp_path, live_in="default")
 
-    assert run_routes._thread(busy, None) is None
-    assert run_routes._thread(busy, "side") == "side"
+    assert run_routes.thread_for_run(busy, None) is None
+    assert run_routes.thread_for_run(busy, "side") == "side"
     with pytest.raises(Refused, match="session s-1"):
-        run_routes._thread(busy, "default")
+        run_routes.thread_for_run(busy, "default")
 
 
 def a_message(**more: Any) -> RunMessageBody:

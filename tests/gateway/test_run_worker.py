@@ -13,6 +13,7 @@ from csp.gateway import run_worker as hands_module
 from csp.gateway.run_worker import RunWorker, _test_place, measured, need_of
 from csp.protocol.enums import ALL, SYSTEM, AgentId, MessageId, SessionId
 from csp.protocol.events import RunChecked, RunSaid, RunStarted, encode_event
+from csp.protocol.notices import NoticeCode
 from csp.protocol.review_messages import (
     MAILBOX,
     DiffFigures,
@@ -431,7 +432,9 @@ async def test_a_folder_that_cannot_be_written_is_tried_again_and_logged_once(
 
     assert (lags, hands._lags) == ([True, True], False)
     assert caplog.messages == ["cannot write the folder of a run"]
-    assert gateway.commands == [Notice(text="Run run-1: the plan was lost.", target=ALL)]
+    assert gateway.commands == [
+        Notice(words=NoticeCode.RUN_NOTE(run="run-1", note="the plan was lost"), target=ALL)
+    ]
 
 
 async def test_old_runs_are_forgotten_with_their_files(
@@ -518,7 +521,7 @@ async def test_a_letter_in_the_folder_of_the_other_role_is_refused(tmp_path: Pat
 
     wrong = "sender is reviewer, but the file is in the folder of the builder"
     assert mail.put == [f"{wrong} (write into the folder of your role)"]
-    assert notice.text.startswith("Mailbox: a.json of the builder was refused: sender is reviewer")
+    assert notice.words.text.startswith("Mailbox: a.json of the builder was refused: sender is reviewer")
 
 
 async def test_what_is_no_letter_is_refused(tmp_path: Path) -> None:

@@ -240,11 +240,11 @@ async def test_everything_that_a_room_does_by_itself_is_begun(
     alarms: list[bool] = []
     monkeypatch.setattr(gateway, "spawn", note)
     monkeypatch.setattr(gateway, "set_alarm", lambda: alarms.append(True))
-    server._start_background(gateway)
+    server.start_background(gateway)
     await gateway.close()
 
     assert begun == [
-        "HistoryQueries.answer",
+        "Gateway.answer_queries",
         "Gateway.watch_presence",
         "RunWorker.work",
         "BoardSummaries.work",
@@ -353,8 +353,8 @@ def test_the_next_of_many_ports_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_a_room_is_announced_by_an_address_that_can_be_called(host: str, url: str) -> None:
-    assert server._url(host, 1, is_tls=False) == url
-    assert server._url(host, 1, is_tls=True) == url.replace("http:", "https:")
+    assert server.url_of(host, 1, is_tls=False) == url
+    assert server.url_of(host, 1, is_tls=True) == url.replace("http:", "https:")
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_a_gateway_may_open_many_files(
     raised: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: raised.append(limits))
-    server._raise_file_limit()
+    server.raise_file_limit()
 
     assert raised == ([] if wanted is None else [(wanted, hard)])
 
@@ -391,7 +391,7 @@ def test_malformed_requests_are_kept_out_of_the_log(error: Exception | None, is_
     info = (type(error), error, None) if error else None
     record = logging.LogRecord("aiohttp.server", logging.ERROR, "", 1, "", None, info)
 
-    assert server._is_our_failure(record) is is_kept
+    assert server.is_our_failure(record) is is_kept
 
 
 # --- the process ---------------------------------------------------------------------------------
@@ -414,14 +414,14 @@ def test_a_run_prepares_its_process_and_lets_go_of_its_socket(
     def supervise(serve_child: Callable[[Callable[[], None]], int]) -> int:
         return 10 + serve_child(lambda: None)
 
-    monkeypatch.setattr(server, "_raise_file_limit", lambda: raised.append(True))
+    monkeypatch.setattr(server, "raise_file_limit", lambda: raised.append(True))
     monkeypatch.setattr(server, "_serve_forever", serve)
     monkeypatch.setattr(server, "supervise", supervise)
     settings = Settings(port=0, sources={"port": "--port"})
     try:
         code = server.run(GatewayOptions(settings=settings, supervise=is_supervised, dir=tmp_path))
     finally:
-        logging.getLogger("aiohttp.server").removeFilter(server._is_our_failure)
+        logging.getLogger("aiohttp.server").removeFilter(server.is_our_failure)
 
     listener, parent = served[0]
     assert code == (17 if is_supervised else 7)
@@ -471,7 +471,7 @@ async def test_a_caller_that_never_goes_does_not_keep_a_room_from_ending(tmp_pat
         started=gateway.started,
     )
     file = write_room(tmp_path / "state", announced)
-    await server._shut_down(gateway, Runner(), file)  # type: ignore[arg-type]  # nothing else is asked of it
+    await server.shut_down(gateway, Runner(), file)  # type: ignore[arg-type]  # nothing else is asked of it
 
     assert gateway.broadcast.is_closed
     assert running_rooms(tmp_path / "state") == []

@@ -110,7 +110,7 @@ ACTS = {
     "room": Acts("other", _of_room(lambda gateway: gateway.agent_launcher._room), "other"),
     "board_provider": Acts("openai", _of_room(lambda gateway: gateway.remote_boards.is_wanted), True),
     "offline_after_s": Acts("7.5", _of_room(lambda gateway: gateway.presence._offline_after_s), 7.5),
-    "message_ttl_s": Acts("7.5", _of_room(lambda gateway: gateway.history_queries._ttl_s), 7.5),
+    "message_ttl_s": Acts("7.5", _of_room(lambda gateway: gateway.board_summaries._message_ttl_s), 7.5),
     "turn_warn_ms": Acts("7500", _of_rules(lambda rules: rules.warn_s), 7.5),
     "turn_timeout_ms": Acts("7500", _of_rules(lambda rules: rules.timeout_s), 7.5),
     "soft_turns": Acts("7", _of_rules(lambda rules: rules.soft_turns), 7),

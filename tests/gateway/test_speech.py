@@ -149,12 +149,12 @@ async def test_a_query_of_before_a_crash_is_answered_after_it(
     async def crash() -> None:
         """Answer nothing, as if the gateway had ended before."""
 
-    monkeypatch.setattr(room.gateway.history_queries, "answer", crash)
+    monkeypatch.setattr(room.gateway, "answer_queries", crash)
     await output(room, claude, "@query.log")
     before = await room.inbox(claude)
     await room.restart()
-    await room.gateway.history_queries.answer()
-    await room.gateway.history_queries.answer()
+    await room.gateway.answer_queries()
+    await room.gateway.answer_queries()
 
     assert before == []
     assert len(await room.inbox(claude)) == 1

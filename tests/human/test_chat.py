@@ -10,7 +10,6 @@ import pytest
 from prompt_toolkit.keys import Keys
 
 from csp.client import Status
-from csp.client.connection import Transport
 from csp.errors import NotFound, Unreachable
 from csp.human import chat as chat_module
 from csp.human.chat import Chat
@@ -112,18 +111,22 @@ async def test_own_messages_are_ticks_and_others_are_lines(room: Room) -> None:
 
 async def test_a_notice_that_a_tick_tells_too_is_not_shown(room: Room) -> None:
     room.ticks.expect("b-1", 0.0, label="approve")
-    room._take(NoticePosted(**HEAD | {"text": "approve to ada failed"}))
-    room._take(NoticePosted(**HEAD | {"text": "deny to ada failed"}))
+    for code, message in (("control_expired", "b-1"), ("delivery_failed", "b-1"), ("loop_held", "b-1")):
+        room._take(NoticePosted(**HEAD | {"text": code, "code": code, "params": {"message": message}}))
+    room._take(NoticePosted(**HEAD | {"text": "b-1 to ada failed: written by an old version"}))
 
-    assert len(room.shown.lines) == 1
+    assert [line.rpartition("· ")[2] for line in room.shown.lines] == [
+        "loop_held",
+        "b-1 to ada failed: written by an old version",
+    ]
 
 
 async def test_a_vote_that_stands_in_the_words_is_not_shown_again(room: Room) -> None:
-    vote = Voted(**HEAD | {"text": "A", "session_id": "s", "turn": "t", "label": "A"})
-    room._take(vote)
+    fields = HEAD | {"text": "A", "session_id": "s", "turn": "t", "label": "A"}
+    room._take(Voted(**fields))
     before = len(room.shown.lines)
     room._take(AgentResponse(**HEAD | {"text": "VOTE: [A]"}, recipients=()))
-    room._take(vote)
+    room._take(Voted(**fields | {"message": "m-7"}))
 
     assert len(room.shown.lines) == before + 1
     assert await room.last_words("ada") == "VOTE: [A]"
@@ -134,7 +137,7 @@ async def test_a_stop_is_tried_again_until_the_gateway_is_back(
 ) -> None:
     monkeypatch.setattr(chat_module, "TICK_S", 0.001)
     room.answers["/stop"] = [Unreachable("away"), Unreachable("away")]
-    monkeypatch.setattr("csp.human.command_table.stop", stop_of(room))
+    monkeypatch.setattr("csp.human.command_actions.stop", stop_of(room))
     await room._stop()
 
     assert [path for _, path, _ in room.asked] == ["/stop"] * 3
@@ -210,8 +213,8 @@ async def test_a_lost_gateway_is_said_once_and_its_return_too(
     for _ in range(2):
         room._on_status(Status(why="refused"))
     await wait_until(lambda: not room._tasks)
-    room._on_status(Status(transport=Transport.WEBSOCKET))
-    room._on_status(Status(transport=Transport.WEBSOCKET))
+    room._on_status(Status(is_connected=True))
+    room._on_status(Status(is_connected=True))
 
     assert room.shown.talked == [
         "the gateway is away, what you type goes out when it is back: refused",
@@ -234,7 +237,7 @@ class Sending:
     """A client that sends what it is given, or does not."""
 
     def __init__(self, recipients: tuple[str, ...] = ("ada",), problem: Exception | None = None) -> None:
-        self.seq, self.status = 12, Status(transport=Transport.WEBSOCKET)
+        self.seq, self.status = 12, Status(is_connected=True)
         self.sent: list[tuple[str, str, bool, str]] = []
         self.may_go_on = asyncio.Event()
         self.has_closed = False
@@ -323,6 +326,36 @@ async def test_how_far_everything_was_shown_is_kept_meanwhile_and_at_the_end(
     assert (room.order.memory.last_seen(), client.has_closed, closed) == (13, True, ["borders"])
 
 
+async def test_what_is_typed_ahead_waits_until_it_is_known_who_is_here(room: Room) -> None:
+    room.answers["/agents"] = []
+    room.enter("/agents")
+    room._start(room._work_lane())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    early = list(room.shown.lines)
+    room._is_ready.set()
+    await room.finish(0.0)
+
+    assert early == []
+    assert room.shown.lines[0].startswith("nobody is here yet")
+    for task in room._tasks:
+        task.cancel()
+
+
+async def test_what_is_typed_ahead_is_done_at_last_without_a_gateway(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_module, "_TYPED_AHEAD_S", 0.01)
+    room.answers["/agents"] = []
+    room.enter("/agents")
+    room._start(room._work_lane())
+    await room.finish(0.0)
+
+    assert room.shown.lines[0].startswith("nobody is here yet")
+    for task in room._tasks:
+        task.cancel()
+
+
 async def test_the_end_waits_for_what_was_typed_then_tells_how_it_stands(room: Room) -> None:
     sending(room, Sending())
     room._is_ready.set()
@@ -345,7 +378,7 @@ async def test_the_end_waits_for_what_was_typed_then_tells_how_it_stands(room: R
 
 
 async def test_a_gateway_that_is_back_is_looked_at_again(room: Room) -> None:
-    room._on_status(Status(transport=Transport.WEBSOCKET))
+    room._on_status(Status(is_connected=True))
 
     assert room.roster._stale.is_set()
 
@@ -447,7 +480,7 @@ def test_f12_stops_whatever_is_being_typed() -> None:
     done: list[str] = []
     chat = SimpleNamespace(stop=lambda: done.append("stopped"), quit=lambda: done.append("left"))
     here: Any = SimpleNamespace(
-        chat=chat, _enter=None, _break=None, _complete=None, _suspend=None, refresh=lambda: None
+        chat=chat, _enter=None, clear_or_explain=None, complete=None, suspend=None, refresh=lambda: None
     )
     (binding,) = [one for one in ChatPane._keys(here).bindings if one.keys == (Keys.F12,)]
     binding.handler(cast(Any, None))

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from csp.errors import BadInput, NotFound, Refused
+from csp.fast_start.failure_report import FailurePipe
 from csp.human import command_actions
 from csp.protocol import catalogue
+from csp.protocol.enums import HUMAN, SYSTEM, MessageId
+from csp.protocol.events import NoticePosted
+from csp.protocol.notices import NoticeCode
 from csp.room.human_input import StopLine, read_line
 from tests.human.fakes import RUNNING, Modes
 from tests.waiting import wait_until
@@ -207,7 +211,7 @@ class Programs:
         monkeypatch.setattr(command_actions, "_run", self.run)
         monkeypatch.setattr("csp.human.command_actions.sys.executable", "python")
 
-    async def run(self, chat: Any, *command: str) -> tuple[int, str, str]:
+    async def run(self, chat: Any, *command: str, pipe: FailurePipe | None = None) -> tuple[int, str, str]:
         self.ran.append(command)
         verb = command[4] if command[0] == "python" else command[1]
         return self._answers.get(verb.replace("-", "_"), (0, "", ""))
@@ -264,7 +268,7 @@ async def test_an_agent_is_added_with_its_options(
 
 
 async def test_a_command_that_fails_says_why(chat: Modes, monkeypatch: pytest.MonkeyPatch) -> None:
-    Programs(monkeypatch, add=(1, "", "csp: no such command\n"), web=(3, "", ""), review=(0, "", "said\n"))
+    Programs(monkeypatch, add=(1, "", "no such command\n"), web=(3, "", ""), review=(0, "", "said\n"))
     with pytest.raises(Refused, match=r"^no such command"):
         await chat.do("/add bob -- nothing")
     with pytest.raises(Refused, match="csp web failed with code 3"):
@@ -387,10 +391,16 @@ async def test_what_is_sent_again_gets_its_tick(chat: Modes) -> None:
     assert (await chat.do("/cancel m-4"))[1:] == ["withdrew #4"]
 
 
+def expired(message: str) -> NoticePosted:
+    code, params = NoticeCode.CONTROL_EXPIRED(message=message, control="approve", agent="claude")
+    head = (9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "text")
+    return NoticePosted(*head, code=code, params=params)
+
+
 async def test_a_button_gets_its_tick_by_its_own_name(chat: Modes) -> None:
     chat.answers["/agents/claude/approve"] = {"id": "b-1"}
     assert await chat.do("/approve claude") == []
-    assert chat.ticks.tells("approve to claude failed")
+    assert chat.ticks.tells(expired("b-1")) and not chat.ticks.tells(expired("b-2"))
     assert [*chat.ticks.silent(1e12)] == ["b-1"]
 
     assert await chat.do("/restart claude") == ["asked to restart claude"]

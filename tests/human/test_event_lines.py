@@ -30,6 +30,7 @@ from csp.protocol.events import (
     TurnMoved,
     TurnSignal,
 )
+from csp.protocol.notices import HEADINGS
 from csp.protocol.requests import Choice, Dialog
 from csp.protocol.session_parts import TurnState
 
@@ -104,14 +105,24 @@ def test_an_item_of_the_history_is_the_same_line(item: dict[str, Any], line: str
 
 def test_parts_of_a_mode_are_strong_and_who_is_called_has_its_colour() -> None:
     look = Theme(UNICODE, has_colour=True)
-    for text in ("Mode: DEBATE", "Round 2", "DEBATE complete.", "ROUND_ROBIN paused.", "DEBATE goes on."):
-        spoken = spoken_of(NoticePosted(**HEAD | {"text": text}))
+    for code in HEADINGS:
+        spoken = spoken_of(NoticePosted(**HEAD | {"text": "any words", "code": code}))
         assert spoken is not None and spoken.is_notice
-        assert said_line(look, spoken).endswith(f"\x1b[1m{text}\x1b[0m"), text
-    called = spoken_of(NoticePosted(**HEAD | {"text": "@bob - Your turn."}))
-    assert called is not None
+        assert said_line(look, spoken).endswith("\x1b[1many words\x1b[0m"), code
+    fields = HEAD | {"type": "system", "code": "your_turn", "params": {"agent": "bob"}}
+    called = NoticePosted(**{name: value for name, value in fields.items() if name != "type"})
+    for spoken in (spoken_of(called), spoken_in(fields)):
+        assert spoken is not None
+        assert said_line(look, spoken).endswith(f"@{look.name('bob')} - Your turn.")
 
-    assert said_line(look, called).endswith(f"@{look.name('bob')} - Your turn.")
+
+@pytest.mark.parametrize("text", ["Mode: DEBATE", "@bob - Your turn."])
+def test_a_notice_of_an_old_journal_is_plain(text: str) -> None:
+    look = Theme(UNICODE, has_colour=True)
+    spoken = spoken_of(NoticePosted(**HEAD | {"text": text}))
+    assert spoken is not None
+
+    assert said_line(look, spoken).endswith(f"· {text}")
 
 
 def test_only_long_texts_are_folded_and_never_what_is_asked_for() -> None:

@@ -143,7 +143,7 @@ async def test_a_key_does_not_wait_for_all_that_is_to_be_shown(
         pane = pane_module.ChatPane(order, Theme(UNICODE, has_colour=False), screen, keyboard)
         screen.type_key = lambda: keyboard.send_text("Ж")
         running = asyncio.ensure_future(pane._app.run_async())
-        flushing = asyncio.ensure_future(pane._flush_batches())
+        flushing = asyncio.ensure_future(pane.flush_batches())
         for number in range(40):
             pane.put(f"row {number}. " + "x" * MAX_WRITE)
         await wait_until(lambda: "row 39." in screen.written and "Ж" in screen.written, 60.0)

@@ -81,28 +81,28 @@ async def test_a_terminal_is_never_taken_for_too_small(
 
 async def test_more_lines_than_rows_are_counted(pane: ChatPane) -> None:
     pane._buffer.text = "\n".join("abcdef")
-    assert not pane._is_folded()
+    assert not pane.is_folded()
     pane._buffer.text = "\n".join("abcdefg") + "\n"
     pane.chat.target = "ada"
 
-    assert pane._is_folded()
-    assert pane._fold() == [("class:prompt", "7 lines to ada: Enter sends them as one message")]
+    assert pane.is_folded()
+    assert pane.fold_line() == [("class:prompt", "7 lines to ada: Enter sends them as one message")]
 
 
 async def test_only_the_first_row_has_the_prompt(pane: ChatPane) -> None:
-    assert pane._prefix(0, 0) == [("class:prompt", "→all> ")]
-    assert pane._prefix(0, 1) == pane._prefix(1, 0) == [("", "  ")]
+    assert pane.line_prefix(0, 0) == [("class:prompt", "→all> ")]
+    assert pane.line_prefix(0, 1) == pane.line_prefix(1, 0) == [("", "  ")]
 
 
 async def test_the_bottom_line_says_what_is_known(pane: ChatPane) -> None:
-    assert pane._bottom() == [("", "joining the room")]
+    assert pane.bottom_line() == [("", "joining the room")]
     pane.chat.away = "refused"
-    assert pane._bottom() == [("", "NO GATEWAY")]
+    assert pane.bottom_line() == [("", "NO GATEWAY")]
     know(pane, "ada")
-    assert pane._bottom() == [("", "NO GATEWAY | ada idle")]
+    assert pane.bottom_line() == [("", "NO GATEWAY | ada idle")]
     pane.chat.away = ""
 
-    assert pane._bottom() == [("", "ada idle")]
+    assert pane.bottom_line() == [("", "ada idle")]
 
 
 # --- batches -------------------------------------------------------------------------------------
@@ -116,15 +116,15 @@ async def test_a_batch_is_all_that_waits_up_to_a_limit(
         pane.put(text)
     pane.bell()
 
-    assert pane._next_batch() == "1234\n5678\n\a"
-    assert pane._next_batch() == "90\n" + "x" * 30 + "\n"
-    assert pane._next_batch() == "end\n"
-    assert pane._next_batch() == ""
+    assert pane.next_batch() == "1234\n5678\n\a"
+    assert pane.next_batch() == "90\n" + "x" * 30 + "\n"
+    assert pane.next_batch() == "end\n"
+    assert pane.next_batch() == ""
 
 
 async def test_a_bell_rings_without_any_line(pane: ChatPane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pane_module, "FLUSH_S", 0.0)
-    flushing = asyncio.ensure_future(pane._flush_batches())
+    flushing = asyncio.ensure_future(pane.flush_batches())
     pane.bell()
     await wait_until(lambda: written(pane).endswith("\a"), 60.0)
     pane.talk("later")
@@ -214,7 +214,7 @@ async def test_what_has_one_end_is_completed_with_a_space(pane: ChatPane) -> Non
     ):
         pane._buffer.text = text
         pane._buffer.cursor_position = len(text)
-        pane._complete(None)  # type: ignore[arg-type]  # the key does not matter
+        pane.complete(None)  # type: ignore[arg-type]  # the key does not matter
 
         assert pane._buffer.text == expected
 
@@ -223,7 +223,7 @@ async def test_a_break_clears_the_line_and_two_empty_ones_say_how_to_leave(
     pane: ChatPane, entered: list[str]
 ) -> None:
     def press_break() -> None:
-        pane._break(None)  # type: ignore[arg-type]  # the key does not matter
+        pane.clear_or_explain(None)  # type: ignore[arg-type]  # the key does not matter
 
     press_break()
     pane._buffer.text = "half"
@@ -247,7 +247,7 @@ async def test_only_where_a_shell_is_above_the_pane_is_suspended(
     app = SimpleNamespace(suspend_to_background=lambda: suspended.append(True))
     monkeypatch.setattr(pane_module, "has_shell_above", lambda: has_shell)
     monkeypatch.setattr(pane_module, "get_app", lambda: app)
-    pane._suspend(None)  # type: ignore[arg-type]  # the key does not matter
+    pane.suspend(None)  # type: ignore[arg-type]  # the key does not matter
 
     assert (bool(suspended), bool(pane._lines)) == (has_shell, not has_shell)
 
@@ -269,7 +269,7 @@ async def test_the_clock_is_drawn_only_where_one_runs(
     drawn: list[float | None] = []
     monkeypatch.setattr(pane_module, "_CLOCK_S", 0.0)
     monkeypatch.setattr(pane, "refresh", lambda: drawn.append(pane.chat.roster.session.deadline))
-    ticking = asyncio.ensure_future(pane._tick_clock())
+    ticking = asyncio.ensure_future(pane.tick_clock())
     for _ in range(10):
         await asyncio.sleep(0)
     pane.chat.roster.session = SessionStatus(mode="debate", deadline=1.0)

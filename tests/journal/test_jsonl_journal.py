@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from csp.errors import Broken, JournalLocked, StorageFailed, StorageFull
-from csp.journal import Cursor, Journal, JsonlJournal, load_secret
+from csp.journal import Cursor, JsonlJournal, load_secret
 from csp.protocol.events import is_intact
 from tests.journal.making import commit, encoded, lines_to, opened, read_all, run_python, said, write_journal
 
@@ -37,14 +37,13 @@ def test_what_was_committed_is_there_after_reopening(tmp_path: Path) -> None:
         assert journal.warnings == []
 
 
-def test_a_jsonl_journal_is_a_journal(tmp_path: Path) -> None:
+def test_an_appended_line_is_safe_once_it_is_committed(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
-        seam: Journal = journal
-        seam.append(lines_to(1), 1)
-        appended = seam.last_seq, seam.safe_seq
-        seam.commit()
+        journal.append(lines_to(1), 1)
+        appended = journal.last_seq, journal.safe_seq
+        journal.commit()
 
-        assert (appended, seam.safe_seq) == ((1, 0), 1)
+        assert (appended, journal.safe_seq) == ((1, 0), 1)
 
 
 def test_only_the_owner_may_read(tmp_path: Path) -> None:

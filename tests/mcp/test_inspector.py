@@ -88,7 +88,7 @@ def test_the_inspector_reads_resources_and_prompts(room: LiveRoom) -> None:
     assert "unknown recipient 'nobdy'" in found["nobody"].data["content"][0]["text"]
     assert found["wrong"].code != 0 and found["wrong"].data["isError"] is True
     listed = [one["uri"] for one in found["resources"].data["resources"]]
-    assert listed == ["csp://transcript", "csp://board", "csp://runs"]
+    assert listed == ["csp://transcript", "csp://board", "csp://runs", "csp://catalogue"]
     assert json.loads(found["runs"].data["contents"][0]["text"]) == {"items": []}
     assert "Topic: tabs" in found["prompt"].data["messages"][0]["content"]["text"]
 

@@ -11,7 +11,8 @@ import pytest
 from csp.errors import Broken, Unreachable
 from csp.http_client import GatewayClient
 from csp.panes import background_agents
-from csp.panes.background_agents import BackgroundAgent
+from csp.panes.background_agents import start_in_background
+from csp.panes.room_processes import RoomProcesses
 from csp.panes.tmux_session import room_key
 from csp.panes.wait_ready import StartOutcome
 from csp.sidecar.run_record import SidecarRecord, agents_dir
@@ -29,6 +30,8 @@ SidecarRecord(name="m", agent="m-2", token="t", url="u", room="r", role="agent",
 time.sleep(600)
 """
 
+_REPORT = """from csp.fast_start.failure_report import claim, report; claim(); report("no key is set")"""
+
 
 class Room:
     """A gateway that shows one picture after the other."""
@@ -44,9 +47,9 @@ class Room:
 
 
 def start(tmp_path: Path, room: Room, *argv: str, **env: str) -> StartOutcome:
-    made = BackgroundAgent(tmp_path, "default", cast(GatewayClient, room))
+    processes, gateway = RoomProcesses(tmp_path, "default"), cast(GatewayClient, room)
     given = {"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), **env}
-    return made.start("m", argv, tmp_path, given, lambda _: None, ("MY_KEY",))
+    return start_in_background(processes, gateway, "m", argv, tmp_path, given, lambda _: None, ("MY_KEY",))
 
 
 def state(word: str, *, online: bool = True) -> list[dict[str, Any]]:
@@ -84,7 +87,7 @@ def test_a_model_is_here_once_it_has_told_its_state(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo noise >&2; echo 'csp: no key is set' >&2; echo more >&2", "no key is set"),
+        (f"echo noise >&2; {sys.executable} -c '{_REPORT}'; echo more >&2", "no key is set"),
         ("echo first >&2; echo last >&2", "last"),
         ("true", "it said nothing"),
     ],

@@ -14,6 +14,7 @@ from csp.errors import Refused
 from csp.panes import down
 from csp.panes.down import EndReport, check_ended, end_room, purge
 from csp.panes.processes import Process, family
+from csp.panes.room_processes import RoomProcesses
 from csp.panes.tmux_session import room_key
 from csp.room_registry import RunningRoom
 from csp.sidecar.run_record import SidecarRecord, agents_dir
@@ -49,7 +50,7 @@ def test_only_sidecars_of_our_own_panes_are_ours(tmp_path: Path) -> None:
     save_run(tmp_path, "other", os.getpid(), {"CSP_PANES": room_key(tmp_path, "other")})
     save_run(tmp_path, "bare", os.getpid(), {})
     save_run(tmp_path, "ended", 1 << 22, {})
-    ours, foreign = down._runs(tmp_path, "default")
+    ours, foreign = down.sidecars_of(RoomProcesses(tmp_path, "default"))
 
     assert [run.agent for run in ours] == ["ended", "ours"]
     assert [run.agent for run in foreign] == ["bare", "other"]
@@ -88,7 +89,7 @@ def test_the_gateway_is_asked_by_its_supervisor(monkeypatch: pytest.MonkeyPatch,
         history=tmp_path,
     )
     report = EndReport()
-    down._end_gateway(report, room, lambda _: None)
+    down.end_gateway(report, room, lambda _: None)
 
     assert killed == [(11, signal.SIGTERM)]
     assert report.ended == ["gateway at http://x"]
@@ -112,15 +113,14 @@ def test_a_room_is_ended_in_order_and_its_conversations_are_kept(
     panes: Any = SimpleNamespace(id="$1", name="csp", pids=lambda: [7], kill=lambda: did.append("panes"))
     run = save_run(tmp_path, "ann", 1 << 22, {"CSP_PANES": room_key(tmp_path, "default")})
     runs = ([run], [save_run(tmp_path, "guest", 1 << 22, {})] if foreign else [])
-    monkeypatch.setattr(down, "_runs", lambda *_: runs)
-    monkeypatch.setattr(down, "running_room", lambda *_: None)
+    monkeypatch.setattr(down, "sidecars_of", lambda *_: runs)
     monkeypatch.setattr(down, "conversations_of", lambda *_: {})
     monkeypatch.setattr(down, "save_conversations", lambda path, new: did.append(path))
     monkeypatch.setattr(down, "matching", lambda words: noted(words, Process(8, "1", "brain")))
     monkeypatch.setattr(down, "family", lambda pids: noted(pids, one))
     monkeypatch.setattr(down, "end", lambda processes: processes if stubborn else set())
     removed: list[bool] = []
-    monkeypatch.setattr(down, "_remove_files", lambda *_, keep_folder: removed.append(keep_folder))
+    monkeypatch.setattr(down, "remove_files", lambda *_, keep_folder: removed.append(keep_folder))
     report = end_room(tmp_path, "default", tmp_path / "h", lambda _: None, panes)
 
     kept = tmp_path / "h" / "agents.json"
@@ -146,7 +146,7 @@ def room_files(state: Path) -> None:
 def test_what_a_room_left_is_removed_and_nothing_of_others(tmp_path: Path) -> None:
     room_files(tmp_path)
     run = save_run(tmp_path, "ann", 1 << 22, {})
-    down._remove_files(tmp_path, "default", [run], keep_folder=False)
+    down.remove_files(RoomProcesses(tmp_path, "default"), [run], keep_folder=False)
 
     assert files_of(tmp_path) == ["defaults.json", "other.lineup"]
 
@@ -155,7 +155,7 @@ def test_while_somebody_stays_the_room_keeps_its_address(tmp_path: Path) -> None
     room_files(tmp_path)
     run = save_run(tmp_path, "ann", 1 << 22, {})
     save_run(tmp_path, "guest", os.getpid(), {})
-    down._remove_files(tmp_path, "default", [run], keep_folder=True)
+    down.remove_files(RoomProcesses(tmp_path, "default"), [run], keep_folder=True)
 
     assert files_of(tmp_path) == [
         *("default.agents/guest.token", "default.agents/guest/run.json"),
@@ -168,7 +168,7 @@ def test_the_records_of_terminals_that_are_gone_are_forgotten(tmp_path: Path) ->
     folder.mkdir()
     for name in ("tty-dev-null.json", "tty-dev-pts-99999.json", "other"):
         (folder / name).write_text("")
-    down._forget_terminals(folder)
+    down.forget_terminals(folder)
 
     assert sorted(path.name for path in folder.iterdir()) == ["other", "tty-dev-null.json"]
 

@@ -306,7 +306,7 @@ def test_advice_fits_the_command(tmp_path: Path, env: dict[str, str], command: s
 
 
 def test_a_missing_package_of_a_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.agents.api.packages.is_installed", lambda provider: False)
+    monkeypatch.setattr("csp.agents.api.requirements.is_installed", lambda provider: False)
     with pytest.raises(NotFound) as error:
         need(model_for(MODEL, tmp_path), {})
 

@@ -6,7 +6,7 @@ import pytest
 
 from csp.panes.members import PaneMember
 from csp.panes.remove_pane import close_ended
-from csp.panes.resume_state import lineup_path, load_lineup, save_lineup
+from csp.panes.room_processes import RoomProcesses
 from tests.panes.bare import build
 from tests.panes.place import Place
 
@@ -18,9 +18,9 @@ def close(place: Place, agent: str) -> bool:
 def test_a_pane_goes_only_after_its_agent_has_ended(bare: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     panes = build(bare, "ann", "ben")
     bare.state.mkdir(mode=0o700)
-    path = lineup_path(bare.state, "default")
-    save_lineup(
-        path, [PaneMember(name=name, agent=name, command=("cat",), cwd=Path("/")) for name in ("ann", "ben")]
+    processes = RoomProcesses(bare.state, "default")
+    processes.save_lineup(
+        [PaneMember(name=name, agent=name, command=("cat",), cwd=Path("/")) for name in ("ann", "ben")]
     )
     assert not close(bare, "ann")
     assert not close(bare, "cid")
@@ -29,16 +29,16 @@ def test_a_pane_goes_only_after_its_agent_has_ended(bare: Place, monkeypatch: py
 
     assert close(bare, "ann")
     assert list(panes.seats()) == ["human", "ben"]
-    assert [member.agent for member in load_lineup(path)] == ["ben"]
+    assert [member.agent for member in processes.lineup()] == ["ben"]
     monkeypatch.setenv("PATH", "/nowhere")
     assert not close(bare, "ben")
 
 
 def test_a_foreign_session_of_the_rooms_name_is_left_alone(bare: Place) -> None:
     bare.state.mkdir(mode=0o700)
-    path = lineup_path(bare.state, "default")
-    save_lineup(path, [PaneMember(name="ann", agent="ann", command=("cat",), cwd=Path("/"))])
+    processes = RoomProcesses(bare.state, "default")
+    processes.save_lineup([PaneMember(name="ann", agent="ann", command=("cat",), cwd=Path("/"))])
     bare.tmux("new-session", "-d", "-s", "csp", "cat")
 
     assert not close(bare, "ann")
-    assert [member.agent for member in load_lineup(path)] == ["ann"]
+    assert [member.agent for member in processes.lineup()] == ["ann"]

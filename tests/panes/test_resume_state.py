@@ -14,11 +14,10 @@ from csp.panes.resume_state import (
     conversations_of,
     forget_conversation,
     load_conversations,
-    load_lineup,
     resumed,
     save_conversations,
-    save_lineup,
 )
+from csp.panes.room_processes import RoomProcesses
 from csp.sidecar.run_record import SidecarRecord, agents_dir
 
 OLD = "11111111-1111-4111-8111-111111111111"
@@ -66,7 +65,7 @@ def test_the_conversation_is_the_one_that_was_written_to_last(tmp_path: Path) ->
     older, newer = transcript(tmp_path, f"{OLD}.jsonl", 100), transcript(tmp_path, f"{NEW}.jsonl", 200)
     save_run(tmp_path, "claude", [newer, older])
 
-    assert conversations_of(tmp_path, "default") == {
+    assert conversations_of(RoomProcesses(tmp_path, "default").sidecars()) == {
         "claude": SavedConversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(newer))
     }
 
@@ -77,7 +76,10 @@ def test_codex_and_gemini_name_their_sessions_in_their_own_way(tmp_path: Path) -
     save_run(tmp_path, "codex", [rollout], "codex")
     save_run(tmp_path, "gemini", [chat], "gemini")
 
-    assert {agent: row.session for agent, row in conversations_of(tmp_path, "default").items()} == {
+    assert {
+        agent: row.session
+        for agent, row in conversations_of(RoomProcesses(tmp_path, "default").sidecars()).items()
+    } == {
         "codex": NEW,
         "gemini": OLD,
     }
@@ -86,7 +88,7 @@ def test_codex_and_gemini_name_their_sessions_in_their_own_way(tmp_path: Path) -
 def test_what_was_never_begun_is_not_gone_on_with(tmp_path: Path) -> None:
     save_run(tmp_path, "claude", [tmp_path / f"{OLD}.jsonl"])
 
-    assert conversations_of(tmp_path, "default") == {
+    assert conversations_of(RoomProcesses(tmp_path, "default").sidecars()) == {
         "claude": SavedConversation(profile="claude", cwd="/p", token="t")
     }
 
@@ -101,11 +103,14 @@ def test_a_transcript_that_no_brain_has_noted_is_found_where_that_is_certain(tmp
     save_run(tmp_path, "gemini", [], "gemini", hint=gemini)
     save_run(tmp_path, "codex", [], "codex", hint=codex, session="")
     save_run(tmp_path, "claude", [], "claude", hint=transcript(tmp_path, f"{OLD}.jsonl", 1))
-    found = {agent: row.session for agent, row in conversations_of(tmp_path, "default").items()}
+    found = {
+        agent: row.session
+        for agent, row in conversations_of(RoomProcesses(tmp_path, "default").sidecars()).items()
+    }
     transcript(codex, f"rollout-{OLD}.jsonl", 1, json.dumps({"cwd": "/p"}))
 
     assert found == {"gemini": OLD, "codex": NEW, "claude": OLD}
-    assert conversations_of(tmp_path, "default")["codex"].session == ""
+    assert conversations_of(RoomProcesses(tmp_path, "default").sidecars())["codex"].session == ""
 
 
 def test_conversations_are_kept_for_their_user_alone_and_added_to(tmp_path: Path) -> None:
@@ -151,16 +156,6 @@ def test_a_cli_goes_on_with_its_conversation(
     assert resumed(member, Path("/p"), known) == command
 
 
-def test_the_lineup_is_read_as_it_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "default.lineup"
-    members = (PaneMember(name="A", agent="a", command=("x", "y"), cwd=Path("/p"), worktree=True),)
-    save_lineup(path, members)
-
-    assert load_lineup(path) == members
-    path.write_text("[3]")
-    assert load_lineup(path) == ()
-
-
 # --- what is read again ---------------------------------------------------------------------------
 
 
@@ -170,7 +165,7 @@ def test_a_conversation_of_before_this_run_is_not_its_own(tmp_path: Path) -> Non
     transcript(codex, f"rollout-{OLD}.jsonl", -1, json.dumps({"cwd": "/p"}))
     save_run(tmp_path, "codex", [], "codex", hint=codex, session="")
 
-    assert conversations_of(tmp_path, "default")["codex"].session == ""
+    assert conversations_of(RoomProcesses(tmp_path, "default").sidecars())["codex"].session == ""
 
 
 def test_what_a_person_chose_for_the_conversation_stands(tmp_path: Path) -> None:
@@ -247,7 +242,7 @@ def test_a_transcript_is_known_by_its_own_place_not_by_a_way_to_it(tmp_path: Pat
     path = transcript(real, f"copy-of-{OLD}-{NEW}.jsonl", 1)
     (tmp_path / "overlay").symlink_to(real)
     save_run(tmp_path, "claude", [tmp_path / "overlay" / path.name])
-    found = conversations_of(tmp_path, "default")["claude"]
+    found = conversations_of(RoomProcesses(tmp_path, "default").sidecars())["claude"]
 
     assert (found.session, found.transcript) == (NEW, str(path))
 
@@ -259,23 +254,15 @@ def test_a_transcript_as_old_as_the_run_is_its_own(tmp_path: Path) -> None:
     transcript(codex, f"rollout-{NEW}.jsonl", 0, json.dumps({"cwd": "/other"}))
     save_run(tmp_path, "codex", [], "codex", hint=codex, session="")
 
-    assert conversations_of(tmp_path, "default")["codex"].session == OLD
+    assert conversations_of(RoomProcesses(tmp_path, "default").sidecars())["codex"].session == OLD
 
 
 def test_only_the_head_of_a_transcript_is_read(tmp_path: Path) -> None:
     late = " " * 5000 + json.dumps({"sessionId": OLD})
     save_run(tmp_path, "gemini", [transcript(tmp_path, "session-a.json", 1, late)], "gemini")
-    found = conversations_of(tmp_path, "default")["gemini"]
+    found = conversations_of(RoomProcesses(tmp_path, "default").sidecars())["gemini"]
 
     assert (found.session, found.transcript) == ("", "")
-
-
-@pytest.mark.parametrize("text", ["{}", "3", '[{"name": "a"}]', '["x"]', "nonsense", '{"a": 1}'])
-def test_a_damaged_lineup_is_nobody(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "default.lineup"
-    path.write_text(text)
-
-    assert load_lineup(path) == ()
 
 
 def test_a_profile_that_was_chosen_counts_for_the_conversation(tmp_path: Path) -> None:
@@ -285,13 +272,3 @@ def test_a_profile_that_was_chosen_counts_for_the_conversation(tmp_path: Path) -
 
     assert resumed(own, Path("/p"), known) == ("my-claude", "--resume", NEW)
     assert resumed(replace(own, profile=""), Path("/p"), known) == ("my-claude",)
-
-
-def test_what_is_written_is_whole_for_its_user_alone_and_follows_no_link(tmp_path: Path) -> None:
-    path, foreign = tmp_path / "default.lineup", tmp_path / "foreign"
-    foreign.write_text("keep")
-    path.symlink_to(foreign)
-    save_lineup(path, ())
-
-    assert foreign.read_text() == "keep" and not path.is_symlink()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600

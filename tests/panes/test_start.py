@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,58 +10,16 @@ from typing import Final
 import pytest
 
 from tests.panes.place import Place
+from tests.panes.scripts import make_clone, make_venv, tools
 from tests.rooms import ROOT
 
 SCRIPT: Final = ROOT / "bin" / "start-llm-groupchat.sh"
-_TOOLS: Final = (
-    "bash",
-    "dirname",
-    "readlink",
-    "uname",
-    "env",
-    "cat",
-    "mktemp",
-    "rm",
-    "mkdir",
-    "id",
-    "chmod",
-    "sh",
-)
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A clone with only the scripts, and an environment that is fresh or not as a test wants it."""
-    clone = tmp_path / "clone"
-    shutil.copytree(ROOT / "bin", clone / "bin")
-    (clone / "csp").mkdir()
-    shutil.copy(ROOT / "csp" / "model_providers.py", clone / "csp")
-    (clone / "uv.lock").touch()
-    (clone / "pyproject.toml").touch()
-    return clone
-
-
-def tools(folder: Path, **programs: str) -> Path:
-    """Make a PATH of a few usual tools and of scripts."""
-    folder.mkdir()
-    for name in _TOOLS:
-        found = shutil.which(name)
-        assert found
-        (folder / name).symlink_to(found)
-    for name, text in programs.items():
-        path = folder / name.replace("_", "-")
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-    return folder
-
-
-def make_venv(clone: Path, runs: str = 'printf "%s\\n" "$PWD" "$@"') -> None:
-    """Pretend that the environment is set up: its csp says what it is called with, if not told otherwise."""
-    (clone / ".venv" / "bin").mkdir(parents=True)
-    csp = clone / ".venv" / "bin" / "csp"
-    csp.write_text(f"#!/bin/sh\n{runs}\n")
-    csp.chmod(0o755)
-    (clone / ".venv" / ".csp-synced").write_text(f"{clone.resolve()}\n")
+    return make_clone(tmp_path / "clone")
 
 
 def run(clone: Path, path: Path, cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -223,8 +180,6 @@ def test_what_the_models_of_csp_toml_need_is_installed_once(
     (tmp_path / "csp.toml").write_text(_MODELS)
     uv = f'case "$1" in --version) echo uv 0.9.0;; sync) echo "$*" >> {tmp_path}/synced;; esac'
     path = tools(tmp_path / "path", tmux="echo tmux 3.4", uv=uv)
-    for name in ("sed", "sort"):
-        (path / name).symlink_to(shutil.which(name) or "")
     done = run(clone, path, tmp_path)
     log = tmp_path / "synced"
     synced = [line.partition("--extra ")[2] for line in log.read_text().splitlines()] if log.exists() else []

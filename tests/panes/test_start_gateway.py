@@ -129,37 +129,47 @@ def test_a_gateway_that_gives_no_answer_is_ended(
     assert not [process for process in family([os.getpid()]) if str(out) in process.command]
 
 
-def test_the_last_words_of_a_gateway_are_those_of_this_start(settings: Settings, tmp_path: Path) -> None:
+def test_the_last_line_of_a_gateway_is_that_of_this_start(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    old = "csp: an old complaint\n"
-    cases = {
-        "noise\ncsp: port 1 is taken (choose another)\nmore\n": ("port 1 is taken (choose another)", ""),
-        "x gateway failed problem='cannot: open' hint='look'\n": ("cannot: open", "look"),
-        "x gateway failed problem=\"it's\" hint=''\n": ("it's", f"its log is {log}"),
-        "one\ntwo\n": ("two", f"its log is {log}"),
-        "": ("it said nothing", f"its log is {log}"),
-    }
-    for text, expected in cases.items():
+    old = "an old complaint\n"
+    for text, expected in {"one\ntwo\n": "two", "": "it said nothing"}.items():
         log.write_text(old + text)
 
-        assert gateway._last_words(log, len(old)) == expected
+        assert gateway.last_line(log, len(old)) == expected
 
 
+@pytest.mark.parametrize(
+    ("script", "message", "hint"),
+    [
+        ("report('port 1 is taken', 'choose another')", "port 1 is taken", "choose another"),
+        ("report('no luck')", "no luck", "its log is "),
+        ("print('oops', file=sys.stderr)", "oops", "its log is "),
+    ],
+)
 def test_a_gateway_that_ends_says_why(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    message: str,
+    hint: str,
 ) -> None:
-    stand_in(monkeypatch, tmp_path / "out", "print('csp: no luck', file=sys.stderr); sys.exit(1)")
-    with pytest.raises(Broken, match="the gateway did not start: no luck"):
-        start_gateway(settings, tmp_path, tmp_path, dict(os.environ), nothing)
+    reports = "from csp.fast_start.failure_report import claim, report; claim()"
+    stand_in(monkeypatch, tmp_path / "out", f"{reports}; {script}; sys.exit(1)")
+    env = dict(os.environ) | {"PYTHONPATH": os.getcwd()}
+    with pytest.raises(Broken, match=f"the gateway did not start: {message}$") as found:
+        start_gateway(settings, tmp_path, tmp_path, env, nothing)
+
+    assert found.value.hint.startswith(hint)
 
 
 def test_a_long_log_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * (1 << 20))
-    gateway._open_log(path).close()
+    gateway.open_log(path).close()
     assert path.stat().st_size == 1 << 20
     path.write_bytes(b"x" * ((1 << 20) + 1))
-    gateway._open_log(path).close()
+    gateway.open_log(path).close()
 
     assert path.stat().st_size == 0
 

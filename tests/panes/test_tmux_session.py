@@ -14,10 +14,10 @@ from csp.errors import Broken, NotFound, Refused
 from csp.fast_start.child_environment import IDENTITY
 from csp.panes.tmux_session import (
     TmuxSession,
-    _remove_dead,
     check_terminal,
     check_tmux,
     passed_on,
+    remove_dead_socket,
     room_key,
     session_name,
 )
@@ -134,9 +134,9 @@ def test_a_role_is_shown_unless_the_name_says_it() -> None:
 
 def test_people_are_sent_back_to_where_they_came_from() -> None:
     server = Server(list_clients=["/dev/a mine", "/dev/b ", "/dev/c csp", "/dev/d csp-other"])
-    panes_of(server)._send_people_back()
+    panes_of(server).kill()
 
-    assert server.told[1:] == [
+    assert [words for words in server.told if words[0] == "switch-client"] == [
         ("switch-client", "-c", "/dev/a", "-t", "=mine"),
         ("switch-client", "-c", "/dev/d", "-t", "=csp-other"),
     ]
@@ -191,7 +191,7 @@ def test_a_dead_socket_is_removed_and_a_living_one_is_not(
         server.bind(str(living))
         server.listen(50)
         for path in (dead, living, tmp_path / "none"):
-            _remove_dead(str(path))
+            remove_dead_socket(str(path))
 
         assert [path.name for path in tmp_path.iterdir()] == ["living"]
 

@@ -8,17 +8,11 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from csp.config import AgentSpec, Settings
-from csp.errors import BadInput, Broken, CspError, Refused
-from csp.panes import up
+from csp.errors import BadInput, CspError, Refused
+from csp.panes import room_processes, up
 from csp.panes.members import CSP, MemberRequest, PaneMember
-from csp.panes.resume_state import (
-    SavedConversation,
-    lineup_path,
-    load_conversations,
-    load_lineup,
-    save_conversations,
-    save_lineup,
-)
+from csp.panes.resume_state import SavedConversation, load_conversations, save_conversations
+from csp.panes.room_processes import RoomProcesses
 from csp.panes.tmux_session import DEFAULT_SIZE, AgentPane
 from csp.panes.up import AddAgents, OpenRoom, plan, sidecar_argv
 from csp.panes.wait_ready import StartOutcome
@@ -87,7 +81,8 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> type[FakeGateway]:
     monkeypatch.setattr(FakeGateway, "agents", [])
     monkeypatch.setattr(FakeGateway, "mode", {})
     monkeypatch.setattr(FakeGateway, "posts", [])
-    monkeypatch.setattr(up, "GatewayClient", FakeGateway)
+    for module in (up, room_processes):
+        monkeypatch.setattr(module, "GatewayClient", FakeGateway)
     return FakeGateway
 
 
@@ -199,20 +194,20 @@ def test_the_plan_fails_where_a_worktree_cannot_be_made(
 
 
 def test_a_history_that_is_a_file_is_refused(settings: Settings, tmp_path: Path) -> None:
-    up._check_history(settings)
+    up.check_history(settings)
     (tmp_path / "history").mkdir()
-    up._check_history(settings)
+    up.check_history(settings)
     (tmp_path / "history" / "default").write_text("")
     (tmp_path / "history" / "default").chmod(0o700)
     with pytest.raises(Refused, match=r"history/default' cannot be written"):
-        up._check_history(settings)
+        up.check_history(settings)
 
 
 def test_a_history_must_let_its_user_make_files(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     asked: list[int] = []
     monkeypatch.setattr("csp.panes.up.os.access", lambda path, mode: asked.append(mode))
     with pytest.raises(Refused, match="cannot be written"):
-        up._check_history(settings)
+        up.check_history(settings)
 
     assert asked == [os.W_OK | os.X_OK]
 
@@ -223,7 +218,7 @@ def test_a_history_must_let_its_user_make_files(monkeypatch: pytest.MonkeyPatch,
 def test_a_second_up_keeps_to_those_of_the_first(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
 ) -> None:
-    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"), member("Ben")))
+    RoomProcesses(settings.state_dir, "default").save_lineup((member("ann"), member("Ben")))
     settings = replace(settings, agents=(AgentSpec(name="cid", command=("cat",)),))
     env = {"PATH": os.environ["PATH"]}
     for wish, everybody, wanted in (
@@ -233,22 +228,22 @@ def test_a_second_up_keeps_to_those_of_the_first(
     ):
         made, _ = open_with(monkeypatch, settings, FakePanes(), running(tmp_path), **wish)
         made._env = env
-        found = made._members()
+        found = made.members()
 
         assert [one.agent for one in found] == everybody, wish
-        assert [one.agent for one in made._wanted(found)] == wanted, wish
+        assert [one.agent for one in made.wanted(found)] == wanted, wish
 
 
 def test_the_lineup_of_a_room_that_is_gone_does_not_count(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"),))
+    RoomProcesses(settings.state_dir, "default").save_lineup((member("ann"),))
     panes = FakePanes()
     panes.id = ""
     made, told = open_with(monkeypatch, settings, panes, None)
     made._env = {"PATH": "/nowhere"}
 
-    assert [one.agent for one in made._members()] == ["ada", "bob", "cy"]
+    assert [one.agent for one in made.members()] == ["ada", "bob", "cy"]
     assert told[-1].startswith("none of claude, codex, gemini is installed")
 
 
@@ -271,7 +266,7 @@ def test_what_is_found_is_said(
     panes = FakePanes()
     panes.id = "$1" if has_panes else ""
     made, told = open_with(monkeypatch, settings, panes, running(tmp_path) if has_room else None)
-    made._report_found()
+    made.report_found()
 
     assert told == said
 
@@ -289,7 +284,7 @@ def test_only_the_missing_the_dead_and_the_removed_are_started(
         *(seat(name) for name in ("human", "here", "gone", "young")), seat("dead", is_dead=True)
     )
     made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
-    made._seat([member(name) for name in ("here", "dead", "gone", "young", "new")])
+    made.seat([member(name) for name in ("here", "dead", "gone", "young", "new")])
 
     assert [pane for pane, _, _ in panes.ran] == ["%dead", "%gone", "%new"]
     assert panes.placed == [("new", "agent")]
@@ -301,7 +296,7 @@ def test_a_human_pane_that_is_missing_is_started(
 ) -> None:
     panes = FakePanes(*seats)
     made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
-    made._seat([])
+    made.seat([])
 
     assert panes.ran == [("%human", [*CSP, "chat", "--room", "default"], tmp_path)]
     assert panes.placed == ([] if seats else [("human", "")])
@@ -318,7 +313,7 @@ def test_good_bye_is_said_for_those_who_went_without_it(
         for name in ("ann", "ben", "cid")
     }
     made, _ = open_with(monkeypatch, settings, FakePanes(), running(tmp_path))
-    made._free_ids(["ann", "ben", "cid", "dan"], known)
+    made.free_ids(["ann", "ben", "cid", "dan"], known)
 
     assert gateway.posts == [("token of ann", "/state", {"state": "offline"})]
 
@@ -330,16 +325,16 @@ def test_a_cli_that_ends_over_its_old_conversation_starts_anew(
     panes = FakePanes(seat("ann", is_dead=True), seat("ben"), seat("cid", is_dead=True))
     made, told = open_with(monkeypatch, settings, panes, room)
     made._resumed = {"ann", "ben"}
-    path = made._conversations
+    path = made.conversations
     save_conversations(path, {"ann": SavedConversation(profile="p", cwd="/p", token="t", session="s")})
     members = [member(name) for name in ("ann", "ben", "cid")]
     outcomes = [StartOutcome(name, "offline", "it has ended") for name in ("ann", "ben", "cid")]
 
-    assert made._restart_failed(members, outcomes)
+    assert made.restart_failed(members, outcomes)
     assert told == ["ann could not go on with its conversation; it starts a new one"]
     assert [pane for pane, _, _ in panes.ran] == ["%ann"]
     assert load_conversations(path)["ann"].session == ""
-    assert not made._restart_failed(members, [StartOutcome("ann", "idle")])
+    assert not made.restart_failed(members, [StartOutcome("ann", "idle")])
 
 
 def test_a_conversation_that_is_gone_on_with_is_noted(
@@ -349,8 +344,8 @@ def test_a_conversation_that_is_gone_on_with_is_noted(
     old = tmp_path / "t.jsonl"
     old.write_text("{}")
     talk = SavedConversation(profile="claude", cwd="/p", token="t", session="s-1", transcript=str(old))
-    save_conversations(made._conversations, {"ann": talk})
-    made._seat([member("ann", command=("claude",), profile="claude"), member("ben")])
+    save_conversations(made.conversations, {"ann": talk})
+    made.seat([member("ann", command=("claude",), profile="claude"), member("ben")])
 
     assert made._resumed == {"ann"}
     assert "--resume" in cast(FakePanes, made.panes).ran[0][1]
@@ -376,12 +371,12 @@ def test_the_border_says_whose_turn_it_is_from_the_first(
         def run(self, agents: list[str], show: object) -> list[StartOutcome]:
             return [StartOutcome(agent, "idle") for agent in agents]
 
-    monkeypatch.setattr(up, "_waiting", lambda *_: Waits())
-    monkeypatch.setattr(up, "running_room", lambda *_: running(tmp_path))
+    monkeypatch.setattr(up, "ReadyWait", lambda *_: Waits())
+    monkeypatch.setattr(room_processes, "running_room", lambda *_: running(tmp_path))
     gateway.mode = mode
     panes = FakePanes(seat("ann"))
     made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
-    made._wait([member("ann"), member("nowhere")])
+    made.wait([member("ann"), member("nowhere")])
 
     assert panes.shown == [("%ann", word)]
 
@@ -404,10 +399,10 @@ class Opened:
         monkeypatch.setattr(up, "has_lost_supervisor", lambda room: self.has_lost_supervisor)
         monkeypatch.setattr(up, "supervise_again", lambda *_: self._do("supervised", replace(room, pid=2)))
         monkeypatch.setattr(up, "TmuxSession", lambda *_: self.panes)
-        monkeypatch.setattr(OpenRoom, "_seat", lambda _, members: self.done.append([*members]))
-        monkeypatch.setattr(OpenRoom, "_wait", lambda _, members: self.outcomes.pop(0))
-        monkeypatch.setattr(OpenRoom, "_restart_failed", lambda _, members, outcomes: bool(self.outcomes))
-        monkeypatch.setattr(OpenRoom, "_save", lambda _: self.done.append("saved"))
+        monkeypatch.setattr(OpenRoom, "seat", lambda _, members: self.done.append([*members]))
+        monkeypatch.setattr(OpenRoom, "wait", lambda _, members: self.outcomes.pop(0))
+        monkeypatch.setattr(OpenRoom, "restart_failed", lambda _, members, outcomes: bool(self.outcomes))
+        monkeypatch.setattr(OpenRoom, "save", lambda _: self.done.append("saved"))
         settings = replace(
             settings, agents=tuple(AgentSpec(name=name, command=("cat",)) for name in ("ann", "ben"))
         )
@@ -495,14 +490,14 @@ def test_a_lost_supervisor_comes_back_where_the_room_still_has_its_place(
 def test_all_who_take_part_are_remembered_and_not_only_those_named_now(
     opened: Opened, settings: Settings, tmp_path: Path
 ) -> None:
-    path = lineup_path(settings.state_dir, "default")
-    save_lineup(path, (member("ann"), member("ben")))
+    processes = RoomProcesses(settings.state_dir, "default")
+    processes.save_lineup((member("ann"), member("ben")))
     opened.found = running(tmp_path)
     opened.opening._wish = MemberRequest(dir=tmp_path, only=("ben",))
     opened.opening.open(None)
 
     assert [[one.agent for one in what] for what in opened.done if isinstance(what, list)] == [["ben"]]
-    assert [one.agent for one in load_lineup(path)] == ["ann", "ben"]
+    assert [one.agent for one in processes.lineup()] == ["ann", "ben"]
 
 
 def test_an_agent_works_in_its_worktree_if_it_has_one(
@@ -516,10 +511,10 @@ def test_an_agent_works_in_its_worktree_if_it_has_one(
 
     monkeypatch.setattr(up, "ensure_worktree", ensure)
     made = opened.opening
-    assert made._place(member("ann")) == member("ann")
-    assert made._place(member("ben", worktree=True)).cwd == tmp_path / "copy"
+    assert made.place(member("ann")) == member("ann")
+    assert made.place(member("ben", worktree=True)).cwd == tmp_path / "copy"
     made._room = replace(running(tmp_path), history=tmp_path / "elsewhere")
-    made._place(member("ben", worktree=True))
+    made.place(member("ben", worktree=True))
 
     assert asked == [
         (Path("/p"), tmp_path / "history" / "default", "default", "ben"),
@@ -532,10 +527,10 @@ def test_a_new_session_starts_its_human_pane(
 ) -> None:
     panes = FakePanes(seat("human"))
     made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
-    made._seat([])
+    made.seat([])
     assert panes.ran == []
     made._is_new = True
-    made._seat([])
+    made.seat([])
 
     assert [argv for _, argv, _ in panes.ran] == [[*CSP, "chat", "--room", "default"]]
 
@@ -551,19 +546,10 @@ def test_a_start_says_good_bye_for_whom_it_starts_and_goes_on_with_their_talk(
     made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
     known = SavedConversation(profile="claude", cwd="/p", token="old", session="s-1", transcript=str(old))
     monkeypatch.setattr(up, "conversations_of", lambda *_: {"ann": known})
-    made._seat([member("ann", command=("claude",), profile="claude")])
+    made.seat([member("ann", command=("claude",), profile="claude")])
 
     assert gateway.posts == [("old", "/state", {"state": "offline"})]
     assert panes.ran[0][1][-3:] == ["claude", "--resume", "s-1"]
-
-
-def test_a_gateway_that_has_ended_is_one_clear_error(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
-    monkeypatch.setattr(up, "running_room", lambda *_: None)
-
-    with pytest.raises(Broken, match="the gateway of room 'default' has ended"):
-        up._gateway(settings, "default")
 
 
 # --- add ------------------------------------------------------------------------------------------
@@ -577,8 +563,8 @@ def joining(
             return [StartOutcome(agent, "busy") for agent in agents]
 
     monkeypatch.setattr(up, "TmuxSession", lambda *_: panes)
-    monkeypatch.setattr(up, "running_room", lambda *_: room)
-    monkeypatch.setattr(up, "_waiting", lambda *_: Waits())
+    monkeypatch.setattr(room_processes, "running_room", lambda *_: room)
+    monkeypatch.setattr(up, "ReadyWait", lambda *_: Waits())
     return AddAgents(settings, Address(url="u", token="t", room="default"), {}, lambda _: None)
 
 
@@ -587,7 +573,7 @@ def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
 ) -> None:
     gateway.agents = [{"id": "ann", "online": True}, {"id": "ann-3", "online": False}]
     panes = FakePanes(seat("human"), seat("ann-2", is_dead=True))
-    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"),))
+    RoomProcesses(settings.state_dir, "default").save_lineup((member("ann"),))
     room = joining(monkeypatch, settings, panes, running(tmp_path))
     outcome = room.add(member("ann", role="orchestrator"), {"KEY": "secret"})
 
@@ -595,7 +581,7 @@ def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
     assert panes.placed == [("ann-3", "orchestrator")]
     assert panes.ran[0][1][-4:] == ["--role", "orchestrator", "--", "cat"]
     assert panes.envs == [{"KEY": "secret"}]
-    assert [one.agent for one in load_lineup(lineup_path(settings.state_dir, "default"))] == ["ann", "ann-3"]
+    assert [one.agent for one in RoomProcesses(settings.state_dir, "default").lineup()] == ["ann", "ann-3"]
     assert panes.shown == [("%ann-3", "busy")]
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from typing import Any
 
 import msgspec
@@ -551,6 +552,19 @@ def test_the_id_of_a_note_has_a_form_of_its_own(text: str, is_one: bool) -> None
 def test_a_flood_of_values_is_refused_unread(flood: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="more than 20000 values"):
         parse_request(BoardBody, json.dumps(flood).encode())
+
+
+def test_a_flood_is_read_no_further_than_to_its_last_allowed_value() -> None:
+    once, often = (b"[" + b'"a",' * (times * MAX_VALUES) + b"1]" for times in (1, 15))
+    costs = []
+    for flood in (once, often):
+        began = time.thread_time()
+        for _ in range(5):
+            with pytest.raises(BadInput, match="more than 20000 values"):
+                parse_request(list, flood)
+        costs.append(time.thread_time() - began)
+
+    assert costs[1] < 5 * costs[0]
 
 
 @pytest.mark.parametrize("text", [",", '",', "\\,", '\\",', ',"'])

@@ -18,8 +18,8 @@ from csp.review.mailbox import (
     InvalidMailboxFile,
     Mailbox,
     MailboxMessage,
-    _give_back,
-    _watcher,
+    folder_watcher,
+    give_back,
     shown,
 )
 
@@ -183,7 +183,7 @@ def test_a_file_is_given_back_beside_one_that_has_come_meanwhile(mailbox: Mailbo
     moved = mailbox.root / "builder" / "handled" / "moved.json"
     moved.write_text("older")
     path = write(mailbox, "newer")
-    _give_back(moved, path)
+    give_back(moved, path)
     (other,) = (found for found in path.parent.glob("*.json") if found != path)
 
     assert (path.read_text(), other.read_text(), moved.exists()) == ("newer", "older", False)
@@ -228,7 +228,7 @@ def test_first_message_lies_in_both_inboxes(mailbox: Mailbox) -> None:
 async def test_mail_is_looked_for_where_the_kernel_tells_nothing(
     mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.review.mailbox._watcher", lambda folders: None)
+    monkeypatch.setattr("csp.review.mailbox.folder_watcher", lambda folders: None)
     monkeypatch.setattr("csp.review.mailbox.POLL_S", 0.01)
     news = mailbox.news()
     await anext(news)
@@ -334,7 +334,7 @@ def test_a_long_name_is_shortened_for_people(mailbox: Mailbox) -> None:
 
 @pytest.mark.parametrize("role", list(RunRole))
 async def test_a_watched_folder_tells_of_a_file_that_is_moved_in(mailbox: Mailbox, role: RunRole) -> None:
-    watcher = _watcher([mailbox.root / each for each in RunRole])
+    watcher = folder_watcher([mailbox.root / each for each in RunRole])
     temporary = mailbox.root / role / "inbox" / "x.tmp"
     temporary.write_text(ACK)
     temporary.rename(mailbox.root / role / "x.json")

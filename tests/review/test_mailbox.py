@@ -12,7 +12,8 @@ from typing import Final
 import pytest
 
 from csp.protocol.events import RunSaid
-from csp.review.mailbox import shown
+from csp.protocol.review_messages import RunRole, SessionAck, SessionEnd, SessionStart
+from csp.review.mailbox import Mailbox, shown
 from tests.review.playing import PLAN, Run
 from tests.review.repository import RIGHT
 from tests.rooms import LiveRoom
@@ -90,6 +91,20 @@ def test_script_that_only_reads_and_writes_files_reviews(room: LiveRoom, tmp_pat
     assert said == ["session.ack", "plan.feedback", "review.decision", "review.decision"]
     handled = mailbox / "reviewer" / "handled"
     wait_until_sync(lambda: len(list(handled.iterdir())) == 4, what="the last letter put away")
+
+
+def test_a_message_goes_to_the_other_role_and_the_first_one_to_both(tmp_path: Path) -> None:
+    mailbox = Mailbox(tmp_path)
+    mailbox.make()
+    mailbox.post(1, "r-1", RunRole.REVIEWER, 0.0, SessionStart(goal="go"))
+    mailbox.post(2, "r-1", RunRole.REVIEWER, 0.0, SessionAck())
+    mailbox.post(3, "r-1", RunRole.BUILDER, 1.5, SessionEnd(status="accepted"))
+    found = {role: sorted(path.name for path in (tmp_path / role / "inbox").iterdir()) for role in RunRole}
+
+    assert found == {
+        RunRole.BUILDER: ["00000001-r-1-session.start.json", "00000002-r-1-session.ack.json"],
+        RunRole.REVIEWER: ["00000001-r-1-session.start.json", "00000003-r-1-session.end.json"],
+    }
 
 
 def said_of(run: Run, name: str) -> list[str]:

@@ -313,3 +313,11 @@ def test_a_plan_that_cannot_be_read_is_named(folders: RunFolders) -> None:
         folders.edited_plan("r")
 
     assert "--plan" in caught.value.hint
+
+
+def test_a_folder_with_an_unreadable_plan_still_says_how_far_it_is(folders: RunFolders) -> None:
+    folder = folders.path("r")
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text('{"seq": 9, "plan": "not a plan"}')
+
+    assert folders.seen("r") == 9

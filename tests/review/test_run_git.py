@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from csp.errors import Broken
 from csp.protocol.review_messages import RunContext
-from csp.review.run_git import MAX_PATCH_CHARS, Git, _shown
+from csp.review.run_git import MAX_PATCH_CHARS, Git, cut_patch
 from tests.review.repository import git, make_repository
 
 
@@ -200,6 +200,15 @@ def test_sparse_checkout_does_not_look_like_a_removal(own: Git, repository: Path
     assert own.look(context, "refs/csp/runs/r/1-1", "m").figures.files == 1
 
 
+def test_a_file_beyond_a_sparse_checkout_is_in_the_diff_if_it_was_written(own: Git, repository: Path) -> None:
+    context, tree = prepared(own, repository)
+    git(tree, "sparse-checkout", "set", "--no-cone", "/README")
+    (tree / "check.py").write_text("changed\n")
+    git(tree, "update-index", "--skip-worktree", "check.py")
+
+    assert own.look(context, "refs/csp/runs/r/1-1", "m").figures.files == 1
+
+
 def test_repository_inside_is_told_to_be_left_out(own: Git, repository: Path) -> None:
     context, tree = prepared(own, repository)
     make_repository(tree / "inner")
@@ -293,6 +302,6 @@ def test_a_place_that_is_none_has_no_diff(own: Git, tmp_path: Path, dir: str) ->
 
 
 def test_a_patch_of_the_largest_size_is_shown_whole() -> None:
-    assert _shown(b"x" * MAX_PATCH_CHARS) == "x" * MAX_PATCH_CHARS
-    cut = _shown(b"x" * (MAX_PATCH_CHARS + 1))
+    assert cut_patch(b"x" * MAX_PATCH_CHARS) == "x" * MAX_PATCH_CHARS
+    cut = cut_patch(b"x" * (MAX_PATCH_CHARS + 1))
     assert cut.startswith("x" * MAX_PATCH_CHARS + "\n[cut: the patch has 48001 bytes")

@@ -25,6 +25,7 @@ from csp.protocol.enums import (
     ParticipantKind,
 )
 from csp.protocol.events import KnownEvent
+from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff
 from csp.room.commands import (
     AnswerQuery,
@@ -233,7 +234,7 @@ class _Player:
         return Prune(before=dice.pick([1, room.seq // 2, room.seq, room.seq + 1]))
 
     def notice(self, room: Room, dice: Dice) -> AnyCommand:
-        return Notice(text="a notice", target=dice.pick([ALL, HUMAN]))
+        return Notice(words=NoticeCode.VOTE_TIED(), target=dice.pick([ALL, HUMAN]))
 
     def tick(self, room: Room, dice: Dice) -> AnyCommand:
         return Tick()
@@ -300,13 +301,26 @@ def journal_of(script: bytes) -> list[KnownEvent]:
 
 
 def assert_draft_is_replay(before: Room, draft: RoomDraft) -> None:
-    """Check that the room of a draft is the given room after the events of the draft."""
+    """Check that the room of a draft, and the room that it leaves, is the given room after its events."""
     after = replay(draft.events, load(dump(before)))
+    _assert_same(draft.room, after)
+    again = RoomDraft(load(dump(before)), draft.now)
+    for number, event in enumerate(draft.events):
+        again.emit(event)
+        if number % 3 == 0:
+            # What nobody has looked at is applied when the room is taken over.
+            assert again.room.seq == event.seq
+    taken = again.take_over()
+    assert type(taken) is Room
+    _assert_same(taken, after)
+
+
+def _assert_same(room: Room, expected: Room) -> None:
     for name in Room.__struct_fields__:
-        assert getattr(draft.room, name) == getattr(after, name), name
+        assert getattr(room, name) == getattr(expected, name), name
     # The order counts as well: the oldest goes first.
-    assert list(draft.room.messages) == list(after.messages)
-    assert list(draft.room.waiting) == list(after.waiting)
-    assert list(draft.room.sessions.by_id) == list(after.sessions.by_id)
-    for agent, participant in after.participants.items():
-        assert list(draft.room.participants[agent].queue) == list(participant.queue)
+    assert list(room.messages) == list(expected.messages)
+    assert list(room.waiting) == list(expected.waiting)
+    assert list(room.sessions.by_id) == list(expected.sessions.by_id)
+    for agent, participant in expected.participants.items():
+        assert list(room.participants[agent].queue) == list(participant.queue)

@@ -8,9 +8,8 @@ from csp.errors import CspError
 from csp.protocol.enums import AgentId, DeliveryState, MessageId
 from csp.protocol.events import Event, KnownEvent, MessageEvent, decode_event, encode_event
 from csp.room.commands import AnyCommand, Join, PostReply, ReportDelivery, Send
-from csp.room.decide import decide
+from csp.room.decide import decide, draft_of
 from csp.room.messages.inbox import delivery_view, pending
-from csp.room.room_reducer import apply
 from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Participant, Room, dump
 
@@ -34,13 +33,13 @@ class LiveRoom:
             self.do(Join(name=name))
 
     def do(self, command: AnyCommand) -> list[KnownEvent]:
-        events = decide(self.room, command, self.now, self.rules)
-        for event in events:
+        draft = draft_of(self.room, command, self.now, self.rules)
+        for event in draft.events:
             # What cannot be read back is not there after the next start.
             assert decode_event(encode_event(event)) == event
-            self.room = apply(self.room, event)
-        self.journal += events
-        return events
+        self.room = draft.take_over()
+        self.journal += draft.events
+        return draft.events
 
     def refuse(self, command: AnyCommand, kind: type[X]) -> X:
         """Return why the room refuses `command`; the room must be untouched, byte by byte."""

@@ -203,7 +203,8 @@ class Talkers:
     def allstop(self, room: Room, dice: Dice) -> AnyCommand:
         boss = AgentId("orchestrator")
         # The word itself must stand alone, but whatever is no letter may stand beside it.
-        number = str(7_000_000 + len(self.words))
+        # Longer than the times and checksums of a line, so that it cannot be found in one of them.
+        number = str(987_654_321_000 + len(self.words))
         self.word(room, boss)
         self.words[-1] = self.words[-1]._replace(text=number)
         return Send(sender=boss, to=ALL, text=f"Allstop {number}", thread=dice.pick(THREADS))

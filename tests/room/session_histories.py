@@ -61,9 +61,9 @@ from csp.room.decide import decide
 from csp.room.room_reducer import replay
 from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
-from csp.room.runs.run_message_parser import read_message
 from csp.room.runs.run_protocol import TURN_OF
 from csp.room.runs.run_state import ReviewRun
+from csp.room.runs.run_texts import read_message
 from csp.room.sessions.session_state import Session, Turn
 from csp.room.timers import next_deadline
 from tests.room.histories import Dice, Step

@@ -18,6 +18,7 @@ from csp.protocol.enums import (
 )
 from csp.protocol.events import type_of
 from csp.protocol.notes import Provider
+from csp.protocol.notices import NoticeCode
 from csp.protocol.review_messages import (
     MAILBOX,
     ExecutionUpdate,
@@ -88,7 +89,7 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (ReleaseMessage(message="m-5"), ["delivery"]),
     (RedactMessage(message="m-3"), ["delivery", "redacted"]),
     (Prune(before=3), ["pruned"]),
-    (Notice(text="note", target=ALL), ["system"]),
+    (Notice(words=NoticeCode.VOTE_TIED(), target=ALL), ["system"]),
     (
         SetMode(sender=HUMAN, mode="single", agents=("claude",)),
         ["mode", "system", "mode", "turn_signal", "system"],
@@ -119,7 +120,7 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
         Summarise(by="claude", session="room", text="sum it up", stands_for=(MessageId("n-1"),)),
         ["answer", "board"],
     ),
-    (SetBoardProvider(session="room", provider=Provider.OPENAI, notice="there"), ["board", "system"]),
+    (SetBoardProvider(session="room", provider=Provider.OPENAI, problem="there"), ["board", "system"]),
     # The board has no summary, so nothing may be taken off it.
     (CompactBoard(session="room", upto=1, freed=1), []),
     (Tick(), ["delivery", "system"]),
@@ -207,6 +208,7 @@ def test_whom_or_what_nobody_knows_is_not_found(command: AnyCommand) -> None:
 
 
 def test_notice_is_the_rooms_own_word() -> None:
-    (event,) = LiveRoom().do(Notice(text="the disk is nearly full", target=HUMAN))
+    (event,) = LiveRoom().do(Notice(words=NoticeCode.ALLSTOP_IDLE(thread="x"), target=HUMAN))
 
-    assert (event.sender, event.target, event.text) == ("system", "human", "the disk is nearly full")
+    text = "Allstop: no session is running in thread x."
+    assert (event.sender, event.target, event.text) == ("system", "human", text)

@@ -9,7 +9,7 @@ from csp.protocol.enums import HUMAN
 from csp.protocol.events import RunDefect
 from csp.protocol.review_messages import MAX_ITEMS, Defect, RunAction, RunPhase, Severity, Verdict
 from csp.room.commands import ActOnRun
-from csp.room.runs.run_views import run_detail, stats
+from csp.room.runs.run_protocol import run_detail, stats
 from tests.room.live import CLAUDE, CODEX
 from tests.room.reviewing import Reviewing
 from tests.room.runs.test_run_protocol import at_phase

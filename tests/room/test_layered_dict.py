@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.room.layered_dict import LayeredDict
+from csp.room.layered_dict import LayeredDict, merged
 
 KEYS = st.sampled_from("abcdef")
 CHANGES = st.lists(st.tuples(st.sampled_from(["set", "del", "pop", "pop_none"]), KEYS, st.integers(0, 9)))
@@ -53,6 +53,9 @@ def test_changes_give_what_a_plain_dict_gives(
         assert layered == plain and plain == layered
         assert repr(layered) == repr(plain)
     assert base == before
+
+    assert merged(layered) is base and merged(plain) is plain
+    assert list(base.items()) == list(plain.items())
 
 
 def test_key_that_is_not_there_raises() -> None:

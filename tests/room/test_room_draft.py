@@ -11,6 +11,7 @@ from csp.protocol.enums import (
     MessageId,
 )
 from csp.protocol.events import AgentCall, ControlSent, DeliveryMoved, HumanMessage, Left
+from csp.protocol.notices import NoticeCode
 from csp.room.commands import Join, Send
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Delivery, Message, Room, dump
@@ -37,8 +38,8 @@ def live() -> LiveRoom:
 
 def test_events_are_numbered_after_the_room() -> None:
     draft = RoomDraft(Room(seq=41), 1.0)
-    draft.notice(HUMAN, "one")
-    draft.notice(HUMAN, "two")
+    draft.notice(HUMAN, NoticeCode.ROUND(round="one"))
+    draft.notice(HUMAN, NoticeCode.ROUND(round="two"))
 
     assert [(event.seq, event.id) for event in draft.events] == [(42, "e-42"), (43, "e-43")]
 
@@ -63,7 +64,7 @@ def test_own_id_stays() -> None:
 def test_event_with_a_stale_header_is_refused() -> None:
     draft = RoomDraft(Room(seq=41), 1.0)
     stale = draft.header(CLAUDE, ALL, "claude left")
-    draft.notice(HUMAN, "one")
+    draft.notice(HUMAN, NoticeCode.ROUND(round="one"))
 
     with pytest.raises(ValueError, match="event 42 is emitted as number 43"):
         draft.emit(Left(*stale, reason="closed"))
@@ -72,7 +73,7 @@ def test_event_with_a_stale_header_is_refused() -> None:
 @pytest.mark.parametrize(("now", "expected"), [(2.0, 5.0), (5.0, 5.0), (6.5, 6.5)])
 def test_time_never_falls(now: float, expected: float) -> None:
     draft = RoomDraft(Room(ts=5.0), now)
-    draft.notice(HUMAN, "one")
+    draft.notice(HUMAN, NoticeCode.ROUND(round="one"))
 
     assert draft.now == draft.events[0].ts == expected
 

@@ -268,9 +268,8 @@ def test_text_for_the_human_is_not_kept(live: LiveRoom) -> None:
 def test_queue_is_empty_after_every_end(live: LiveRoom, end: str) -> None:
     live.say(HUMAN, CODEX, "four")
     said = live.say(HUMAN, CODEX, "seven77", ttl_s=60.0)
-    waiting = live.agent(CODEX)
 
-    assert waiting.queued_chars == 11
+    assert live.agent(CODEX).queued_chars == 11
 
     live.now += 60.0
     if end == "withdrawn":
@@ -284,7 +283,7 @@ def test_queue_is_empty_after_every_end(live: LiveRoom, end: str) -> None:
         live.report(CODEX, said.id, S(end))
     if end != "removed":
         live.report(CODEX, "m-3", S.CONFIRMED)
-        assert (waiting.queue, waiting.queued_chars) == ({}, 0)
+        assert (live.agent(CODEX).queue, live.agent(CODEX).queued_chars) == ({}, 0)
 
     assert not any(is_pending(message) for message in live.room.messages.values())
 

@@ -12,7 +12,7 @@ from csp.protocol.enums import AgentId, DeliveryState, HeldReason
 from csp.protocol.events import MessageEvent, NoteAdded, StateChanged, Voted, encode_event
 from csp.room.messages.inbox import pending
 from csp.room.room_state import Room
-from csp.room.runs.run_views import run_detail
+from csp.room.runs.run_protocol import run_detail
 from csp.room.sessions.session_views import collaboration_view, mode_view, session_view, spent_view
 from csp.room.visibility import is_hidden, is_visible_to, seals_on, visible_spending
 from tests.room.sealed_histories import RULES, STEP_BYTES, Step, Word, play_sealed

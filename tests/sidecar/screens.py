@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from csp.sidecar.emulator.sgr import rows_of
+from csp.sidecar.emulator.escape_sequences import rows_of
 from csp.terminal.screen import Screen
 
 DIRECTORY: Final = Path(__file__).parent.parent / "testdata" / "screens"

@@ -7,7 +7,7 @@ import pytest
 
 from csp.errors import Refused, Unreachable
 from csp.protocol.enums import ControlVerb
-from csp.sidecar.brain.brain_handover import BrainHandover
+from csp.sidecar.brain.brain_init import BrainHandover
 from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, until
 
 DIALOG = (

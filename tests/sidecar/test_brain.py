@@ -12,8 +12,8 @@ from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import ReportedAgentState
 from csp.protocol.events import StateChanged
 from csp.sidecar.brain import brain as brain_module
-from csp.sidecar.brain import cli_outcomes, health_checks, pane_commands
-from csp.sidecar.brain.brain_handover import BrainHandover
+from csp.sidecar.brain import cli_outcomes, health_checks, relay_events
+from csp.sidecar.brain.brain_init import BrainHandover
 from csp.sidecar.brain.reconnect import RoomConnection
 from csp.sidecar.capture.reply_poster import ReplyPoster
 from csp.sidecar.run_record import SidecarRecord
@@ -74,8 +74,8 @@ async def test_a_word_of_a_person_is_said_to_the_room(tmp_path: Path, word: str)
 
     room = RoomConnection(url="http://127.0.0.1:9", token="human's", history="")
     with (
-        mock.patch.object(pane_commands, "running_room", return_value=room),
-        mock.patch.object(pane_commands, "GatewayClient", FakeGateway),
+        mock.patch.object(relay_events, "running_room", return_value=room),
+        mock.patch.object(relay_events, "GatewayClient", FakeGateway),
     ):
         async with desk(tmp_path) as scene:
             await scene.wait_state("idle")
@@ -92,14 +92,14 @@ async def test_a_word_does_no_harm_without_a_room_or_where_it_is_refused(tmp_pat
     room = RoomConnection(url="http://127.0.0.1:9", token="", history="")
     refusing = mock.Mock()
     refusing.return_value.post.side_effect = CspError("no")
-    with mock.patch.object(pane_commands, "GatewayClient", refusing):
+    with mock.patch.object(relay_events, "GatewayClient", refusing):
         async with desk(tmp_path) as scene:
             await scene.wait_state("idle")
-            with mock.patch.object(pane_commands, "running_room", return_value=None):
+            with mock.patch.object(relay_events, "running_room", return_value=None):
                 scene.press(b"/pause\r")
                 await asyncio.sleep(1)
             assert not refusing.called
-            with mock.patch.object(pane_commands, "running_room", return_value=room):
+            with mock.patch.object(relay_events, "running_room", return_value=room):
                 scene.press(b"/pause\r")
                 await until(lambda: refusing.called)
             await scene.reply_to(scene.send("one"))

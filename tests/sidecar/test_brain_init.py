@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from csp.clis.profile import load_profile
-from csp.sidecar.brain.brain_handover import BrainHandover
-from csp.sidecar.brain.brain_init import BrainStart, follower_of, pane_of, stands_in
+from csp.sidecar.brain.brain_init import BrainHandover, BrainStart, follower_of, pane_of, stands_in
 from csp.sidecar.capture.screen_capture import AwaitedReply
 from csp.sidecar.inject.message_progress import SentPrompt
 from csp.sidecar.run_record import SidecarRecord
@@ -45,6 +44,32 @@ def test_the_pane_is_as_the_brain_before_knew_it() -> None:
     assert (len(pane.screen.rows), pane.screen.cols) == (30, 90)
     fresh = pane_of(BrainStart.read([(b"S", GREETING)]), load_profile("claude"), {})
     assert not fresh.is_ready and fresh.modes == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("profile", "env", "is_known"),
+    [
+        ("claude", {}, False),
+        ("claude", {"ANTHROPIC_API_KEY": "k"}, True),
+        ("claude", {"ANTHROPIC_API_KEY": ""}, False),
+        ("claude", {"HOME": "home"}, True),
+        ("claude", {"HOME": "elsewhere"}, False),
+        ("claude", {"CLAUDE_CONFIG_DIR": "home/.claude"}, True),
+        ("shell", {"ANTHROPIC_API_KEY": "k", "HOME": "home"}, False),
+    ],
+)
+def test_a_login_is_known_by_a_variable_or_a_file(
+    tmp_path: Path, profile: str, env: dict[str, str], is_known: bool
+) -> None:
+    file = tmp_path / "home" / ".claude" / ".credentials.json"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    places = {
+        name: str(tmp_path / value) if name != "ANTHROPIC_API_KEY" else value for name, value in env.items()
+    }
+    pane = pane_of(BrainStart.read([(b"S", GREETING)]), load_profile(profile), places)
+
+    assert pane.is_login_known is is_known
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ async def test_what_the_relay_says_is_handed_on_but_for_the_fate_of_our_input() 
         ]
         data = b"".join(said)
         for at in range(len(data)):
-            opened.port.feed(data[at : at + 1])
+            opened.port.data_received(data[at : at + 1])
 
         assert opened.heard == [(relay_frames.OUTPUT, b"hello")]
         assert (await written, await refused, later.done()) == (True, False, False)
@@ -126,7 +126,7 @@ async def test_without_a_relay_nothing_is_waited_for_or_sent() -> None:
         await asyncio.sleep(0)
 
         assert waiting.cancelled()
-        opened.port.lose()
+        opened.port.connection_lost(None)
         opened.port._transport = transport = mock.Mock()
         opened.port.release_keys()
         assert not transport.write.called

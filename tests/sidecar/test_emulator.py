@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from csp.sidecar.emulator import KINDS, Emulator, libghostty, make_emulator
+from csp.sidecar.emulator import KINDS, Emulator, ghostty_emulator, make_emulator
+from csp.sidecar.emulator.escape_sequences import MAX_BYTES, OscReader
 from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator
-from csp.sidecar.emulator.osc import MAX_BYTES, OscReader
 from csp.sidecar.emulator.pyte_emulator import PyteEmulator
 from csp.terminal.screen import Style, StyledText
 
@@ -52,7 +52,7 @@ def test_each_kind_is_what_it_says() -> None:
 
 
 def test_without_the_native_library_the_fallback_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libghostty, "VERSION", "0.0.0")
+    monkeypatch.setattr(ghostty_emulator, "VERSION", "0.0.0")
 
     assert isinstance(make_emulator(24, 80), PyteEmulator)
 
@@ -75,26 +75,26 @@ def test_the_layouts_are_those_of_the_package() -> None:
     from pyghostty import ffi, lib  # type: ignore[import-untyped]  # it has no types
 
     same = {
-        libghostty.Point: "GhosttyPoint",
-        libghostty.GridRef: "GhosttyGridRef",
-        libghostty.Selection: "GhosttySelection",
-        libghostty.ScreenExtra: "GhosttyFormatterScreenExtra",
-        libghostty.TerminalExtra: "GhosttyFormatterTerminalExtra",
-        libghostty.FormatOptions: "GhosttyFormatterTerminalOptions",
-        libghostty.ModeConfig: "GhosttyTerminalModeConfig",
+        ghostty_emulator.Point: "GhosttyPoint",
+        ghostty_emulator.GridRef: "GhosttyGridRef",
+        ghostty_emulator.Selection: "GhosttySelection",
+        ghostty_emulator.ScreenExtra: "GhosttyFormatterScreenExtra",
+        ghostty_emulator.TerminalExtra: "GhosttyFormatterTerminalExtra",
+        ghostty_emulator.FormatOptions: "GhosttyFormatterTerminalOptions",
+        ghostty_emulator.ModeConfig: "GhosttyTerminalModeConfig",
     }
     for ours, theirs in same.items():
         assert ctypes.sizeof(ours) == ffi.sizeof(theirs), theirs
         assert ctypes.alignment(ours) == ffi.alignof(theirs), theirs
         offsets = {name: field.offset for name, field in ffi.typeof(theirs).fields}
-        if ours is not libghostty.Point:  # whose last part is a union
+        if ours is not ghostty_emulator.Point:  # whose last part is a union
             assert {name: getattr(ours, name).offset for name, *_ in ours._fields_} == offsets, theirs
-    assert libghostty.Point.x.offset == ffi.offsetof("GhosttyPoint", "value", "coordinate", "x")
-    assert libghostty.Point.y.offset == ffi.offsetof("GhosttyPoint", "value", "coordinate", "y")
-    names = {name: value for name, value in vars(libghostty).items() if re.match(r"(OPT|DATA)_", name)}
+    assert ghostty_emulator.Point.x.offset == ffi.offsetof("GhosttyPoint", "value", "coordinate", "x")
+    assert ghostty_emulator.Point.y.offset == ffi.offsetof("GhosttyPoint", "value", "coordinate", "y")
+    names = {name: value for name, value in vars(ghostty_emulator).items() if re.match(r"(OPT|DATA)_", name)}
     assert {name: getattr(lib, f"GHOSTTY_TERMINAL_{name}") for name in names} == names
-    assert lib.GHOSTTY_FORMATTER_FORMAT_VT == libghostty.FORMAT_VT
-    assert lib.GHOSTTY_POINT_TAG_SCREEN == libghostty.POINT_SCREEN
+    assert lib.GHOSTTY_FORMATTER_FORMAT_VT == ghostty_emulator.FORMAT_VT
+    assert lib.GHOSTTY_POINT_TAG_SCREEN == ghostty_emulator.POINT_SCREEN
     assert lib.GHOSTTY_OUT_OF_SPACE == -3
 
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from asyncinotify import Mask
@@ -19,10 +20,7 @@ from csp.sidecar.capture.file_tail import (
     MAX_LINE_BYTES,
     POLL_S,
     FileWatcher,
-    InotifyWatcher,
-    PollingWatcher,
     Tail,
-    new_watcher,
 )
 from tests.namespaces import has_user_namespaces
 from tests.waiting import wait_until
@@ -191,7 +189,7 @@ def test_a_line_that_was_too_long_is_none_of_the_next_files(path: Path, is_repla
     assert list(tail.read()) == [b"new"]
 
 
-WATCHERS: list[Callable[[], FileWatcher]] = [InotifyWatcher, PollingWatcher]
+WATCHERS: list[Callable[[], FileWatcher]] = [FileWatcher, partial(FileWatcher, notifies=False)]
 
 
 @pytest.fixture(params=WATCHERS, ids=["inotify", "polling"])
@@ -336,7 +334,7 @@ async def test_a_storm_of_lines_arrives_whole(watcher: FileWatcher, path: Path) 
 
 async def test_the_kernel_wakes_within_milliseconds(path: Path) -> None:
     path.write_bytes(b"")
-    watcher = new_watcher()
+    watcher = FileWatcher()
     watcher.watch(path)
     await drain(watcher)
     took = []
@@ -354,24 +352,25 @@ async def test_the_kernel_wakes_within_milliseconds(path: Path) -> None:
 
 
 async def test_polling_stands_in_where_the_kernel_refuses(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: Path
 ) -> None:
-    monkeypatch.setattr("csp.sidecar.capture.file_tail.InotifyWatcher.__init__", _refuse)
+    monkeypatch.setattr("asyncinotify.Inotify", mock.Mock(side_effect=OSError(24, os.strerror(24))))
+    watcher = FileWatcher()
+    watcher.watch(path)
+    await drain(watcher)
+    path.write_bytes(b"x")
 
-    assert isinstance(new_watcher(), PollingWatcher)
-    assert "polling" in caplog.text
-
-
-def _refuse(self: object) -> None:
-    raise OSError(24, os.strerror(24))
+    assert await watcher.wait(60)
+    assert caplog.messages == ["file notification failed, polling instead"]
+    watcher.close()
 
 
 WITHOUT_WATCHES = """
 import asyncio, logging, pathlib, sys
-from csp.sidecar.capture.file_tail import Tail, new_watcher
+from csp.sidecar.capture.file_tail import FileWatcher, Tail
 
 async def main():
-    watcher, spool, transcript = new_watcher(), pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    watcher, spool, transcript = FileWatcher(), pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     tail = Tail(transcript)
     watcher.watch(spool)
     watcher.watch(transcript)
@@ -433,14 +432,14 @@ def test_without_a_watch_to_be_had_files_are_looked_at(tmp_path: Path, watches: 
 class Kernel:
     """The kernel's side of a watcher, which can refuse; notes what it is asked."""
 
-    def __init__(self, watcher: InotifyWatcher) -> None:
+    def __init__(self, watcher: FileWatcher) -> None:
         self._real: Any = watcher._inotify
         self.fd = self._real.fd
         self.close = self._real.close
         self.refused: dict[Path | None, int] = {}
         self.asked: list[tuple[Path, Mask]] = []
         self.removed = 0
-        watcher._inotify = self  # type: ignore[assignment]  # it does what is asked of an Inotify
+        watcher._inotify = self
 
     def add_watch(self, path: Path, mask: Mask) -> object:
         self.asked.append((path, mask))
@@ -454,15 +453,15 @@ class Kernel:
 
 
 @pytest.fixture
-async def notified() -> AsyncIterator[InotifyWatcher]:
-    watcher = InotifyWatcher()
+async def notified() -> AsyncIterator[FileWatcher]:
+    watcher = FileWatcher()
     yield watcher
     watcher.close()
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.ENOMEM])
 async def test_a_path_is_looked_at_only_as_long_as_there_is_no_watch_for_it(
-    notified: InotifyWatcher, tmp_path: Path, error: int, caplog: pytest.LogCaptureFixture
+    notified: FileWatcher, tmp_path: Path, error: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     kernel, paths = Kernel(notified), [tmp_path / "one", tmp_path / "two"]
     kernel.refused[None] = error
@@ -477,12 +476,12 @@ async def test_a_path_is_looked_at_only_as_long_as_there_is_no_watch_for_it(
     await wait_until(lambda: notified._poll_timer is None)
 
 
-def is_another(watcher: InotifyWatcher, timer: asyncio.TimerHandle | None) -> bool:
+def is_another(watcher: FileWatcher, timer: asyncio.TimerHandle | None) -> bool:
     return watcher._poll_timer is not timer
 
 
 async def test_looking_goes_on_until_the_watcher_is_closed(path: Path) -> None:
-    watcher = InotifyWatcher()
+    watcher = FileWatcher()
     Kernel(watcher).refused[None] = errno.ENOSPC
     watcher.watch(path)
     for text in (b"one", b"four"):
@@ -501,7 +500,7 @@ async def test_looking_goes_on_until_the_watcher_is_closed(path: Path) -> None:
 
 
 async def test_a_path_that_may_not_be_watched_leaves_its_folder(
-    notified: InotifyWatcher, path: Path, tmp_path: Path
+    notified: FileWatcher, path: Path, tmp_path: Path
 ) -> None:
     path.write_bytes(b"")
     Kernel(notified).refused[path] = errno.EACCES
@@ -512,7 +511,7 @@ async def test_a_path_that_may_not_be_watched_leaves_its_folder(
 
 
 async def test_the_kernel_is_asked_for_all_that_may_happen_to_what_is_watched(
-    notified: InotifyWatcher, path: Path
+    notified: FileWatcher, path: Path
 ) -> None:
     path.write_bytes(b"")
     kernel, gone = Kernel(notified), Mask.MOVE_SELF | Mask.DELETE_SELF
@@ -530,7 +529,7 @@ async def test_the_kernel_is_asked_for_all_that_may_happen_to_what_is_watched(
 
 async def test_a_closed_watcher_leaves_nothing_open() -> None:
     before = len(os.listdir("/proc/self/fd"))
-    watcher = InotifyWatcher()
+    watcher = FileWatcher()
     watcher.watch(Path("/tmp"))
     watcher.close()
 

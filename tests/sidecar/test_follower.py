@@ -16,6 +16,7 @@ from csp.clis.hook_spool import Hook, HookEvent
 from csp.clis.transcript_reader import Line
 from csp.protocol.enums import Ending
 from csp.sidecar.capture import follower as follow
+from csp.sidecar.capture.file_tail import FileWatcher
 from csp.sidecar.capture.follower import FollowedRun, Follower
 from csp.terminal.reply_tracker import Asked, CapturedReply, Confirmed, Ended, Outcome, TurnState
 
@@ -28,7 +29,7 @@ class Clock:
         return self.now
 
 
-class Watcher:
+class Watcher(FileWatcher):
     """Notes what it is asked; a wait returns what the test has put there, then never."""
 
     def __init__(self) -> None:
@@ -65,7 +66,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def watcher(monkeypatch: pytest.MonkeyPatch) -> Watcher:
     watcher = Watcher()
-    monkeypatch.setattr(follow, "new_watcher", lambda: watcher)
+    monkeypatch.setattr(follow, "FileWatcher", lambda: watcher)
     return watcher
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar.brain.disk_space import is_full
+from csp.sidecar.brain.health_checks import is_full
 from tests.namespaces import with_own_mounts
 
 pytestmark = pytest.mark.timeout(600)

@@ -8,8 +8,8 @@ from unittest import mock
 import pytest
 
 from csp.errors import Broken
-from csp.sidecar.emulator import ghostty_emulator, make_emulator
-from csp.sidecar.emulator import libghostty as gh
+from csp.sidecar.emulator import ghostty_emulator as gh
+from csp.sidecar.emulator import make_emulator
 from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator
 from csp.sidecar.emulator.pyte_emulator import PyteEmulator
 
@@ -105,9 +105,9 @@ def test_history_has_no_more_lines_than_asked_for() -> None:
 
 
 def test_a_call_that_fails_says_what_to_do() -> None:
-    ghostty_emulator._check(0, "fine")
+    gh._check(0, "fine")
     with pytest.raises(Broken, match=r"no formatter \(-2\)") as failure:
-        ghostty_emulator._check(-2, "no formatter")
+        gh._check(-2, "no formatter")
 
     assert failure.value.hint == "set the emulator to 'pyte'"
 

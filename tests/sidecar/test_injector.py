@@ -8,7 +8,7 @@ import pytest
 from csp.errors import Refused, StorageFull, TooMany
 from csp.protocol.enums import ControlVerb, DeliveryState
 from csp.protocol.events import DeliveryMoved
-from csp.sidecar.brain.brain_handover import BrainHandover
+from csp.sidecar.brain.brain_init import BrainHandover
 from csp.sidecar.inject.injector import RETRY_S
 from csp.sidecar.relay import relay_frames
 from csp.sidecar.relay.relay_frames import MAX_NOTE_BYTES

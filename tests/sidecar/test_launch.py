@@ -22,9 +22,9 @@ from csp.sidecar.launch import (
     launch,
     leave,
     new_session,
+    rules_text,
 )
 from csp.sidecar.run_record import SidecarRecord
-from csp.sidecar.start_rules import rules_text
 
 
 class FakeGateway:
@@ -289,15 +289,6 @@ def test_worktrees_are_named_only_for_a_room_of_this_machine(tmp_path: Path, roo
     assert (tmp_path / "worktrees").is_dir()
 
 
-def test_only_a_cli_that_knows_mcp_gets_the_server_and_only_if_it_is_installed(tmp_path: Path) -> None:
-    claude = order(tmp_path, profile=ChosenProfile(name="claude", capture="claude", source=""))
-    with mock.patch.object(module, "is_installed", return_value=True):
-        assert module._server(claude)[1:] == ["-P", "-m", "csp.cli", "mcp"]
-        assert module._server(order(tmp_path)) == []
-    with mock.patch.object(module, "is_installed", return_value=False):
-        assert module._server(claude) == []
-
-
 # --- how the CLI is started ----------------------------------------------------------------------
 
 
@@ -328,6 +319,27 @@ def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: 
     assert (plan.argv, plan.env) == (run.argv, run.env)
 
 
+@pytest.mark.parametrize(
+    ("capture", "is_installed", "server"),
+    [
+        ("claude", True, ["-P", "-m", "csp.cli", "mcp"]),
+        ("claude", False, []),
+        ("screen", True, []),
+    ],
+)
+def test_only_a_cli_that_knows_mcp_gets_the_server_and_only_if_it_is_installed(
+    tmp_path: Path, room: RoomAddress, capture: str, is_installed: bool, server: list[str]
+) -> None:
+    profile = ChosenProfile(name="some", capture=capture, source="/profiles/some.toml")
+    with (
+        mock.patch.object(module, "is_installed", return_value=is_installed),
+        mock.patch.object(module, "wire", wraps=wire) as wired,
+    ):
+        launched(order(tmp_path, profile=profile), room)
+
+    assert wired.call_args.args[1].server[1:] == server
+
+
 def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room: RoomAddress) -> None:
     with (
         mock.patch.object(module, "is_installed", return_value=False),
@@ -344,12 +356,15 @@ def test_what_a_dead_run_has_left_is_put_away_before_the_next_is_wired(
     tmp_path: Path, room: RoomAddress
 ) -> None:
     steps = mock.Mock()
+    steps.wire.side_effect = wire
+    steps.start.return_value = (24, 80)
     with (
         mock.patch.object(module, "unwire", steps.unwire),
         mock.patch.object(module, "wire", steps.wire),
-        mock.patch.object(module, "_start", steps.start),
+        # Asked right before the child is started.
+        mock.patch.object(module, "terminal_size", steps.start),
     ):
-        launch(order(tmp_path), room)
+        launched(order(tmp_path), room)
 
     assert [call[0] for call in steps.mock_calls] == ["unwire", "wire", "start"]
     steps.unwire.assert_called_once_with(str(Path(room.state_dir) / "default.agents" / "ada-2"))

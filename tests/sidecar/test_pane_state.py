@@ -112,6 +112,20 @@ def test_a_composer_is_not_ready_before_it_takes_pastes(scene: Scene) -> None:
     assert scene.write(PASTES).after(0).after(DRAWN_S).pane.is_ready
 
 
+def test_a_codex_whose_session_has_not_begun_is_not_ready(scene: Scene) -> None:
+    scene.run("codex").write(f"{PASTES}{CLEAR}› \r\n\r\n  ? for shortcuts\x1b[1;3H").after(0)
+
+    assert not scene.after(scene.pane.profile.ready_s - 2 * DRAWN_S).pane.is_ready
+    assert scene.write(f"{CLEAR}› \r\n\r\n  gpt-5 · /srv\x1b[1;3H").after(0).after(DRAWN_S).pane.is_ready
+
+
+def test_a_start_screen_that_stays_is_believed_only_so_long(scene: Scene) -> None:
+    scene.run("codex").write(f"{PASTES}{CLEAR}› \r\n\r\n  ? for shortcuts\x1b[1;3H").after(0)
+    scene.after(scene.pane.profile.ready_s)
+
+    assert scene.after(DRAWN_S).pane.is_ready
+
+
 def test_a_question_at_the_start_has_to_be_answered_first(scene: Scene) -> None:
     scene.run("claude").pane.has_session = True
     scene.write(PASTES + CLAUDE + "\x1b[4;1HNot logged in · Please run /login\x1b[2;3H").after(0)
@@ -131,6 +145,12 @@ def test_an_unknown_program_is_ready_when_it_rests_or_after_its_time(scene: Scen
         scene.write(".").after(0.1)
     assert not scene.pane.is_ready
     assert scene.write(".").after(0.2).pane.is_ready
+
+
+def test_an_unknown_program_that_has_drawn_nothing_is_never_ready(scene: Scene) -> None:
+    scene.run("generic").write(PASTES).after(0)
+
+    assert not scene.after(scene.pane.profile.ready_s + 1).pane.is_ready
 
 
 def test_one_who_is_ready_stays_ready_but_not_while_another_child_is_to_come(scene: Scene) -> None:

@@ -187,17 +187,17 @@ os.dup2(0, 100)
 fds = [os.open(os.devnull, os.O_RDONLY) for _ in range(4)]
 plan = pty_processes.SpawnPlan(
     child=7, master=fds[0], argv=["a"], env={"A": "b" * 100_000}, cwd="/", brain_argv=["b"], state=state,
-    brain=8, link=fds[1], life=-1,
+    life=fds[1],
 )
 def become(path, argv, env):
     facts = {"argv": argv[1:], "env": env, "left": os.listdir(state), "mode": os.stat(state).st_mode & 0o777}
-    facts["kept"] = [os.get_inheritable(fd) for fd in (3, plan.master, plan.link)]
+    facts["kept"] = [os.get_inheritable(fd) for fd in (3, plan.master, plan.life)]
     got = pty_processes.read_plan()
     facts["plan"] = {**vars(got), "env": len(got.env["A"])}
     listed = os.listdir("/proc/self/fd")
     facts["open"] = [int(fd) for fd in listed if os.path.exists(f"/proc/self/fd/{fd}")]
-    facts["inherited"] = [os.get_inheritable(fd) for fd in (got.master, got.link)]
-    facts["blocking"] = [os.get_blocking(fd) for fd in (got.master, got.link)]
+    facts["inherited"] = [os.get_inheritable(fd) for fd in (got.master, got.life)]
+    facts["blocking"] = [os.get_blocking(fd) for fd in (got.master, got.life)]
     print(json.dumps(facts), flush=True)
     os._exit(0)
 os.execve = become
@@ -219,7 +219,7 @@ def test_a_relay_is_handed_its_plan_and_nothing_else(tmp_path: Path) -> None:
     assert facts["env"] == {"C": "d"}
     assert (facts["left"], facts["mode"], facts["kept"]) == ([], 0o700, [True, True, True])
     assert facts["inherited"] == facts["blocking"] == [False, False]
-    assert (plan["child"], plan["brain"], plan["life"], plan["env"]) == (7, 8, -1, 100_000)
+    assert (plan["child"], plan["env"]) == (7, 100_000)
     assert (plan["argv"], plan["brain_argv"], plan["log"]) == (["a"], ["b"], os.devnull)
-    assert min(plan["master"], plan["link"]) > 3
-    assert set(facts["open"]) == {0, 1, 2, plan["master"], plan["link"]}
+    assert min(plan["master"], plan["life"]) > 3
+    assert set(facts["open"]) == {0, 1, 2, plan["master"], plan["life"]}

@@ -55,10 +55,9 @@ class Bench:
             cwd=str(folder),
             brain_argv=["/none/such"],
             state=str(folder),
-            link=ours.detach(),
         )
         self.relay = Relay(plan, UserTerminal(keys, screen, str(folder)))
-        self.relay._link.adopt(0, plan.link, self.now)
+        self.relay._link.adopt(0, ours.detach(), self.now)
         self.relay._greet()
         self.told()
 
@@ -180,7 +179,6 @@ def test_the_loop_does_not_type_to_a_terminal_that_is_gone(bench: Bench) -> None
 def test_a_child_that_ended_before_signals_are_heard_is_noticed(bench: Bench) -> None:
     os.close(bench.child)
     relay = bench.relay
-    relay._plan.link = -1
     with (
         mock.patch.object(relay._signals, "hear") as heard,
         mock.patch.object(relay._link, "start", return_value=True) as started,

@@ -6,10 +6,9 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.relay.brain_backlog import BrainBacklog
 from csp.sidecar.relay.input_queue import NEVER
 from csp.sidecar.relay.relay_frames import MAX_NOTE_BYTES, Decoder, encode
-from csp.sidecar.relay.relay_socket import BrainLink
+from csp.sidecar.relay.relay_socket import BrainBacklog, BrainLink
 
 
 def test_each_wait_for_a_brain_is_longer_up_to_five_seconds_and_short_again_after_a_minute() -> None:
@@ -38,6 +37,7 @@ def test_a_brain_that_cannot_be_started_is_tried_later() -> None:
 def test_a_new_brain_is_greeted_with_the_last_note_that_was_not_too_long() -> None:
     link = BrainLink([], "")
     child = mock.Mock(pid=7, rows_cols=(24, 80), other_end="/dev/pts/3")
+    link.keep(b"an older note")
     link.keep(b"note")
     link.keep(bytes(MAX_NOTE_BYTES + 1))
     link.adopt(1, -1, 0.0)

@@ -217,7 +217,9 @@ CODEX: Final = {
     "busy-stream": replace(IDLE, title_says="busy"),
     "busy-tool": BUSY,
     "ctrlc-idle-empty": Seen(title_says=None),
-    **dict.fromkeys(("draft1-cleared", "hooks-trusted-by-flag2", "idle", "idle-altscreen"), IDLE),
+    **dict.fromkeys(
+        ("draft1-cleared", "hooks-trusted-by-flag2", "idle", "idle-altscreen", "starting-169"), IDLE
+    ),
     "start-untrusted-no-dialog": IDLE,
     "draft1": draft("hello draft"),
     "hooks-review": Seen(blocked="hooks"),
@@ -487,7 +489,14 @@ def test_a_start_screen_can_be_answered(case: str, choices: tuple[str, ...], sel
 
 
 @pytest.mark.parametrize(
-    ("case", "is_starting"), [("login-326-hint", True), ("login-326", False), ("idle", False)]
+    ("cli", "case", "is_starting"),
+    [
+        ("claude", "login-326-hint", True),
+        ("claude", "login-326", False),
+        ("claude", "idle", False),
+        ("codex", "starting-169", True),
+        ("codex", "idle", False),
+    ],
 )
-def test_a_hint_in_the_place_of_a_notice_is_seen(case: str, is_starting: bool) -> None:
-    assert read_screen(capture("claude", case), load_profile("claude").rules).is_starting == is_starting
+def test_a_cli_that_has_not_started_yet_is_seen(cli: str, case: str, is_starting: bool) -> None:
+    assert read_screen(capture(cli, case), load_profile(cli).rules).is_starting == is_starting

@@ -12,8 +12,8 @@ from csp.errors import Refused, Unreachable
 from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.protocol.events import Joined
 from csp.sidecar.brain.state_reporter import MAX_DETAIL, StateReporter, _cut, _to_minute
-from csp.terminal.dialogs import DialogChoice as Shown
-from csp.terminal.dialogs import ScreenDialog
+from csp.terminal.screen_reader import DialogChoice as Shown
+from csp.terminal.screen_reader import ScreenDialog
 from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, said_by, until
 
 

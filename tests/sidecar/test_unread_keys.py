@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from csp.sidecar.brain.agent_controls import AgentControls
-from csp.terminal.dialogs import ScreenDialog
+from csp.terminal.screen_reader import ScreenDialog
 from tests.sidecar.panes import Brains, Pane, launcher, python
 from tests.sidecar.test_relay import RAW
 

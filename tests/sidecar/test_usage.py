@@ -17,7 +17,7 @@ from csp.clis.hook_spool import Hook, HookEvent
 from csp.clis.profile import load_profile
 from csp.clis.transcript_reader import Line, TranscriptReader
 from csp.protocol.requests import Usage
-from csp.sidecar.brain.turn_keepalive import Meter
+from csp.sidecar.brain.state_reporter import Meter
 from csp.sidecar.brain_socket import RelayPort
 from csp.sidecar.capture.follower import FollowedRun, Follower
 from csp.sidecar.inject.message_progress import MessageProgress, SentPrompt

@@ -28,11 +28,11 @@ from csp.protocol.enums import ControlVerb, DeliverKind, DeliveryState, Reported
 from csp.protocol.events import AnyEvent
 from csp.protocol.requests import AgentNotice
 from csp.protocol.responses import Deliver
-from csp.sidecar.brain import brain_main
+from csp.sidecar.brain import brain
 from csp.sidecar.inject import roster_notice
 from csp.sidecar.relay import relay_frames
-from csp.sidecar.relay.brain_backlog import BrainBacklog
-from csp.sidecar.relay.line_interceptor import LineInterceptor
+from csp.sidecar.relay.input_queue import LineInterceptor
+from csp.sidecar.relay.relay_socket import BrainBacklog
 from csp.sidecar.run_record import SidecarRecord
 from tests.tui.drawing import Drawing
 from tests.tui.knobs import parse
@@ -454,10 +454,10 @@ class Desk:
 
     async def _think(self, link: socket.socket) -> None:
         with (
-            mock.patch.object(brain_main, "Client", return_value=FakeClient(self.room)),
+            mock.patch.object(brain, "Client", return_value=FakeClient(self.room)),
             mock.patch.object(roster_notice, "GatewayClient", return_value=_Agents(self.room)),
         ):
-            await brain_main.run_brain(self.run, self.profile, link)
+            await brain.run_brain(self.run, self.profile, link)
 
     async def kill_brain(self) -> None:
         """Have the brain die without another word."""

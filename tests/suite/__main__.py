@@ -117,7 +117,9 @@ def lanes_for(paths: Sequence[str]) -> list[list[Part]]:
     if chosen.left_out:
         print(f"{len(chosen.left_out)} more run code of it, but take longer together; ./bin/test runs them.")
     # A test that hangs is to be seen within the time that a person waits.
-    words = (*chosen.tests, "-x", "--timeout=150", "-n", str(WORKERS), *BY_GROUP)
+    order = ("--in-order", ",".join(chosen.tests))
+    # pytest loses the fixtures of a folder that it leaves for the one above and comes back to.
+    words = (*sorted(chosen.tests), *order, "-x", "--timeout=150", "-n", str(WORKERS), *BY_GROUP)
     return [[pytest_part("tests", *words)]]
 
 

@@ -20,10 +20,10 @@ MAP: Final = "tests/coverage_map.json"
 FEW: Final = 5
 #: Files that are not Python are covered by the tests of the module that reads them.
 READ_BY: Final = {
-    "csp/web/page/": ("tests/web/", "tests/gateway/test_page_files.py"),
+    "csp/web/page/": ("tests/web/", "tests/gateway/test_page_routes_files.py"),
     "csp/clis/": ("csp/clis/profile.py", "csp/clis/profile_screen.py"),
     "prompts/": ("tests/gateway/test_prompt_words.py", "csp/prompt_files.py"),
-    "bin/": ("tests/panes/test_start.py", "tests/suite/"),
+    "bin/": ("tests/panes/test_setup.py", "tests/panes/test_start.py", "tests/suite/"),
 }
 #: How much of the recorded time of the whole suite the chosen tests may take, beside the nearest.
 SHARE: Final = 0.35

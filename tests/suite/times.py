@@ -38,6 +38,12 @@ def longest_first(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))
 
 
+def in_order(items: list[pytest.Item], files: list[str]) -> None:
+    """Order tests by their files."""
+    places = {file: place for place, file in enumerate(files)}
+    items.sort(key=lambda item: places[item.nodeid.partition("::")[0]])
+
+
 def import_share(config: pytest.Config, number: int, workers: int) -> None:
     """Import the test files of one of several workers.
 

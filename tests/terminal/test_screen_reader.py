@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from csp.terminal.screen import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
 from csp.terminal.screen_reader import Blocked, Limit, Reading, read_screen, without_work
-from csp.terminal.screen_rules import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
 from tests.terminal.drawn import drawn
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from csp.gateway import page_files
-from csp.gateway.page_files import with_providers
+from csp.gateway import page_routes
+from csp.gateway.page_routes import with_providers
 
 HERE: Final = Path(__file__).resolve().parent
 FILES: Final = HERE.parent.parent / "csp" / "web" / "page"
@@ -36,7 +36,7 @@ class _Files(http.server.SimpleHTTPRequestHandler):
             self._answer((FILES / name).read_bytes(), "text/javascript")
         elif name == "parts":
             text = with_providers((FILES / "index.html").read_bytes().replace(START, b""))
-            self._answer(text, "text/html; charset=utf-8", page_files._POLICY)
+            self._answer(text, "text/html; charset=utf-8", page_routes._POLICY)
         elif name.endswith((".css", ".svg")):
             self._answer(b"", "text/css" if name.endswith(".css") else "image/svg+xml")
         else:

@@ -114,6 +114,29 @@ async def test_nothing_overflows(busy_page: Page, size: ViewportSize) -> None:
         assert [one for one in await busy_page.evaluate(_OVERFLOWING) if ".skip" not in one] == [], tab
 
 
+#: The names of modes that break or stick out, each as wide as it is when it is chosen. The modes of an
+#: orchestrator are offered only where there is one.
+_BROKEN_NAMES: Final = """() => [...document.querySelectorAll(".mode-choice")].filter((choice) => {
+  const [span, wasHidden] = [choice.querySelector("span"), choice.hidden];
+  choice.hidden = false;
+  span.style.fontWeight = "650";
+  const words = document.createRange();
+  words.selectNodeContents(span);
+  const isWide = words.getBoundingClientRect().width > span.clientWidth;
+  const isBroken = isWide || words.getClientRects().length > 1;
+  choice.hidden = wasHidden;
+  span.style.fontWeight = "";
+  return isBroken;
+}).map((choice) => choice.textContent)"""
+
+
+async def test_the_name_of_every_mode_is_on_one_line(busy_page: Page) -> None:
+    await busy_page.evaluate("() => { document.querySelector('#mode-part').open = true }")
+    for width in (1440, 1200, 1024):
+        await busy_page.set_viewport_size({"width": width, "height": 900})
+        assert await busy_page.evaluate(_BROKEN_NAMES) == [], width
+
+
 #: Of the size between the two others nothing but the widths is its own.
 _LOOKED_AT: Final = [
     pytest.param("wide", "light"),

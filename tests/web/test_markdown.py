@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, CDPSession, Locator, Page
 
-from csp.gateway.markdown_tokens import markdown_tokens
+from csp.gateway.markdown_routes import markdown_tokens
 from tests.long_texts import texts
 from tests.web.modules import Parts
 from tests.web.texts import ADDRESSES, CONSTRUCTS, HOSTILE, KEPT, MARKS, SHOWN
@@ -241,14 +241,14 @@ async def test_a_short_text_has_no_button(sheet: Sheet) -> None:
 
 
 async def test_after_a_cut_stands_a_button(sheet: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.gateway.markdown_tokens.MAX_CHARS", 10)
+    monkeypatch.setattr("csp.gateway.markdown_routes.MAX_CHARS", 10)
     shown = await sheet.show("one\ntwo\nthree")
 
     assert shown["html"] == '<p>one<br>two</p><button class="more">Show all (1 KB)</button>'
 
 
 async def test_an_open_fence_is_closed_by_the_cut(sheet: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.gateway.markdown_tokens.MAX_CHARS", 8)
+    monkeypatch.setattr("csp.gateway.markdown_routes.MAX_CHARS", 8)
     shown = await sheet.show("```\none\ntwo\n```\n**three**")
 
     assert shown["html"].startswith('<figure class="code">')

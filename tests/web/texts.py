@@ -11,6 +11,7 @@ CONSTRUCTS: Final = {
     "windows line ends": ("one\r\ntwo\r\n\r\nthree", "<p>one<br>two</p><p>three</p>"),
     "headings": ("# A\n## B\n### C\n#### D", "<h4>A</h4><h5>B</h5><h6>C</h6><h6>D</h6>"),
     "headings leave no gap": ("### A\ntext\n##### B ##", "<h4>A</h4><p>text</p><h5>B</h5>"),
+    "headings in any order": ("### A\n# B\n## C", "<h6>A</h6><h4>B</h4><h5>C</h5>"),
     "no heading without a space": ("#tag #5", "<p>#tag #5</p>"),
     "no heading of seven": ("####### a", "<p>####### a</p>"),
     "emphasis": (

@@ -83,7 +83,7 @@ class ThreadedRoom(LiveRoom):
         self._served.run_worker.dir = self.dir
         # Reading the journal for damage is a process for each start, and no matter of the page.
         with mock.patch.object(server, "scrub_journal", _no_scrub):
-            server._start_background(self._served)
+            server.start_background(self._served)
         self._token = self._served.tokens.room_token
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class ThreadedRoom(LiveRoom):
 
     async def _end(self) -> None:
         await stop_accepting(self._runner)
-        await server._shut_down(self._served, self._runner, None)
+        await server.shut_down(self._served, self._runner, None)
 
     def kill9(self) -> None:
         """End as a crash looks from outside: every connection is cut without a word."""
@@ -105,7 +105,7 @@ class ThreadedRoom(LiveRoom):
             transport = connection.transport
             if transport is not None:
                 transport.abort()
-        await server._shut_down(self._served, self._runner, None)
+        await server.shut_down(self._served, self._runner, None)
 
     def said(self) -> str:
         raise NotImplementedError("the log of this gateway is that of the tests; use a LiveRoom")

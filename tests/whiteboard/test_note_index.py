@@ -218,7 +218,7 @@ def test_after_a_start_the_index_goes_on_with_its_stamp(index: NoteIndex, journa
     again.close()
 
 
-@pytest.mark.parametrize("harm", ["junk", "version", "place", "none"])
+@pytest.mark.parametrize("harm", ["junk", "version", "place", "notes", "none"])
 def test_a_file_that_does_not_fit_is_made_again_with_another_stamp(
     index: NoteIndex, journal: JsonlJournal, harm: str
 ) -> None:
@@ -230,7 +230,12 @@ def test_a_file_that_does_not_fit_is_made_again_with_another_stamp(
         path.unlink()
     else:
         with closing(sqlite3.connect(path)) as db, db:
-            db.execute("PRAGMA user_version = 99" if harm == "version" else "UPDATE place SET last = x'00'")
+            statements = {
+                "version": "PRAGMA user_version = 99",
+                "place": "UPDATE place SET last = x'00'",
+                "notes": "DROP TABLE notes",
+            }
+            db.execute(statements[harm])
     again = NoteIndex(journal.folder)
     again.attach(journal.view)
 

@@ -106,10 +106,9 @@ def test_a_vector_of_the_wrong_size_makes_the_index_unreadable(index: NoteIndex,
 
 
 def test_a_vector_that_is_not_a_number_is_far_from_everything(index: NoteIndex) -> None:
-    meanings().add(index, text_of, 99)
-    index._opened.execute("UPDATE vectors SET vector = ? WHERE row = 0", (b"\xff" * 2 * DIMENSIONS,))
+    index.add_vectors(0, [b"\xff" * 2 * DIMENSIONS])
     found = meanings()
-    found.missing(index)
+    found.add(index, text_of, 99)
 
     assert list(found.nearest("x 10", None, 99)) == [1, 2, 3, 4, 0]
 

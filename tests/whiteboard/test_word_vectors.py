@@ -1,6 +1,13 @@
 """Texts as vectors: with a vocabulary of five pieces, and with the installed weights."""
 
 import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +16,7 @@ import pytest
 
 from csp.whiteboard import word_vectors as module
 from csp.whiteboard.word_vectors import DIMENSIONS, WordVectors, load_word_vectors
+from tests.long_texts import texts
 
 WORDS = ["the", ".", "cat", "feline", "engine"]
 #: Words come late in a vocabulary, where pieces are rare and heavy.
@@ -95,13 +103,72 @@ def test_installed_weights_know_what_words_mean() -> None:
 def test_weights_that_cannot_be_read_turn_the_search_off(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import wordllama
-
-    def broken(**_: object) -> object:
+    def broken(_: object) -> object:
         raise Exception("expected value at line 1")
 
-    monkeypatch.setattr(wordllama.WordLlama, "load", broken)
+    monkeypatch.setattr(module, "_load_tokenizer", broken)
 
     with caplog.at_level(logging.WARNING):
         assert load_word_vectors.__wrapped__() is None
     assert "search by meaning is off" in caplog.text
+
+
+def test_weights_of_another_type_turn_the_search_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read_bytes = Path.read_bytes
+
+    def other(path: Path) -> bytes:
+        return read_bytes(path).replace(b'"F16"', b'"F32"', 1)
+
+    monkeypatch.setattr(Path, "read_bytes", other)
+
+    with caplog.at_level(logging.WARNING):
+        assert load_word_vectors.__wrapped__() is None
+    assert "search by meaning is off" in caplog.text
+
+
+def test_pieces_and_vectors_are_those_of_the_package() -> None:
+    # Importing wordllama configures the root logger, unless that has a handler.
+    import wordllama
+
+    theirs = wordllama.WordLlama.load(
+        cache_dir=Path(wordllama.__file__).parent, dim=DIMENSIONS, disable_download=True
+    )
+    ours: Any = load_word_vectors.__wrapped__()
+
+    assert (ours._vectors == theirs.embedding).all()
+    for name, text in texts(300):
+        clean = f"{text} <s> </s><unk> naïve 日本 \U0001f600".lower().encode(errors="replace").decode()
+        known = theirs.tokenizer.encode(clean, add_special_tokens=False).ids
+        assert ours._tokenizer.encode(clean, add_special_tokens=False).ids == known, name
+
+
+def test_loading_stops_other_threads_for_a_short_time_only() -> None:
+    from tokenizers import Tokenizer
+
+    path = next(Path(find_spec("wordllama").origin).parent.glob("tokenizers/*.json"))  # type: ignore[union-attr, arg-type]  # it is installed
+    whole, longest = [], []
+    for _ in range(3):
+        began = time.process_time()
+        Tokenizer.from_file(str(path))
+        whole.append(time.process_time() - began)
+        thread = threading.Thread(target=load_word_vectors.__wrapped__)
+        longest.append(max(_pauses(thread)))
+
+    assert min(longest) < 0.65 * min(whole)
+    code = "import sys; from csp.whiteboard.word_vectors import *; load_word_vectors(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "tokenizers" in loaded.split()
+    assert "wordllama" not in loaded.split()
+
+
+def _pauses(thread: threading.Thread) -> Iterator[float]:
+    """Yield the CPU time of this process between two moments in which this thread could run."""
+    before = time.process_time()
+    thread.start()
+    while thread.is_alive():
+        time.sleep(0.001)
+        now = time.process_time()
+        yield now - before
+        before = now

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -108,53 +107,49 @@ class AgentProgram:
             await self._model.close()
 
     async def _work(self, connector: Connector, stopping: "asyncio.Future[Any]") -> str:
+        async def moved() -> RoomConnection:
+            """Wait until the room runs at another address, and return it."""
+            while True:
+                await asyncio.sleep(_LOOK_S)
+                if (
+                    self._run is not None
+                    and not connector.client.status.is_connected
+                    and has_moved(self._run)
+                ):
+                    room = running_room(self._run)
+                    if room is not None:
+                        return room
+
         while True:
             client = connector.client
             await client.__aenter__()
             working = asyncio.ensure_future(connector.run())
-            moving = asyncio.ensure_future(self._moved(client))
+            moving = asyncio.ensure_future(moved())
             try:
                 await asyncio.wait({working, moving, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 if stopping.done():
                     return ""
                 if not moving.done():
-                    return _why(working.exception())
+                    return end_reason(working.exception())
                 room = moving.result()
             finally:
                 for task in (working, moving):
                     task.cancel()
                 await asyncio.gather(working, moving, return_exceptions=True)
             self._pane.note(f"the room has moved to {room.url}")
-            connector.client = self._client_at(room, client)
+            assert self._run is not None
+            self._run = replace(self._run, url=room.url)
+            try_to_save(self._run)
+            connector.client = Client(room.url, self._run.token, after=client.seq)
             await client.close(timeout_s=0.0)
-
-    async def _moved(self, client: Client) -> RoomConnection:
-        """Wait until the room runs at another address, and return it."""
-        while True:
-            await asyncio.sleep(_LOOK_S)
-            if self._run is not None and not client.status.is_connected and has_moved(self._run):
-                room = running_room(self._run)
-                if room is not None:
-                    return room
-
-    def _client_at(self, room: RoomConnection, before: Client) -> Client:
-        assert self._run is not None
-        self._run = replace(self._run, url=room.url)
-        try_to_save(self._run)
-        return Client(room.url, self._run.token, after=before.seq)
 
     def _hand_back(self, joined: Registered) -> None:
         """Fail the turns that an earlier connector accepted: its calls ended with its process."""
         gateway = GatewayClient(self._stay.url, joined.token)
         try:
             for turn in taken_up(gateway, joined.agent):
-                body = {
-                    "content": "",
-                    "turn": turn,
-                    "ending": Ending.FAILED,
-                    "reason": "it was started again",
-                }
-                gateway.post("/agent-output", body)
+                why = {"ending": Ending.FAILED, "reason": "it was started again"}
+                gateway.post("/agent-output", {"content": "", "turn": turn, **why})
         except CspError as error:
             log.info("turns were not given back", extra={"why": error.message})
 
@@ -184,15 +179,17 @@ class AgentProgram:
 
     def _voice(self) -> AgentConfig:
         stay = self._stay
+        model, provider = stay.target.model, stay.provider.prices
         names = ("api", "orchestrator") if stay.role is JoinRole.ORCHESTRATOR else ("api",)
         system = "\n\n".join(render(stay.prompts, name, {"agent": self.agent}) for name in names)
         return AgentConfig(
             agent=AgentId(self.agent),
             model=self._model,
-            model_name=stay.target.model,
+            model_name=model,
             system=system,
             prompts=stay.prompts,
-            price=partial(_price, stay.target.model, stay.provider.prices),
+            # None if the price list does not know the provider.
+            price=lambda usage: price_list.cost_usd(model, usage, provider=provider) if provider else None,
             secret=stay.target.key,
             prices=price_list.source(),
             step_s=stay.target.timeout_s,
@@ -227,12 +224,8 @@ def taken_up(gateway: GatewayClient, agent: str) -> list[str]:
     return [turn for turn in turns if turn and turn not in waiting]
 
 
-def _price(model: str, provider: str, usage: Usage) -> float | None:
-    """Return the cost of a reply in USD; None if the price list does not know the provider."""
-    return price_list.cost_usd(model, usage, provider=provider) if provider else None
-
-
-def _why(error: BaseException | None) -> str:
+def end_reason(error: BaseException | None) -> str:
+    """Return why the connection to a room has ended; raise an error that is not the room's."""
     if error is None:
         return "the connection to the room has ended"
     if isinstance(error, Unauthenticated | Forbidden):

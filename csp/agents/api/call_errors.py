@@ -34,12 +34,8 @@ _NETWORK: Final = frozenset({"anyio", "httpcore2", "httpx2"} | sdk_packages())
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _PASSING_CODES: Final = frozenset(
     {
-        "server_error",
-        "rate_limit_exceeded",
-        "server_is_overloaded",
-        "overloaded_error",
-        "api_error",
-        "rate_limit_error",
+        *("server_error", "rate_limit_exceeded", "server_is_overloaded"),
+        *("overloaded_error", "api_error", "rate_limit_error"),
     }
 )
 
@@ -48,44 +44,30 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
     """Return what an exception of an SDK means; `secret` is the key, which must not be told to anybody."""
     if isinstance(error, CallFailed):
         return error
-    status = getattr(error, "status_code", None)
-    if not isinstance(status, int):
-        return _without_status(error, secret)
-    code = _code(error)
-    if status < 400:
+    status, body, code = getattr(error, "status_code", None), getattr(error, "body", None), _code(error)
+    if not isinstance(status, int) and not body:
+        kind = type(error).__name__
+        if isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _NETWORK:
+            return CallFailed(f"no connection to the provider ({kind})", is_passing=True)
+        return CallFailed(f"the call could not be made: {scrubbed(f'{kind}: {error}', secret)}")
+    if not isinstance(status, int) or status < 400:
         # The stream had begun well.
-        return broken_off(code, getattr(error, "body", None), secret)
+        return broken_off(code, body, secret)
     if status in _REFUSED_KEY:
         return CallFailed(f"{status}: the key was refused", "check the key, or what it may do")
     headers = getattr(getattr(error, "response", None), "headers", {})
     is_passing = status == _TOO_MANY or status >= 500
     is_final = code in _FINAL_CODES or headers.get("x-should-retry") == "false"
     after_s = retry_after_s(headers, now) if is_passing else None
-    return CallFailed(
-        _said(getattr(error, "body", None), secret, str(status)),
-        is_passing=is_passing and not is_final,
-        after_s=after_s,
-    )
-
-
-def _without_status(error: Exception, secret: str) -> CallFailed:
-    body = getattr(error, "body", None)
-    if body:
-        return broken_off(_code(error), body, secret)
-    kind = type(error).__name__
-    if isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _NETWORK:
-        return CallFailed(f"no connection to the provider ({kind})", is_passing=True)
-    return CallFailed(f"the call could not be made: {scrubbed(f'{kind}: {error}', secret)}")
+    said = _said(body, secret, str(status))
+    return CallFailed(said, is_passing=is_passing and not is_final, after_s=after_s)
 
 
 def broken_off(code: object, body: object, secret: str, what: str = "the answer broke off") -> CallFailed:
     """Return the failure for an error that a provider sent instead of an answer, or after its beginning."""
-    return CallFailed(_said(body or code, secret, what), is_passing=_is_passing(str(code or "")))
-
-
-def _is_passing(code: str) -> bool:
-    is_status = code.isdecimal() and (int(code) == _TOO_MANY or int(code) >= 500)
-    return code in _PASSING_CODES or is_status
+    word = str(code or "")
+    is_status = word.isdecimal() and (int(word) == _TOO_MANY or int(word) >= 500)
+    return CallFailed(_said(body or code, secret, what), is_passing=word in _PASSING_CODES or is_status)
 
 
 def _code(error: Exception) -> str:
@@ -99,29 +81,21 @@ def _code(error: Exception) -> str:
 
 
 def _said(body: object, secret: str, what: str) -> str:
-    """Return what happened, followed by the provider's own message."""
-    said = scrubbed(_words(body), secret)
-    return f"{what}: {said}" if said else what
-
-
-def _words(body: object) -> str:
-    """Return the message of an error body in any of the usual shapes; HTML is left out."""
+    """Return what happened, followed by the provider's own message in any of the usual shapes, but HTML."""
     if isinstance(body, bytes):
-        body = _decoded(body)
+        data: bytes = body
+        try:
+            body = json.loads(data)
+        except (ValueError, RecursionError):
+            body = data.decode(errors="replace")
     for _ in range(_DEPTH):
         if isinstance(body, list):
             body = body[0] if body else ""
         elif isinstance(body, Mapping):
             body = next((body[name] for name in ("error", "message", "detail", "code") if body.get(name)), "")
-    text = body if isinstance(body, str) else str(body) if isinstance(body, int) else ""
-    return "" if text.lstrip().startswith("<") else text
-
-
-def _decoded(body: bytes) -> object:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return body.decode(errors="replace")
+    text = str(body) if isinstance(body, str | int) else ""
+    said = "" if text.lstrip().startswith("<") else scrubbed(text, secret)
+    return f"{what}: {said}" if said else what
 
 
 def scrubbed(text: str, secret: str) -> str:

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from csp.agents.api.model_call import STEP_S, ModelCall
 from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import Model
 from csp.agents.api.reply_stream import Listener, is_blank, without_nulls
-from csp.agents.api.request import Exchange, ModelRequest, ask_for
+from csp.agents.api.request import Exchange, ask_for
 from csp.client import Client, Deliver, Item, Live
 from csp.errors import CallFailed, CspError, Refused, Unreachable
 from csp.protocol.enums import (
@@ -44,6 +44,7 @@ KEPT_THREADS: Final = 64
 #: States in which nobody waits for the reply of a turn any more.
 _GIVEN_UP: Final = frozenset(TurnState) - OPEN - {TurnState.REPLIED}
 Price = Callable[[Usage], float | None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ class Connector:
         self._heard: dict[str, deque[Heard]] = {}
         self._exchanges: dict[str, Exchange] = {}
         self._lines: dict[str, asyncio.Lock] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._trouble = ""
         #: Why there will be no more answers, once that is so.
         self._leaving = ""
@@ -127,12 +128,13 @@ class Connector:
         match item:
             case Deliver(kind=DeliverKind.CONTROL):
                 self._do(self._obey(item))
-            case Deliver():
-                self._begin(item)
+            case Deliver() if item.id not in self._works:
+                work = self._works[item.id] = _Work(item)
+                work.task = self._do(self._serve(work))
             case Live():
                 self._is_watched = self._is_watched if item.watch is None else item.watch
                 if item.watch:
-                    self._do(self._show_screen())
+                    self._do(self.client.show(screen=self._pane.screen()))
             case TurnMoved() if item.agent == self._voice.agent and item.state in _GIVEN_UP:
                 self._drop(lambda work: work.item.turn == item.turn)
             case DeliveryMoved() if item.agent == self._voice.agent and item.state is DeliveryState.WITHDRAWN:
@@ -158,18 +160,13 @@ class Connector:
             for item in [item for item in items if item.id == message]:
                 items.remove(item)
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _do(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     # --- work ------------------------------------------------------------------------------------
-
-    def _begin(self, item: Deliver) -> None:
-        if item.id not in self._works:
-            work = self._works[item.id] = _Work(item)
-            work.task = self._do(self._serve(work))
 
     def _drop(self, is_meant: Callable[[_Work], bool]) -> None:
         """Cancel work that nobody waits for any more."""
@@ -197,16 +194,27 @@ class Connector:
         await self._tell_state()
 
     async def _answer(self, work: _Work) -> None:
-        if not await self._take_up(work.item):
+        voice, item, is_turn = self._voice, work.item, work.item.kind is DeliverKind.TURN
+        # The clock of a turn runs from its confirmation on.
+        state = ReportedState.SUBMITTED if is_turn else ReportedState.TYPED
+        try:
+            await self._reach(lambda: self.client.report(item.id, state))
+        except CspError as error:
+            log.info("delivery was withdrawn", extra={"message_id": item.id, "why": error.message})
             return
         await self._tell_state()
-        voice, item = self._voice, work.item
         window = self._heard.get(item.thread, ())
         before = self._exchanges.get(item.thread)
         ask = ask_for(item, voice.system, voice.prompts, tuple(window), before, voice.window)
         work.calling = ModelCall(voice.model, voice.model_name, voice.secret, voice.step_s)
+        self._pane.ask(item)
+
+        def note(line: str) -> None:
+            log.warning("call is tried again", extra={"why": line, "message_id": item.id})
+            self._pane.note(line)
+
         try:
-            reply = without_nulls(await self._call(work, ask, work.calling))
+            reply = without_nulls(await work.calling.run(ask, lambda words: self._show(work, words), note))
             if is_blank(reply):
                 raise CallFailed("its answer was empty")
         except CallFailed as failure:
@@ -217,37 +225,16 @@ class Connector:
             log.error("call failed unexpectedly", extra={"why": why})
             await self._fail(work, CallFailed("an error in the connector"), Ending.FAILED)
             return
-        self._remember(item, ask, reply)
+        if is_turn:
+            self.remember(item.thread, Exchange(asked=ask.said[0].text, answered=reply))
         await self._post(work, reply)
 
-    async def _take_up(self, item: Deliver) -> bool:
-        """Confirm the delivery; the clock of a turn runs from then on."""
-        state = ReportedState.SUBMITTED if item.kind is DeliverKind.TURN else ReportedState.TYPED
-        try:
-            await self._reach(lambda: self.client.report(item.id, state))
-        except CspError as error:
-            log.info("delivery was withdrawn", extra={"message_id": item.id, "why": error.message})
-            return False
-        return True
-
-    async def _call(self, work: _Work, ask: ModelRequest, calling: ModelCall) -> str:
-        self._pane.ask(work.item)
-
-        def hear(words: str) -> None:
-            self._show(work, words)
-
-        def note(line: str) -> None:
-            log.warning("call is tried again", extra={"why": line, "message_id": work.item.id})
-            self._pane.note(line)
-
-        return await calling.run(ask, hear, note)
-
-    def _remember(self, item: Deliver, ask: ModelRequest, reply: str) -> None:
-        if item.kind is DeliverKind.TURN:
-            self._exchanges.pop(item.thread, None)
-            self._exchanges[item.thread] = Exchange(asked=ask.said[0].text, answered=reply)
-            while len(self._exchanges) > KEPT_THREADS:
-                del self._exchanges[next(iter(self._exchanges))]
+    def remember(self, thread: str, exchange: Exchange) -> None:
+        """Keep the last exchange of a thread, for a repair."""
+        self._exchanges.pop(thread, None)
+        self._exchanges[thread] = exchange
+        while len(self._exchanges) > KEPT_THREADS:
+            del self._exchanges[next(iter(self._exchanges))]
 
     # --- to the room -----------------------------------------------------------------------------
 
@@ -297,15 +284,10 @@ class Connector:
             ending, self._limited_until = Ending.LIMITED, time.time() + failure.after_s
             self._do(self._recover(failure.after_s))
             await self._tell_state()
-        id = uuid4().hex
+        fields: dict[str, Any] = {"ending": ending, "reason": reason, "usage": priced, "id": uuid4().hex}
         try:
             if item.kind is DeliverKind.TURN:
-                fields: dict[str, Any] = {
-                    "ending": ending,
-                    "reason": reason,
-                    "usage": priced,
-                }
-                await self._reach(lambda: self.client.output("", turn=item.turn, id=id, **fields))
+                await self._reach(lambda: self.client.output("", turn=item.turn, **fields))
             else:
                 await self._reach(lambda: self.client.report(item.id, ReportedState.FAILED, reason))
         except CspError as error:
@@ -353,9 +335,13 @@ class Connector:
     # --- controls, watchers ----------------------------------------------------------------------
 
     async def _obey(self, item: Deliver) -> None:
-        problem = ""
+        problem, turn = "", item.turn
         if item.control is ControlVerb.INTERRUPT:
-            problem = self._interrupt(item.turn)
+            # Cancel a turn that the room has ended, or everything that a person interrupts.
+            found = [work for work in self._works.values() if turn is None or work.item.turn == turn]
+            for work in found:
+                work.cancel(is_wanted=turn is None)
+            problem = "" if found or turn is not None else "nothing is running"
         elif item.control in (ControlVerb.APPROVE, ControlVerb.DENY):
             problem = "a model behind an API has no dialog"
         elif item.control is ControlVerb.RESTART:
@@ -366,13 +352,6 @@ class Connector:
         except CspError as error:
             log.info("control was not wanted", extra={"message_id": item.id, "why": error.message})
 
-    def _interrupt(self, turn: str | None) -> str:
-        """Cancel a turn that the room has ended, or everything that a person interrupts."""
-        found = [work for work in self._works.values() if turn is None or work.item.turn == turn]
-        for work in found:
-            work.cancel(is_wanted=turn is None)
-        return "" if found or turn is not None else "nothing is running"
-
     def _show(self, work: _Work, words: str) -> None:
         """Show words as they come: one answer at a time in the pane, all of them to watchers."""
         if not words:
@@ -382,13 +361,7 @@ class Connector:
         if self._speaking is work:
             self._pane.say(words)
         if self._is_watched:
-            self._do(self._show_words(words))
-
-    async def _show_words(self, words: str) -> None:
-        await self.client.show(text=words)
-
-    async def _show_screen(self) -> None:
-        await self.client.show(screen=self._pane.screen())
+            self._do(self.client.show(text=words))
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -77,22 +77,18 @@ class ModelCall:
                     hear(listener.hear(piece))
         finally:
             text = "".join(pieces)
-            if counted is not None or text:
-                self._count(counted or self._guess(ask, text))
+            if counted is None and text:
+                # The provider has reported nothing, so this is an estimate.
+                counted = Usage(input=ask.tokens, output=tokens_in(text), model=self._name, estimated=True)
+            if counted is not None:
+                before = self.usage or Usage()
+                self.usage = Usage(
+                    input=before.input + counted.input,
+                    output=before.output + counted.output,
+                    cache_read=before.cache_read + counted.cache_read,
+                    cache_write=before.cache_write + counted.cache_write,
+                    reasoning=before.reasoning + counted.reasoning,
+                    estimated=before.estimated or counted.estimated,
+                    model=counted.model,
+                )
         return text
-
-    def _guess(self, ask: ModelRequest, text: str) -> Usage:
-        """Estimate the usage of a try whose provider reported none."""
-        return Usage(input=ask.tokens, output=tokens_in(text), model=self._name, estimated=True)
-
-    def _count(self, more: Usage) -> None:
-        before = self.usage or Usage()
-        self.usage = Usage(
-            input=before.input + more.input,
-            output=before.output + more.output,
-            cache_read=before.cache_read + more.cache_read,
-            cache_write=before.cache_write + more.cache_write,
-            reasoning=before.reasoning + more.reasoning,
-            estimated=before.estimated or more.estimated,
-            model=more.model,
-        )

@@ -4,24 +4,15 @@ An SDK takes seconds to load, so each is loaded by the function that needs it. T
 whether a call is worth another try is decided in one place for all.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from csp.agents.api.call_errors import broken_off
 from csp.agents.api.request import SCHEMA_NAME, ModelRequest
-from csp.agents.api.sdk_streams import (
-    REFUSAL,
-    begin,
-    check_streamed,
-    check_whole,
-    check_willing,
-    drain,
-    figures,
-    is_streamed,
-    latest,
-)
 from csp.errors import CallFailed
 from csp.model_providers import Provider
 from csp.protocol.requests import Usage
@@ -35,6 +26,18 @@ MAX_TOKENS: Final = 8192
 _LEAST_OUTPUT: Final = 16
 #: For servers that want no key; the SDK wants one.
 _NO_KEY: Final = "none"
+#: What a stream is called that ends because the model will not answer.
+REFUSAL: Final = "refusal"
+_UNWILLING: Final = frozenset({REFUSAL, "content_filter"})
+_LINGER_S: Final = 1.0
+#: By which words a server is known to refuse an option, where it may be left out.
+_SIGNS: Final = {
+    "output_config": ("output_config", "output_format", "json_schema", "structured output", "output format"),
+    "text": ("text.format", "json_schema", "structured output", "response_format"),
+    "response_format": ("response_format", "json_schema", "schema"),
+    "stream_options": ("stream_options",),
+    "max_tokens": ("max_tokens",),
+}
 
 #: A piece of text, or at the end what it took.
 Piece = str | Usage
@@ -159,11 +162,6 @@ def openai(target: Target) -> Model:
     return Model(stream, client.close)
 
 
-def responses_usage(counted: dict[str, Any], model: str) -> Usage:
-    """Return OpenAI's figures as we count."""
-    return _openai_usage(counted, "input", "output", model)
-
-
 # --- servers that speak OpenAI's Chat Completions ------------------------------------------------
 
 
@@ -205,25 +203,16 @@ async def _parts(events: Any, key: str) -> AsyncGenerator[tuple[Any, Any, str | 
             one = event.choices[0] if event.choices else None
             yield one and one.delta, event.usage, one and one.finish_reason
         return
-    whole = _completion(await events.response.aread(), key)
-    yield whole.choices[0].message, whole.usage, whole.choices[0].finish_reason
-
-
-def _completion(body: bytes, key: str) -> Any:
     from openai.types.chat import ChatCompletion
 
+    body = await events.response.aread()
     try:
         whole = ChatCompletion.model_validate_json(body)
     except ValueError:
         raise broken_off("", body, key, "the server gave no answer") from None
     if not whole.choices:
         raise CallFailed("the server gave no answer")
-    return whole
-
-
-def chat_usage(counted: dict[str, Any], model: str) -> Usage:
-    """Return the figures of a Chat Completions server as we count."""
-    return _openai_usage(counted, "prompt", "completion", model)
+    yield whole.choices[0].message, whole.usage, whole.choices[0].finish_reason
 
 
 # --- what several share --------------------------------------------------------------------------
@@ -240,7 +229,8 @@ def _openai_client(target: Target) -> "AsyncOpenAI":
     )
 
 
-def _openai_usage(counted: dict[str, Any], before: str, after: str, model: str) -> Usage:
+def openai_usage(counted: dict[str, Any], model: str, before: str, after: str) -> Usage:
+    """Return OpenAI's figures as we count; its two APIs name what goes in and what comes out differently."""
     put_in = counted.get(f"{before}_tokens_details") or {}
     put_out = counted.get(f"{after}_tokens_details") or {}
     return Usage(
@@ -251,6 +241,79 @@ def _openai_usage(counted: dict[str, Any], before: str, after: str, model: str) 
         reasoning=put_out.get("reasoning_tokens") or 0,
         model=model,
     )
+
+
+# --- what the streams of all SDKs have in common -------------------------------------------------
+
+
+async def begin(create: Callable[..., Awaitable[Any]], options: Mapping[str, Any], unknown: set[str]) -> Any:
+    """Return the stream of a call; options that the server refuses are left out from then on."""
+    while True:
+        wanted = {name: value for name, value in options.items() if name not in unknown}
+        try:
+            return await create(**wanted)
+        except Exception as error:
+            found = unsupported(error, wanted)
+            if not found:
+                raise
+            unknown.add(found)
+
+
+def unsupported(error: Exception, wanted: Mapping[str, Any]) -> str:
+    """Return the option that a server does not know, if that is why it refused the call."""
+    if getattr(error, "status_code", None) not in (400, 404, 422, 501):
+        return ""
+    said = str(getattr(error, "message", "")).lower()
+    return next((name for name in wanted if any(sign in said for sign in _SIGNS[name])), "")
+
+
+def is_streamed(events: Any) -> bool:
+    """Return whether a server streams; some answer in one piece instead."""
+    return not str(events.response.headers.get("content-type", "")).startswith("application/json")
+
+
+async def check_streamed(events: Any, key: str) -> None:
+    """Raise CallFailed with the provider's message if it does not stream."""
+    if not is_streamed(events):
+        body = await events.response.aread()
+        raise broken_off("", body, key, "the provider did not stream its answer")
+
+
+async def drain(events: Any) -> None:
+    """Read what follows the end of an answer, for a second at most.
+
+    An abandoned stream leaves generators behind that cannot be closed in order.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            async for _ in events:
+                pass
+
+
+def latest(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge the usage figures of a stream: they only grow, but some servers end with zeros."""
+    return {**before, **{name: value for name, value in now.items() if value or name not in before}}
+
+
+def figures(usage: Any) -> dict[str, Any]:
+    """Return the usage that an SDK reports, without unknown fields."""
+    return {} if usage is None else dict(usage.model_dump(exclude_none=True))
+
+
+def check_whole(end: object) -> None:
+    """Raise CallFailed if a stream was cut off."""
+    if end is None:
+        raise CallFailed("the connection was cut in the middle of the answer", is_passing=True)
+
+
+def check_willing(reason: str | None) -> None:
+    """Raise CallFailed if the model declined to answer."""
+    if reason in _UNWILLING:
+        raise CallFailed("the model declined to answer")
+
+
+responses_usage: Final = partial(openai_usage, before="input", after="output")
+chat_usage: Final = partial(openai_usage, before="prompt", after="completion")
 
 
 # --- which function calls whom -------------------------------------------------------------------

@@ -7,6 +7,8 @@ from typing import Final
 import msgspec
 
 _MESSAGE: Final = re.compile(r'"message"\s*:\s*"')
+#: Of a string in JSON: characters as they are, a code point, or another escape.
+_PART: Final = re.compile(r'([^"\\]+)|\\u(.{4})|\\([^u])', re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
 #: How much is read before a reply that has not begun its message is taken for something else.
 _HEAD_CHARS: Final = 2000
@@ -44,60 +46,39 @@ class Listener:
     """Reads a reply piece by piece; of an envelope it returns only the message."""
 
     def __init__(self) -> None:
-        self._head = ""
+        #: What was heard and not returned yet.
+        self._rest = ""
         self._is_plain = False
         self._is_open = False
         self._is_over = False
-        self._escape = ""
         self._high = ""
 
     def hear(self, piece: str) -> str:
         """Return the visible text that a piece adds."""
         if self._is_plain:
             return piece
-        if self._is_open:
-            return self._spoken(piece)
         if self._is_over:
             return ""
-        self._head += piece
-        return self._begin()
-
-    def _begin(self) -> str:
-        start = self._head.lstrip()
-        found = _MESSAGE.search(self._head)
-        if start and not start.startswith("{"):
-            self._is_plain = True
-            return self._head
-        if found:
-            self._is_open = True
-            return self._spoken(self._head[found.end() :])
-        # Who begins so and never comes to a message is shown once it is whole.
-        self._is_over = len(self._head) > _HEAD_CHARS
-        return ""
-
-    def _spoken(self, piece: str) -> str:
-        words: list[str] = []
-        for char in piece:
-            if self._escape:
-                words.append(self._escaped(char))
-            elif char == "\\":
-                self._escape = char
-            elif char == '"':
-                self._is_open, self._is_over = False, True
-                break
-            else:
-                words.append(char)
+        self._rest += piece
+        if not self._is_open:
+            start = self._rest.lstrip()
+            if start and not start.startswith("{"):
+                self._is_plain = True
+                return self._rest
+            found = _MESSAGE.search(self._rest)
+            if not found:
+                # Who begins so and never comes to a message is shown once it is whole.
+                self._is_over = len(self._rest) > _HEAD_CHARS
+                return ""
+            self._is_open, self._rest = True, self._rest[found.end() :]
+        words, at = [], 0
+        while part := _PART.match(self._rest, at):
+            at = part.end()
+            plain, code, char = part.groups()
+            words.append(plain or (self._unit(code) if code else _ESCAPES.get(char, char)))
+        self._rest = self._rest[at:]
+        self._is_over = self._rest.startswith('"')
         return "".join(words)
-
-    def _escaped(self, char: str) -> str:
-        self._escape += char
-        if self._escape[1] != "u":
-            self._escape = ""
-            return _ESCAPES.get(char, char)
-        if len(self._escape) < 6:
-            return ""
-        code, self._escape = self._escape[2:], ""
-        return self._unit(code)
 
     def _unit(self, code: str) -> str:
         """Return the character of an escape; half of a surrogate pair waits for its other half."""

@@ -87,14 +87,11 @@ def reply_schema(handoff_to: Sequence[str]) -> dict[str, Any]:
     final = {"type": ["boolean", "null"], "description": "true if the whole work is done"}
     properties: dict[str, Any] = {"message": {"type": "string", "description": "what all shall read"}}
     if handoff_to:
-        properties["handoff"] = {"anyOf": [_handoff(handoff_to), {"type": "null"}]}
+        task = {"type": "string", "description": "one sentence, 500 characters at most"}
+        handoff = _object({"to": {"type": "string", "enum": list(handoff_to)}, "task": task})
+        properties["handoff"] = {"anyOf": [handoff, {"type": "null"}]}
     properties["final"] = final
     return _object(properties)
-
-
-def _handoff(handoff_to: Sequence[str]) -> dict[str, Any]:
-    task = {"type": "string", "description": "one sentence, 500 characters at most"}
-    return _object({"to": {"type": "string", "enum": list(handoff_to)}, "task": task})
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:

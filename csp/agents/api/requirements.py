@@ -1,13 +1,19 @@
-"""Check that a provider can be called before anything is started for it."""
+"""Check that a provider can be called before anything is started for it: its SDK, its address, its key."""
 
+import importlib
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
-from csp.agents.api.api_keys import find_key
-from csp.agents.api.packages import check_extra
-from csp.errors import BadInput
+from csp.errors import BadInput, Refused
 from csp.model_providers import Provider, provider_named
 from csp.setting_types import WEB, read_text
+
+#: Under which name of a service a keyring has our keys.
+SERVICE: Final = "csp"
+_ROOT: Final = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,5 +31,39 @@ def wanted(name: str, base_url: str | None, key_env: str | None, env: Mapping[st
     url = str(read_text(WEB, base_url, "--base-url")) if base_url else provider.base_url
     if provider.needs_url and not url:
         raise BadInput(f"{name} needs an address", "give it: --base-url http://127.0.0.1:8000/v1")
-    check_extra(provider)
+    if not is_installed(provider):
+        hint = f"install it: {how_to_install(provider)}"
+        raise Refused(f"the package {provider.extra!r} is not installed", hint)
     return RequiredProvider(provider=provider, base_url=url, key=find_key(name, provider, key_env or "", env))
+
+
+def is_installed(provider: Provider) -> bool:
+    """Return whether the SDK of a provider is installed; loading it would take seconds."""
+    return importlib.util.find_spec(provider.extra) is not None
+
+
+def how_to_install(provider: Provider) -> str:
+    """Return the command that installs what a provider needs, from a clone or from a package."""
+    if (_ROOT / "uv.lock").is_file():
+        return f"uv sync --inexact --extra {provider.extra} --project {_ROOT}"
+    return f"pip install 'csp-groupchat[{provider.extra}]'"
+
+
+def find_key(name: str, provider: Provider, key_env: str, env: Mapping[str, str]) -> str:
+    """Return the key from the environment, else from the user's keyring; raise Refused if it is missing.
+
+    A server without a key has an empty one.
+    """
+    variable = key_env or provider.key_env
+    key = env.get(variable, "").strip() if variable else ""
+    if variable and not key and importlib.util.find_spec("keyring") is not None:
+        keyring = importlib.import_module("keyring")
+        try:
+            key = str(keyring.get_password(SERVICE, variable) or "").strip()
+        except Exception:
+            # A keyring that is locked or has no backend is one without our key.
+            key = ""
+    if not key and (provider.needs_key or key_env):
+        hint = f"set it: export {variable}=..., or put it into your keyring as {SERVICE} {variable}"
+        raise Refused(f"there is no key for {name}: {variable} is not set", hint)
+    return key

@@ -7,6 +7,7 @@ csp.clis.plain.transcript describes.
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
@@ -23,7 +24,6 @@ from prompt_toolkit.keys import Keys
 
 from csp.agents.demo.demo_pane import DemoPane
 from csp.agents.demo.personas import PERSONAS
-from csp.agents.demo.transcript import Record
 from csp.errors import BadInput
 
 SPEED: Final = "CSP_DEMO_SPEED"
@@ -49,6 +49,31 @@ class _Answer:
     began: float
     text: str = ""
     shown: int = 0
+
+
+class Record:
+    """The transcript that csp.clis.plain.transcript describes.
+
+    Appends one line for each event to the file of this run; without a file it does nothing.
+    """
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._fd = os.open(path, flags, 0o600) if path else -1
+
+    def write(self, kind: str, **fields: object) -> None:
+        """Add an event; one write, so that a reader never sees half of it for long."""
+        if self._fd < 0:
+            return
+        line = json.dumps({"type": kind, "ts": time.time(), **fields}, ensure_ascii=False)
+        data = (line + "\n").encode("utf-8", "replace")
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
 
 
 class Program:
@@ -99,7 +124,14 @@ class Program:
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._exit, 128 + number)
         loop.add_signal_handler(signal.SIGCONT, self._continue)
-        self._greet()
+        persona = self._persona
+        who = persona.name if self._name == persona.name else f"{self._name} ({persona.name})"
+        self._pane.add(
+            "plain",
+            f"{who}: {persona.motto}\n"
+            "A scripted demo agent of CSP. There is no model behind it, no key, no network: fixed rules make "
+            "its answers from your words.",
+        )
         # Its composer takes keys from the first screen on.
         app.after_render += self._started
         worker = asyncio.ensure_future(self._answer_all())
@@ -114,16 +146,6 @@ class Program:
         if worker.done() and not worker.cancelled():
             worker.result()
         return code
-
-    def _greet(self) -> None:
-        persona = self._persona
-        who = persona.name if self._name == persona.name else f"{self._name} ({persona.name})"
-        self._pane.add(
-            "plain",
-            f"{who}: {persona.motto}\n"
-            "A scripted demo agent of CSP. There is no model behind it, no key, no network: fixed rules make "
-            "its answers from your words.",
-        )
 
     def _started(self, app: object) -> None:
         self._pane.app.after_render -= self._started
@@ -158,11 +180,23 @@ class Program:
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
         is_empty = Condition(lambda: not self._pane.composer.text)
-        keys.add("enter")(self._enter)
-        keys.add("c-j")(lambda event: event.current_buffer.insert_text("\n"))
-        keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
-        keys.add("escape", "c-j")(lambda event: event.current_buffer.insert_text("\n"))
-        keys.add(Keys.BracketedPaste)(_paste)
+
+        @keys.add("enter")
+        def enter(event: KeyPressEvent) -> None:
+            prompt = event.current_buffer.text
+            event.current_buffer.reset(append_to_history=bool(prompt.strip()))
+            if prompt.strip():
+                self._prompts.put_nowait(prompt)
+
+        @keys.add(Keys.BracketedPaste)
+        def paste(event: KeyPressEvent) -> None:
+            """Insert a paste without anything that could act on a terminal."""
+            text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+            kept = (char for char in text if char in "\n\t" or (char >= " " and not "\x7f" <= char <= "\x9f"))
+            event.current_buffer.insert_text("".join(kept))
+
+        for newline in (["c-j"], ["escape", "enter"], ["escape", "c-j"]):
+            keys.add(*newline)(lambda event: event.current_buffer.insert_text("\n"))
         keys.add("escape")(lambda event: self._interrupt())
         keys.add("c-c")(self._ctrl_c)
         keys.add("<sigint>")(self._ctrl_c)
@@ -170,12 +204,6 @@ class Program:
         keys.add("c-l")(lambda event: self._pane.show_again())
         keys.add("c-z")(lambda event: event.app.suspend_to_background())
         return keys
-
-    def _enter(self, event: KeyPressEvent) -> None:
-        prompt = event.current_buffer.text
-        event.current_buffer.reset(append_to_history=bool(prompt.strip()))
-        if prompt.strip():
-            self._prompts.put_nowait(prompt)
 
     def _ctrl_c(self, event: KeyPressEvent) -> None:
         """Clear, else interrupt, else leave at the second time."""
@@ -255,13 +283,6 @@ class Program:
         except OSError as error:
             self._record.close()
             self._pane.add("note", f"the transcript ends here: {error.strerror or error}")
-
-
-def _paste(event: KeyPressEvent) -> None:
-    """Insert a paste without anything that could act on a terminal."""
-    text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-    kept = (char for char in text if char in "\n\t" or (char >= " " and not "\x7f" <= char <= "\x9f"))
-    event.current_buffer.insert_text("".join(kept))
 
 
 def _speed(text: str) -> float:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -176,15 +176,10 @@ def _read_turn(room: GatewayClient, prompt: str, me: str, turn: str) -> DemoProm
             runs = msgspec.convert(room.get("/runs"), RunsView).items
             ids = [one.id for one in runs if one.session_id == session.id]
             run = msgspec.convert(room.get(f"/runs/{ids[-1]}"), RunDetail) if ids else None
-        return asked(prompt, me, view, tuple(map(_said, events)), run)
+        said = []
+        for event in events:
+            handoff, text = event.get("handoff") or {}, event.get("text", "")
+            to, task = handoff.get("to", ""), handoff.get("task", "")
+            said.append(Said(name=event["sender"], text=text, to=to, task=task))
+        return asked(prompt, me, view, tuple(said), run)
     return None
-
-
-def _said(event: dict[str, Any]) -> Said:
-    handoff = event.get("handoff") or {}
-    return Said(
-        name=event["sender"],
-        text=event.get("text", ""),
-        to=handoff.get("to", ""),
-        task=handoff.get("task", ""),
-    )

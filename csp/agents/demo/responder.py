@@ -4,6 +4,7 @@ Nothing here is random or remembered: the same prompt at the same turn gets the 
 are quoted inside of our own sentences alone, so that no line of an answer is a command by accident.
 """
 
+import json
 import re
 import zlib
 from collections.abc import Callable, Sequence
@@ -11,7 +12,6 @@ from typing import Final, TypeVar
 
 from csp.agents.demo import review_script
 from csp.agents.demo.demo_prompt import DemoPrompt, Kind, Said
-from csp.agents.demo.goal_hints import mode_command, shaped, wanted_cap, wants_end, wants_no_end, wants_time
 from csp.agents.demo.personas import CONDUCTOR, PERSONAS, Persona
 from csp.room.agent_text.grammar import Finish, HandOver
 
@@ -44,6 +44,19 @@ _LEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _TRAIL: Final = re.compile(r"[ \t]+(?:in|for|on|at|of|with|when|if|as)\b", re.IGNORECASE)
+#: What the one who sets a goal may wish: when to end, in which shape to answer.
+_AT_ONCE: Final = re.compile(r"\bthen stop\b|\bin (?:1|one) sentence\b", re.IGNORECASE)
+_ENDLESS: Final = re.compile(r"\bindefinitely\b|\bfor ?ever\b|\bwithout (?:an )?end\b", re.IGNORECASE)
+_CAP: Final = re.compile(r"(?:≤|<=|at most|up to)\s*(?P<n>\d{1,3}) (?:rounds|turns|steps)\b", re.IGNORECASE)
+_MALFORMED: Final = re.compile(r"\bmalformed json\b", re.IGNORECASE)
+_JSON: Final = re.compile(r"\banswer in json\b", re.IGNORECASE)
+_TIME: Final = re.compile(r"\btake your time\b", re.IGNORECASE)
+_MODE: Final = re.compile(
+    r"(?:please )?(?:start|set|run|begin) (?:an? |the )?(?:mode )?(?P<mode>[a-z_]{4,20}) "
+    r'(?:on |about |of |for )?"(?P<topic>[^"\n\\]{1,200})"(?: in (?P<rounds>\d{1,2}) rounds)?[.!]?\Z',
+    re.IGNORECASE,
+)
+_STATUS: Final = re.compile(r"(?:please )?(?:what is|show|ask for) the mode\b[^\n]{0,20}\Z", re.IGNORECASE)
 
 
 def reply(persona_name: str, heard: DemoPrompt, turn_count: int) -> str:
@@ -53,7 +66,7 @@ def reply(persona_name: str, heard: DemoPrompt, turn_count: int) -> str:
     persona = PERSONAS[persona_name]
     if persona is CONDUCTOR and heard.kind in (Kind.POSITION, Kind.PROPOSAL, Kind.REBUTTAL):
         return _synthesis(persona, heard, turn_count)
-    if heard.is_turn and wants_time(heard.topic):
+    if heard.is_turn and _TIME.search(heard.topic):
         return f"@working on turn {turn_count + 1} of mine, taking my time"
     return _ANSWERS.get(heard.kind, _talk)(persona, heard, turn_count)
 
@@ -136,8 +149,7 @@ def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     if heard.text.startswith("[CSP:"):
         # A digest or an answer of the room, not somebody's words.
         return "NOOP"
-    command = mode_command(heard.text) if persona is CONDUCTOR and heard.sender == "human" else ""
-    if command:
+    if persona is CONDUCTOR and heard.sender == "human" and (command := _mode_command(heard.text)):
         return command
     quoted = quote(heard.text, persona.name, heard.text)
     to = f"{heard.sender}: " if heard.sender not in ("", "human") else ""
@@ -149,22 +161,25 @@ def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
         return f'{to}You are welcome. I keep "{quoted}" as a compliment.'
     phrases = persona.opinions if "?" in heard.text else persona.remarks
     said = f"{to}{_pick(phrases, persona.name, heard.text).format(quote=quoted)}"
-    extra = _extra(persona, heard, quoted)
-    return f"{said}\n\n{extra}" if extra else said
-
-
-def _extra(persona: Persona, heard: DemoPrompt, quoted: str) -> str:
-    """Return a small block of code or a list, where the prompt gives reason for it."""
-    if persona is CONDUCTOR:
-        return ""
-    if _CODE.search(heard.text):
+    # A small block of code or a list, where the prompt gives reason for it.
+    if persona is not CONDUCTOR and _CODE.search(heard.text):
         name = "_".join(re.findall(r"[a-z0-9]+", quoted.lower())[:4]) or "it"
         body = f"    return {len(heard.text.split())}  # words in your message"
-        return f"A sketch, as I am only a script:\n\n```python\ndef about_{name}() -> int:\n{body}\n```"
-    if _LIST.search(heard.text) or (not persona.is_brief and _number("extra", heard.text) % 3 == 0):
-        reasons = _reasons(persona, heard, 3)
-        return "My points:\n\n" + "\n".join(f"- {reason}" for reason in reasons)
-    return ""
+        said += f"\n\nA sketch, as I am only a script:\n\n```python\ndef about_{name}() -> int:\n{body}\n```"
+    elif persona is not CONDUCTOR and (
+        _LIST.search(heard.text) or (not persona.is_brief and _number("extra", heard.text) % 3 == 0)
+    ):
+        said += "\n\nMy points:\n\n" + "\n".join(f"- {reason}" for reason in _reasons(persona, heard, 3))
+    return said
+
+
+def _mode_command(text: str) -> str:
+    """Return the command that sets or shows the mode somebody asks an orchestrator for."""
+    found = _MODE.match(text.strip())
+    if found:
+        rounds = f" --rounds {found['rounds']}" if found["rounds"] else ""
+        return f'@mode.set {found["mode"].lower()} "{found["topic"]}"{rounds}'
+    return "@mode.status" if _STATUS.match(text.strip()) else ""
 
 
 def _reasons(persona: Persona, heard: DemoPrompt, count: int) -> list[str]:
@@ -219,20 +234,15 @@ def _proposal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _vote(persona: Persona, heard: DemoPrompt, turn: int) -> str:
-    label, text = max(heard.options, key=lambda option: _liking(persona, option[1]))
-    why = (
-        f'"{_words_of(text, heard, among=1)}": {_pick(persona.verdicts, text)}'
-        if text
-        else "it is as good as any"
-    )
-    return f"VOTE: [{label}]\nREASON: {why}."
+    def liking(option: tuple[str, str]) -> tuple[bool, int, int]:
+        """Return how much a text is to the taste of an agent, whatever place it has; its own comes last."""
+        words = set(re.findall(r"\w+", option[1].lower()))
+        is_own = any(reason in option[1] for reason in persona.reasons)
+        return not is_own, sum(word in words for word in persona.likes), _number(persona.name, option[1])
 
-
-def _liking(persona: Persona, text: str) -> tuple[bool, int, int]:
-    """Return how much a text is to the taste of an agent, whatever place it has; its own comes last."""
-    words = set(re.findall(r"\w+", text.lower()))
-    is_own = any(reason in text for reason in persona.reasons)
-    return not is_own, sum(word in words for word in persona.likes), _number(persona.name, text)
+    label, text = max(heard.options, key=liking)
+    words = f'"{_words_of(text, heard, among=1)}": {_pick(persona.verdicts, text)}' if text else ""
+    return f"VOTE: [{label}]\nREASON: {words or 'it is as good as any'}."
 
 
 def _work(persona: Persona, heard: DemoPrompt, turn: int) -> str:
@@ -247,30 +257,39 @@ def _work(persona: Persona, heard: DemoPrompt, turn: int) -> str:
         built = f' The task was "{_words_of(heard.task, heard, among=1)}".{built}'
     said = f"{step}. This is step {number}, turn {turn + 1} of mine, on {_topic(heard)}.{built}"
     command = _next(persona, heard, turn, number)
-    line = f"@handoff.{command.to} {command.task}" if isinstance(command, HandOver) else "@final"
-    return shaped(heard.topic, said, command, line if command else "")
+    if _MALFORMED.search(heard.topic):
+        return json.dumps({"message": said, "handoff": {"to": getattr(command, "to", "nobody")}})
+    if not _JSON.search(heard.topic):
+        line = f"@handoff.{command.to} {command.task}" if isinstance(command, HandOver) else "@final"
+        return f"{said}\n\n{line}" if command else said
+    envelope: dict[str, object] = {"message": said}
+    if isinstance(command, HandOver):
+        envelope["handoff"] = {"to": command.to, "task": command.task}
+    if isinstance(command, Finish):
+        envelope["final"] = True
+    return json.dumps(envelope, ensure_ascii=False)
 
 
 def _next(persona: Persona, heard: DemoPrompt, turn: int, number: int) -> HandOver | Finish | None:
-    if heard.can_finish and _is_done(heard, turn, number):
+    """Return the line that ends the work or names the next agent; empty for neither."""
+    cap = _CAP.search(heard.topic)
+    caps = [] if heard.last_round is None else [heard.last_round]
+    caps += [int(cap["n"])] if cap else []
+    if _AT_ONCE.search(heard.topic):
+        is_done = True
+    elif _ENDLESS.search(heard.topic) or heard.is_autopilot:
+        is_done = False
+    elif cap or (caps and number >= min(caps)):
+        is_done = number >= min(caps)
+    else:
+        is_done = number >= ENOUGH_ROUNDS and _number("final", heard.text, turn) % 4 == 0
+    if heard.can_finish and is_done:
         return Finish()
     is_free = heard.is_autopilot and _number("next", heard.text, turn) % 2
     if not heard.others or not heard.can_hand_over or is_free:
         return None
     to = _pick(heard.others, persona.name, heard.text, turn)
     return HandOver(to=to, task=_fill(_pick(persona.tasks, heard.text, turn), persona, heard))
-
-
-def _is_done(heard: DemoPrompt, turn: int, number: int) -> bool:
-    if wants_end(heard.topic):
-        return True
-    if wants_no_end(heard.topic) or heard.is_autopilot:
-        return False
-    wanted = wanted_cap(heard.topic)
-    caps = [cap for cap in (heard.last_round, wanted) if cap is not None]
-    if wanted is not None or (caps and number >= min(caps)):
-        return number >= min(caps)
-    return number >= ENOUGH_ROUNDS and _number("final", heard.text, turn) % 4 == 0
 
 
 def _lead(persona: Persona, heard: DemoPrompt, turn: int) -> str:

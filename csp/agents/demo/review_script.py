@@ -32,9 +32,14 @@ def answer(run: RunDetail) -> str:
     if run.run.phase is RunPhase.EXECUTION:
         tried = "second try, with what was missing" if _open(run) else "first try"
         return f"DONE: wrote {FILE}, {tried}\nMETRIC: files = 1"
-    if run.run.phase is RunPhase.DECISION:
-        return _decision(run)
-    return _ANSWERS.get(run.run.phase, "NOOP")
+    if run.run.phase is not RunPhase.DECISION:
+        return _ANSWERS.get(run.run.phase, "NOOP")
+    tests, resolved = run.update.tests if run.update else None, _open(run)
+    if not (tests.passed if tests else run.run.cycle > 1):
+        what = "the tests do not pass" if tests else f"{FILE} does not say that it is {FIXED}"
+        return f"DECISION: revise\nFINDING: major - {what}\nRATIONALE: looked at the diff"
+    lines = ["DECISION: accept", "RATIONALE: it does what the goal wants"]
+    return "\n".join(lines + ([f"RESOLVED: {', '.join(resolved)}"] if resolved else []))
 
 
 def work_of(run: RunDetail) -> Work | None:
@@ -49,13 +54,3 @@ def work_of(run: RunDetail) -> Work | None:
 def _open(run: RunDetail) -> list[str]:
     """Return the open findings that a revision is about."""
     return [str(one.id) for one in run.findings if one.is_open and one.is_weighty]
-
-
-def _decision(run: RunDetail) -> str:
-    tests = run.update.tests if run.update else None
-    if not (tests.passed if tests else run.run.cycle > 1):
-        what = "the tests do not pass" if tests else f"{FILE} does not say that it is {FIXED}"
-        return f"DECISION: revise\nFINDING: major - {what}\nRATIONALE: looked at the diff"
-    resolved = _open(run)
-    lines = ["DECISION: accept", "RATIONALE: it does what the goal wants"]
-    return "\n".join(lines + ([f"RESOLVED: {', '.join(resolved)}"] if resolved else []))

@@ -7,30 +7,15 @@ stand in the wrong order; each names the line before it, and waits for that one.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from csp.clis.hook_spool import Hook, HookEvent
-from csp.clis.transcript_reader import Line, seconds, until
+from csp.clis.transcript_reader import Line, TranscriptReader, decoded, failed, seconds
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.terminal.reply_tracker import (
-    Asked,
-    Attached,
-    Bypassed,
-    Counted,
-    Ended,
-    Item,
-    Prompted,
-    Reopened,
-    Returned,
-    Started,
-    Submitted,
-    Switched,
-    ToolCalled,
-    Wrote,
-)
+from csp.terminal import reply_tracker as tracker
 
 #: How long the end of a turn waits for the lines of that turn, a line for the line before it.
 WAIT_S: Final = 3.0
@@ -39,6 +24,7 @@ _REJECTED: Final = b'"User rejected tool use"'
 _BLOCKED: Final = b'"UserPromptSubmit operation blocked'
 _ORIGINAL: Final = "Original prompt: "
 _FEEDBACK: Final = "Stop hook feedback"
+_RATE_LIMIT: Final = "rate_limit"
 _SYNTHETIC: Final = "<synthetic>"
 _UNSAID: Final = "No response requested."
 _NOTHING: Final = msgspec.Raw(b"{}")
@@ -179,14 +165,16 @@ class _State(msgspec.Struct):
     agents: dict[str, None] = {}
 
 
-class ClaudeReader:
+class ClaudeReader(TranscriptReader):
     """Reads one run of Claude Code, over all its sessions."""
+
+    _state: _State
 
     def __init__(self, since: float, session: str = "", path: str = "") -> None:
         self._state = _State(since=since, session=session, path=path)
 
-    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
-        items: list[Item] = []
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[tracker.Item]:
+        items: list[tracker.Item] = []
         left = list(lines)
         for group in self._by_session(events):
             for event in group:
@@ -212,19 +200,13 @@ class ClaudeReader:
         yield group
 
     def end(self) -> None:
-        list(self._end(Ended()))
+        list(self._end(tracker.Ended()))
 
     def due(self) -> float | None:
         waiting = [due for due, _ in self._state.parked]
         return min([*waiting, self._state.stop.due] if self._state.stop else waiting, default=None)
 
-    def dump(self) -> bytes:
-        return msgspec.json.encode(self._state)
-
-    def load(self, dumped: bytes) -> None:
-        self._state = msgspec.json.decode(dumped, type=_State)
-
-    def _before(self, event: HookEvent) -> Iterator[Item]:
+    def _before(self, event: HookEvent) -> Iterator[tracker.Item]:
         """Take what a hook says that comes before the lines of its batch."""
         hook, state = event.hook, self._state
         if hook.agent_id or not hook.transcript_path:
@@ -237,27 +219,26 @@ class ClaudeReader:
             # A resumed transcript begins with what was said before.
             state.since = state.since if is_first else event.at - 0.2
             state.is_ended, state.stop, state.command = True, None, None
-            yield Switched(session=state.session, path=state.path)
+            yield tracker.Switched(session=state.session, path=state.path)
         if hook.hook_event_name == "SessionStart" and hook.source != "compact":
-            yield Started()
-        if hook.hook_event_name == "UserPromptSubmit" and not self._is_known(hook.prompt_id):
-            yield Submitted(text=hook.prompt)
+            yield tracker.Started()
+        is_known = hook.prompt_id and (hook.prompt_id in state.ended or hook.prompt_id == state.prompt_id)
+        if hook.hook_event_name == "UserPromptSubmit" and not is_known:
+            yield tracker.Submitted(text=hook.prompt)
 
-    def _after(self, hook: Hook, now: float) -> Iterator[Item]:
+    def _after(self, hook: Hook, now: float) -> Iterator[tracker.Item]:
         match hook.hook_event_name:
             case "PermissionRequest":
-                yield Asked(tool=hook.tool_name, arguments=bytes(hook.tool_input).decode())
+                yield tracker.Asked(tool=hook.tool_name, arguments=bytes(hook.tool_input).decode())
             case "PostToolUse" | "PostToolUseFailure":
-                yield Returned(id=hook.tool_use_id)
+                yield tracker.Returned(id=hook.tool_use_id)
             case "Stop" if not hook.agent_id:
                 yield from self._stop(hook, Ending.DONE, now)
             case "StopFailure" if not hook.agent_id:
-                yield from self._stop(hook, _failure(hook.error or ""), now)
+                how = Ending.LIMITED if hook.error == _RATE_LIMIT else Ending.FAILED
+                yield from self._stop(hook, how, now)
 
-    def _is_known(self, prompt_id: str) -> bool:
-        return bool(prompt_id) and (prompt_id in self._state.ended or prompt_id == self._state.prompt_id)
-
-    def _stop(self, hook: Hook, how: Ending, now: float) -> Iterator[Item]:
+    def _stop(self, hook: Hook, how: Ending, now: float) -> Iterator[tracker.Item]:
         state = self._state
         is_old = hook.prompt_id == state.reopened and not hook.stop_hook_active
         if hook.prompt_id in state.ended or is_old:
@@ -268,16 +249,16 @@ class ClaudeReader:
         state.stop = _Stop(hook.prompt_id, text, how, now + WAIT_S)
         yield from self._match()
 
-    def _match(self) -> Iterator[Item]:
+    def _match(self) -> Iterator[tracker.Item]:
         """End the turn if its Stop hook has come, and its last text stands in the transcript."""
         state = self._state
         stop = state.stop
         if stop is None or stop.prompt_id != state.prompt_id or stop.how is not Ending.DONE:
             return
         if (state.last_text or "").strip() == stop.text:
-            yield from self._end(Ended(how=stop.how))
+            yield from self._end(tracker.Ended(how=stop.how))
 
-    def _expire(self, now: float) -> Iterator[Item]:
+    def _expire(self, now: float) -> Iterator[tracker.Item]:
         state = self._state
         stop = state.stop
         if stop is None or now < stop.due:
@@ -287,12 +268,12 @@ class ClaudeReader:
         is_missing = stop.prompt_id != state.prompt_id or (state.last_text or "").strip() != stop.text
         if is_missing and stop.text and not is_failed:
             state.forestalled, state.forestalled_of = stop.text, stop.prompt_id
-            yield Wrote(id=f"{stop.prompt_id}:last", text=stop.text)
+            yield tracker.Wrote(id=f"{stop.prompt_id}:last", text=stop.text)
         _remember(state.ended, stop.prompt_id)
-        reason = stop.text if is_failed else ""
-        yield from self._end(Ended(how=stop.how, text=reason, until=until(reason)))
+        is_limit = stop.how is Ending.LIMITED
+        yield from self._end(failed(stop.text, is_limit=is_limit) if is_failed else tracker.Ended())
 
-    def _end(self, ended: Ended) -> Iterator[Item]:
+    def _end(self, ended: tracker.Ended) -> Iterator[tracker.Item]:
         state = self._state
         _remember(state.ended, state.prompt_id)
         if state.stop and state.stop.prompt_id == state.prompt_id:
@@ -300,17 +281,19 @@ class ClaudeReader:
         state.is_ended = True
         yield ended
 
-    def _line(self, line: Line, now: float) -> Iterator[Item]:
-        try:
-            record = msgspec.json.decode(line.data, type=_Record)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+    def _line(self, line: Line, now: float) -> Iterator[tracker.Item]:
+        record = decoded(line.data, _Record)
+        if record is None:
             return
+        message, is_old = record.message, seconds(record.timestamp) < self._state.since
         if line.is_side or (record.isSidechain and line.path == self._state.path):
-            yield from self._side(record)
+            # Count what a subagent has used; what it says is between it and Claude.
+            if message and not is_old:
+                yield from _counted(record, message)
             return
         if line.path != self._state.path or record.uuid in self._state.seen:
             return
-        if seconds(record.timestamp) < self._state.since:
+        if is_old:
             _remember(self._state.seen, record.uuid)
         elif record.parentUuid is None or record.parentUuid in self._state.seen:
             yield from self._record(record)
@@ -318,14 +301,7 @@ class ClaudeReader:
         else:
             self._state.parked.append((now + WAIT_S, record))
 
-    def _side(self, record: _Record) -> Iterator[Item]:
-        """Count what a subagent has used; what it says is between it and Claude."""
-        message = record.message
-        is_old = seconds(record.timestamp) < self._state.since
-        if message and message.usage and message.model != _SYNTHETIC and not is_old:
-            yield Counted(id=message.id or record.uuid, usage=_usage(message.usage, message.model))
-
-    def _unpark(self, now: float) -> Iterator[Item]:
+    def _unpark(self, now: float) -> Iterator[tracker.Item]:
         """Take the lines whose time has come, or whose waiting is over, in their order."""
         state = self._state
         while True:
@@ -338,7 +314,7 @@ class ClaudeReader:
                 return
             yield from self._record(state.parked.pop(min(ready)[1])[1])
 
-    def _record(self, record: _Record) -> Iterator[Item]:
+    def _record(self, record: _Record) -> Iterator[tracker.Item]:
         state = self._state
         _remember(state.seen, record.uuid)
         if record.parentUuid in state.uuids:
@@ -350,56 +326,49 @@ class ClaudeReader:
         elif record.type == "attachment" and record.attachment:
             yield from self._attachment(record, record.attachment)
         elif record.subtype == "turn_duration" and record.parentUuid in state.uuids:
-            yield from [] if state.is_ended else self._end(Ended())
+            yield from [] if state.is_ended else self._end(tracker.Ended())
         elif record.type == "system" and bytes(record.content).startswith(_BLOCKED) and state.is_ended:
             # The hook that told us of the prompt could not know that a hook of the user's would refuse it.
             reason, _, text = msgspec.json.decode(record.content, type=str).partition(_ORIGINAL)
-            yield Prompted(id=record.uuid, text=text)
-            yield Ended(how=Ending.FAILED, text=reason.strip())
+            yield tracker.Prompted(id=record.uuid, text=text)
+            yield tracker.Ended(how=Ending.FAILED, text=reason.strip())
         yield from self._match()
 
-    def _user(self, record: _Record, message: _Message) -> Iterator[Item]:
+    def _user(self, record: _Record, message: _Message) -> Iterator[tracker.Item]:
+        state = self._state
         is_list = not isinstance(message.content, str)
         results = [part.tool_use_id for part in message.parts if part.type == "tool_result"]
         if results:
             is_refused = bytes(record.toolUseResult) == _REJECTED
-            _remember(self._state.agents, _decode(record.toolUseResult, _Delegated).agentId)
+            _remember(state.agents, (decoded(record.toolUseResult, _Delegated) or _Delegated()).agentId)
             for call in results:
-                yield Returned(id=call, is_refused=is_refused)
+                yield tracker.Returned(id=call, is_refused=is_refused)
         elif is_list and not record.promptSource and message.text.startswith(_INTERRUPTED):
-            yield from [] if self._state.is_ended else self._end(Ended(how=Ending.INTERRUPTED))
+            yield from [] if state.is_ended else self._end(tracker.Ended(how=Ending.INTERRUPTED))
         elif record.isMeta:
-            if record.promptId == self._state.prompt_id and message.text.startswith(_FEEDBACK):
-                yield from self._reopen(record)
+            if record.promptId == state.prompt_id and message.text.startswith(_FEEDBACK):
+                # Go on after an end that a hook of the user's did not accept.
+                yield from [] if state.is_ended else self._end(tracker.Ended())
+                state.is_ended, state.last_text, state.last_stop = False, None, None
+                state.uuids.append(record.uuid)
+                state.ended.pop(state.prompt_id, None)
+                state.reopened = state.prompt_id
+                yield tracker.Reopened()
         elif record.isCompactSummary:
             # Files that were read before are attached again.
-            self._state.is_prompted = False
+            state.is_prompted = False
+        elif message.text.startswith(_COMMANDS) and not record.promptSource:
+            state.command = (record.uuid, record.promptId, message.text)
         elif not message.text.startswith(_HARNESS):
-            yield from self._prompt(record, message.text)
+            yield from self._begin(record.uuid, record.promptId, message.text)
 
-    def _reopen(self, record: _Record) -> Iterator[Item]:
-        """Go on after an end that a hook of the user's did not accept."""
-        state = self._state
-        yield from [] if state.is_ended else self._end(Ended())
-        state.is_ended, state.last_text, state.last_stop = False, None, None
-        state.uuids.append(record.uuid)
-        state.ended.pop(state.prompt_id, None)
-        state.reopened = state.prompt_id
-        yield Reopened()
-
-    def _prompt(self, record: _Record, text: str) -> Iterator[Item]:
-        if text.startswith(_COMMANDS) and not record.promptSource:
-            self._state.command = (record.uuid, record.promptId, text)
-        else:
-            yield from self._begin(record.uuid, record.promptId, text)
-
-    def _begin(self, uuid: str, prompt_id: str, text: str) -> Iterator[Item]:
+    def _begin(self, uuid: str, prompt_id: str, text: str) -> Iterator[tracker.Item]:
         state = self._state
         is_joining = not state.is_ended and prompt_id == state.prompt_id
         if not is_joining:
             if not state.is_ended:
                 is_done = state.last_stop == "end_turn"
-                yield from self._end(Ended(how=Ending.DONE if is_done else Ending.INTERRUPTED))
+                yield from self._end(tracker.Ended(how=Ending.DONE if is_done else Ending.INTERRUPTED))
             state.prompt_id, state.uuids = prompt_id, []
             # What a `!` command makes Claude say has the id of the prompt before it.
             state.ended.pop(prompt_id, None)
@@ -409,64 +378,49 @@ class ClaudeReader:
             state.forestalled = None
         state.command, state.is_prompted = None, True
         state.uuids.append(uuid)
-        yield Prompted(id=uuid, text=text)
+        yield tracker.Prompted(id=uuid, text=text)
 
-    def _attachment(self, record: _Record, attachment: _Attachment) -> Iterator[Item]:
+    def _attachment(self, record: _Record, attachment: _Attachment) -> Iterator[tracker.Item]:
         """Take a prompt that was queued while Claude worked, and handed over between two tool calls."""
         if attachment.type in _MENTIONS and self._state.is_prompted:
-            yield Attached(id=record.uuid, path=attachment.name)
+            yield tracker.Attached(id=record.uuid, path=attachment.name)
         if attachment.type == "queued_command" and attachment.commandMode == "prompt":
             text = _Message(content=attachment.prompt).text
             if not text.startswith((*_HARNESS, *_COMMANDS)):
                 self._state.is_prompted = True
-                yield Prompted(id=record.uuid, text=text)
+                yield tracker.Prompted(id=record.uuid, text=text)
 
-    def _assistant(self, record: _Record, message: _Message) -> Iterator[Item]:
+    def _assistant(self, record: _Record, message: _Message) -> Iterator[tracker.Item]:
         state = self._state
         if state.command:
             yield from self._begin(*state.command)
         state.uuids.append(record.uuid)
         state.is_prompted = False
         if record.isApiErrorMessage:
-            ended = Ended(
-                how=_failure(record.error or "", message.text),
-                text=message.text,
-                until=until(message.text),
-            )
-            yield from [] if state.is_ended else self._end(ended)
+            text = message.text.lower()
+            is_limit = record.error == _RATE_LIMIT or ("limit" in text and "reset" in text)
+            yield from [] if state.is_ended else self._end(failed(message.text, is_limit=is_limit))
             return
-        if message.usage and message.model != _SYNTHETIC:
-            yield Counted(id=message.id or record.uuid, usage=_usage(message.usage, message.model))
+        yield from _counted(record, message)
         state.last_stop = message.stop_reason
         for index, part in enumerate(message.parts):
             yield from self._part(f"{record.uuid}:{index}" if index else record.uuid, part, message.model)
 
-    def _part(self, name: str, part: _Part, model: str) -> Iterator[Item]:
+    def _part(self, name: str, part: _Part, model: str) -> Iterator[tracker.Item]:
         state = self._state
         if part.type == "text" and not (model == _SYNTHETIC and part.text == _UNSAID):
             is_forestalled, state.forestalled = part.text.strip() == state.forestalled, None
             state.last_text = part.text
             if not is_forestalled:
-                yield Wrote(id=name, text=part.text)
+                yield tracker.Wrote(id=name, text=part.text)
         elif part.type.endswith("tool_use"):
             state.last_text = None
             if part.name in _DELEGATE:
-                _remember(state.agents, _decode(part.input, _Delegated).name)
-            yield ToolCalled(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
-            to = _decode(part.input, _Sent).to if part.name == _SEND else _MAIN
+                _remember(state.agents, (decoded(part.input, _Delegated) or _Delegated()).name)
+            yield tracker.ToolCalled(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
+            to = (decoded(part.input, _Sent) or _Sent()).to if part.name == _SEND else _MAIN
             if to not in (_MAIN, *state.agents):
-                yield Bypassed(id=f"{part.id} past", to=to or "another session")
-
-
-_T = TypeVar("_T")
-
-
-def _decode(raw: msgspec.Raw, kind: type[_T]) -> _T:
-    """Return what a tool was given or has returned; nothing of it where it has another shape."""
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return kind()
+                yield tracker.Bypassed(id=f"{part.id} past", to=to or "another session")
 
 
 def _remember(names: dict[str, None], name: str) -> None:
@@ -476,17 +430,15 @@ def _remember(names: dict[str, None], name: str) -> None:
         del names[next(iter(names))]
 
 
-def _usage(tokens: _Tokens, model: str) -> Usage:
-    written, read = tokens.cache_creation_input_tokens, tokens.cache_read_input_tokens
-    return Usage(
-        input=tokens.input_tokens + written + read,
-        output=tokens.output_tokens,
-        cache_read=read,
-        cache_write=written,
-        model=model[:128] or None,
-    )
-
-
-def _failure(error: str, text: str = "") -> Ending:
-    is_limit = error == "rate_limit" or ("limit" in text.lower() and "reset" in text.lower())
-    return Ending.LIMITED if is_limit else Ending.FAILED
+def _counted(record: _Record, message: _Message) -> Iterator[tracker.Item]:
+    tokens = message.usage
+    if tokens and message.model != _SYNTHETIC:
+        written, read = tokens.cache_creation_input_tokens, tokens.cache_read_input_tokens
+        usage = Usage(
+            input=tokens.input_tokens + written + read,
+            output=tokens.output_tokens,
+            cache_read=read,
+            cache_write=written,
+            model=message.model[:128] or None,
+        )
+        yield tracker.Counted(id=message.id or record.uuid, usage=usage)

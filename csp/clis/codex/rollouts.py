@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from csp.clis.transcript_reader import FoundTranscripts
+from csp.clis.transcript_reader import FoundTranscripts, decoded
 from csp.fast_start.child_environment import TOOL, child_environment
 from csp.fast_start.process_environment import process_environment
 
@@ -39,21 +39,16 @@ def process_family(pid: int) -> list[int]:
     while waiting:
         parent = waiting.pop()
         found.append(parent)
-        waiting += _children(parent)
+        if sys.platform != "linux":
+            command, own = ["pgrep", "-P", str(parent)], child_environment(TOOL, process_environment())
+            run = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
+            waiting += map(int, run.stdout.split())
+            continue
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                with contextlib.suppress(OSError):
+                    waiting += map(int, _read(f"/proc/{parent}/task/{thread}/children").split())
     return found
-
-
-def _children(pid: int) -> list[int]:
-    if sys.platform != "linux":
-        command, own = ["pgrep", "-P", str(pid)], child_environment(TOOL, process_environment())
-        run = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
-        return [int(word) for word in run.stdout.split()]
-    children = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                children += [int(word) for word in _read(f"/proc/{pid}/task/{thread}/children").split()]
-    return children
 
 
 def written_files(pids: Iterable[int]) -> set[Path]:
@@ -65,15 +60,12 @@ def written_files(pids: Iterable[int]) -> set[Path]:
         with contextlib.suppress(OSError):
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
-                    if _is_for_writing(_read(f"/proc/{pid}/fdinfo/{fd}")):
+                    info = _read(f"/proc/{pid}/fdinfo/{fd}").splitlines()
+                    # The kernel prints the flags of an open file in octal.
+                    flags = next((line.split()[1] for line in info if line.startswith("flags:")), "0")
+                    if int(flags, 8) & os.O_ACCMODE != os.O_RDONLY:
                         found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
     return {Path(name) for name in found if name.startswith("/")}
-
-
-def _is_for_writing(info: str) -> bool:
-    """Read the flags of an open file, which the kernel prints in octal."""
-    flags = next((line.split()[1] for line in info.splitlines() if line.startswith("flags:")), "0")
-    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def _listed(pids: Iterable[int]) -> set[Path]:
@@ -113,10 +105,10 @@ def _source(path: Path) -> bytes:
     """Return where a thread comes from, as its rollout has it; nothing where that cannot be read."""
     try:
         with path.open("rb") as file:
-            first = msgspec.json.decode(file.readline(_FIRST_LINE_BYTES), type=_First)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            first = decoded(file.readline(_FIRST_LINE_BYTES), _First)
+    except OSError:
         return b""
-    return bytes(first.payload.source) if first.payload else b""
+    return bytes(first.payload.source) if first and first.payload else b""
 
 
 def newest_folders(sessions: Path) -> list[Path]:

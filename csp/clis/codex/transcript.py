@@ -10,22 +10,10 @@ from typing import Final
 import msgspec
 
 from csp.clis.hook_spool import HookEvent
-from csp.clis.transcript_reader import Line, seconds, until
+from csp.clis.transcript_reader import Line, TranscriptReader, decoded, failed, seconds
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.terminal.reply_tracker import (
-    Asked,
-    Counted,
-    Ended,
-    Item,
-    Opened,
-    Prompted,
-    Returned,
-    Started,
-    Switched,
-    ToolCalled,
-    Wrote,
-)
+from csp.terminal import reply_tracker as tracker
 
 _SEARCH: Final = "web_search_call"
 _CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", _SEARCH)
@@ -107,59 +95,58 @@ class _State(msgspec.Struct):
     models: dict[str, str] = {}
 
 
-class CodexReader:
+class CodexReader(TranscriptReader):
     """Reads one run of Codex, over all its rollouts."""
+
+    _state: _State
 
     def __init__(self, since: float, session: str = "", path: str = "") -> None:
         self._state = _State(since=since, path=path)
 
-    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
-        items: list[Item] = []
-        for line in lines:
-            if line.is_side and (record := _decoded(line.data)):
-                items += self._side(line.path, record)
-        main = [line for line in lines if not line.is_side]
-        records = [(line.path, record) for line in main if (record := _decoded(line.data))]
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[tracker.Item]:
+        found = [(line, record) for line in lines if (record := decoded(line.data, _Record))]
+        sides = [(line.path, record) for line, record in found if line.is_side]
+        records = [(line.path, record) for line, record in found if not line.is_side]
         if len({path for path, _ in records}) > 1:
             # The order within a file stays, as the sort is stable.
             records.sort(key=lambda one: one[1].timestamp)
-        for path, record in records:
-            items += self._record(path, record)
+        items = [item for path, record in sides for item in self._record(path, record, is_side=True)]
+        items += [item for path, record in records for item in self._record(path, record)]
         for event in events:
             if event.hook.hook_event_name == "PermissionRequest":
                 arguments = bytes(event.hook.tool_input).decode()
-                items.append(Asked(tool=event.hook.tool_name, arguments=arguments))
+                items.append(tracker.Asked(tool=event.hook.tool_name, arguments=arguments))
         return items
 
-    def end(self) -> None:
-        """Do nothing: Codex says of each turn how it ended."""
-
-    def due(self) -> float | None:
-        return None
-
-    def dump(self) -> bytes:
-        return msgspec.json.encode(self._state)
-
-    def load(self, dumped: bytes) -> None:
-        self._state = msgspec.json.decode(dumped, type=_State)
-
-    def _record(self, path: str, record: _Record) -> Iterator[Item]:
+    def _record(self, path: str, record: _Record, *, is_side: bool = False) -> Iterator[tracker.Item]:
+        """Read one record; of a subagent only what it used, as what it says is between it and Codex."""
         payload = record.payload
         if payload is None:
             return
+        if is_side and record.type == "turn_context" and payload.model:
+            self._state.models[path] = payload.model
         counted = self._counted(path, record, payload)
         if seconds(record.timestamp) < self._state.since:
             return
         yield from counted
+        if is_side:
+            return
+        name = payload.call_id or payload.id or ""
         match record.type:
             case "event_msg":
                 yield from self._event(path, payload)
-            case "response_item":
-                yield from _tool(payload)
+            case "response_item" if payload.type in _CALLS:
+                arguments = payload.arguments or payload.input or bytes(payload.action).decode()
+                yield tracker.ToolCalled(id=name, tool=payload.name or payload.type, arguments=arguments)
+                if payload.type == _SEARCH:
+                    # It is written down when it is over, and nothing else tells that it is.
+                    yield tracker.Returned(id=name)
+            case "response_item" if payload.type in _RESULTS:
+                yield tracker.Returned(id=name)
             case "turn_context":
                 self._state.model = payload.model
 
-    def _counted(self, path: str, record: _Record, payload: _Payload) -> list[Item]:
+    def _counted(self, path: str, record: _Record, payload: _Payload) -> list[tracker.Item]:
         """Return what a call has used, of which Codex may tell twice: in a record of its own, as an event.
 
         The event repeats the last call whenever something else in it has changed.
@@ -174,82 +161,35 @@ class CodexReader:
             return []
         self._state.totals[path] = total
         name = payload.response_id or (f"{path} {total}" if total else record.timestamp)
-        return [Counted(id=name, usage=_usage(tokens, self._state.models.get(path) or self._state.model))]
+        usage = Usage(
+            input=tokens.input_tokens,
+            output=tokens.output_tokens,
+            cache_read=tokens.cached_input_tokens,
+            cache_write=tokens.cache_write_input_tokens,
+            reasoning=tokens.reasoning_output_tokens,
+            model=self._state.models.get(path) or self._state.model,
+        )
+        return [tracker.Counted(id=name, usage=usage)]
 
-    def _side(self, path: str, record: _Record) -> list[Item]:
-        """Return what a subagent has used; what it says is between it and Codex."""
-        payload = record.payload
-        if payload is None:
-            return []
-        if record.type == "turn_context" and payload.model:
-            self._state.models[path] = payload.model
-        counted = self._counted(path, record, payload)
-        return [] if seconds(record.timestamp) < self._state.since else counted
-
-    def _event(self, path: str, payload: _Payload) -> Iterator[Item]:
+    def _event(self, path: str, payload: _Payload) -> Iterator[tracker.Item]:
+        item, fault, state = payload.item, payload.error, self._state
         match payload.type:
             case "task_started":
-                yield from self._enter(path)
-                yield Opened()
-            case "item_completed" if payload.item:
-                yield from _item(payload.item)
+                if path != state.path:
+                    state.path = path
+                    # rollout-2026-11-16T10-09-54-<uuid>.jsonl
+                    yield tracker.Switched(session=path.removesuffix(".jsonl")[-36:], path=path)
+                if not state.is_started:
+                    state.is_started = True
+                    yield tracker.Started()
+                yield tracker.Opened()
+            case "item_completed" if item and item.type in ("UserMessage", "AgentMessage"):
+                text = "\n".join(part.text for part in item.content if part.text)
+                kind = tracker.Prompted if item.type == "UserMessage" else tracker.Wrote
+                yield kind(id=item.id, text=text)
             case "turn_aborted":
-                yield Ended(how=Ending.INTERRUPTED, text=payload.reason or "")
+                yield tracker.Ended(how=Ending.INTERRUPTED, text=payload.reason or "")
+            case "task_complete" if fault:
+                yield failed(fault.message, is_limit=_LIMIT in bytes(fault.codex_error_info).decode())
             case "task_complete":
-                yield _ended(payload.error)
-
-    def _enter(self, path: str) -> Iterator[Item]:
-        state = self._state
-        if path != state.path:
-            state.path = path
-            # rollout-2026-11-16T10-09-54-<uuid>.jsonl
-            yield Switched(session=path.removesuffix(".jsonl")[-36:], path=path)
-        if not state.is_started:
-            state.is_started = True
-            yield Started()
-
-
-def _decoded(data: bytes) -> _Record | None:
-    try:
-        return msgspec.json.decode(data, type=_Record)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-
-
-def _item(item: _Content) -> Iterator[Item]:
-    text = "\n".join(part.text for part in item.content if part.text)
-    if item.type == "UserMessage":
-        yield Prompted(id=item.id, text=text)
-    elif item.type == "AgentMessage":
-        yield Wrote(id=item.id, text=text)
-
-
-def _tool(payload: _Payload) -> Iterator[Item]:
-    name = payload.call_id or payload.id or ""
-    if payload.type in _CALLS:
-        arguments = payload.arguments or payload.input or bytes(payload.action).decode()
-        yield ToolCalled(id=name, tool=payload.name or payload.type, arguments=arguments)
-        if payload.type == _SEARCH:
-            # It is written down when it is over, and nothing else tells that it is.
-            yield Returned(id=name)
-    elif payload.type in _RESULTS:
-        yield Returned(id=name)
-
-
-def _ended(fault: _Fault | None) -> Ended:
-    if fault is None:
-        return Ended()
-    is_limit = _LIMIT in bytes(fault.codex_error_info).decode()
-    how = Ending.LIMITED if is_limit else Ending.FAILED
-    return Ended(how=how, text=fault.message, until=until(fault.message))
-
-
-def _usage(tokens: _Tokens, model: str | None) -> Usage:
-    return Usage(
-        input=tokens.input_tokens,
-        output=tokens.output_tokens,
-        cache_read=tokens.cached_input_tokens,
-        cache_write=tokens.cache_write_input_tokens,
-        reasoning=tokens.reasoning_output_tokens,
-        model=model,
-    )
+                yield tracker.Ended()

@@ -56,6 +56,7 @@ def wire_codex(run: "CliRun", words: list[str]) -> Wired:
 
 def _user_setting(run: "CliRun", key: str, default: "Any") -> "Any":
     """Return the last value of the user's own settings for a key, if it has the type of its default."""
+    import contextlib
     import tomllib
 
     home = run.home("CODEX_HOME", ".codex")
@@ -63,20 +64,17 @@ def _user_setting(run: "CliRun", key: str, default: "Any") -> "Any":
     _, settings = without_options(run.argv, ("-c", "--config"))
     files = [os.path.join(home, f"{name}config.toml") for name in ("", *(f"{name}." for name in profiles))]
     found = default
-    for text in [*map(_read_if_possible, files), *settings]:
+    texts = []
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):
+            texts.append(read_text(file))
+    for text in [*texts, *settings]:
         try:
             value = tomllib.loads(text).get(key, default)
         except tomllib.TOMLDecodeError:
             value = text.removeprefix(f"{key}=") if f"{key}=" in text else default
         found = value if isinstance(value, type(default)) and value else found
     return found
-
-
-def _read_if_possible(path: str) -> str:
-    try:
-        return read_text(path)
-    except (OSError, ValueError):
-        return ""
 
 
 def mcp_options(command: "Sequence[str]") -> list[str]:

@@ -56,15 +56,11 @@ def bring_home(overlay: Path, owner: int | None = None) -> None:
     """
     with open(overlay.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if overlay.is_dir() and owner in (None, _owner(overlay)):
+        found = 0
+        with contextlib.suppress(OSError, ValueError):
+            found = int((overlay / _OWNER).read_text("utf-8"))
+        if overlay.is_dir() and owner in (None, found):
             _bring_home(overlay)
-
-
-def _owner(overlay: Path) -> int:
-    try:
-        return int((overlay / _OWNER).read_text("utf-8"))
-    except (OSError, ValueError):
-        return 0
 
 
 def _bring_home(overlay: Path) -> None:
@@ -77,8 +73,13 @@ def _bring_home(overlay: Path) -> None:
     for entry in sorted((overlay / ".gemini").iterdir()):
         if entry.is_symlink() or entry.name in extra | {SETTINGS} or ".tmp" in entry.name:
             continue
+        target = theirs / entry.name
         with contextlib.suppress(OSError):
-            _move(entry, theirs / entry.name)
+            if entry.is_dir():
+                if not target.exists():
+                    shutil.move(entry, target)
+            elif not target.exists() or target.stat().st_mtime_ns < entry.stat().st_mtime_ns:
+                replace_file(target, entry.read_bytes(), mode=_mode(target, entry.stat().st_mode & 0o777))
     _merge_back(overlay, theirs / SETTINGS)
     shutil.rmtree(overlay, ignore_errors=True)
 
@@ -146,14 +147,6 @@ def _changed(was: dict[str, Any], now: dict[str, Any], theirs: dict[str, Any]) -
         else:
             merged[key] = new
     return merged
-
-
-def _move(source: Path, target: Path) -> None:
-    if source.is_dir():
-        if not target.exists():
-            shutil.move(source, target)
-    elif not target.exists() or target.stat().st_mtime_ns < source.stat().st_mtime_ns:
-        replace_file(target, source.read_bytes(), mode=_mode(target, source.stat().st_mode & 0o777))
 
 
 def _write(path: Path, text: str) -> None:

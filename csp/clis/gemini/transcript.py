@@ -18,25 +18,11 @@ from typing import Final
 import msgspec
 
 from csp.clis.hook_spool import HookEvent
-from csp.clis.transcript_reader import Line, seconds, until
+from csp.clis.transcript_reader import Line, TranscriptReader, decoded, failed, seconds
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
+from csp.terminal import reply_tracker as tracker
 from csp.terminal.prompt import tags_in
-from csp.terminal.reply_tracker import (
-    Asked,
-    Attached,
-    Counted,
-    Ended,
-    Item,
-    Prompted,
-    Returned,
-    Started,
-    Submitted,
-    Switched,
-    ToolCalled,
-    Using,
-    Wrote,
-)
 
 #: How long the end of a failed turn waits for the hook that tells of it.
 FAILURE_WAIT_S: Final = 1.0
@@ -77,6 +63,13 @@ class _Call(msgspec.Struct):
     name: str = ""
     args: msgspec.Raw = _NOTHING
     status: str = ""
+
+
+class _Details(msgspec.Struct):
+    """What a notification says of the tool that asks for a permission."""
+
+    title: str = ""
+    toolName: str = ""
 
 
 class _Part(msgspec.Struct):
@@ -121,17 +114,27 @@ class _State(msgspec.Struct):
         return self.prompt is not None or bool(self.waiting)
 
 
-class GeminiReader:
+class GeminiReader(TranscriptReader):
     """Reads one run of Gemini CLI, over all its sessions."""
+
+    _state: _State
 
     def __init__(self, since: float, session: str = "", path: str = "") -> None:
         self._state = _State(since=since, session=session, path=path)
 
-    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[tracker.Item]:
+        items: list[tracker.Item] = []
         happened: list[tuple[float, int, HookEvent | _Record]] = []
-        items: list[Item] = [item for line in lines if line.is_side for item in self._side(line.data)]
-        records = [_record(line.data) for line in lines if not line.is_side]
-        happened += [(seconds(record.timestamp), 0, record) for record in records if record]
+        for line in lines:
+            record = decoded(line.data, _Record)
+            if record is None or not record.type:
+                continue
+            at = seconds(record.timestamp)
+            if not line.is_side:
+                happened.append((at, 0, record))
+            elif record.tokens and at >= self._state.since:
+                # What a subagent says is between it and Gemini.
+                items.append(tracker.Counted(id=record.id, usage=_usage(record.tokens, record.model)))
         happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
         # The sort keeps the order of what has the same time; lines go before hooks.
         for at, _, what in sorted(happened, key=lambda one: one[:2]):
@@ -140,25 +143,13 @@ class GeminiReader:
             items += self._end(_failed(self._state.fault))
         return items
 
-    def _side(self, data: bytes) -> Iterator[Item]:
-        """Count what a subagent has used; what it says is between it and Gemini."""
-        record = _record(data)
-        if record and record.tokens and seconds(record.timestamp) >= self._state.since:
-            yield Counted(id=record.id, usage=_usage(record.tokens, record.model))
-
     def end(self) -> None:
         self._forget_turns()
 
     def due(self) -> float | None:
         return self._state.fault_due
 
-    def dump(self) -> bytes:
-        return msgspec.json.encode(self._state)
-
-    def load(self, dumped: bytes) -> None:
-        self._state = msgspec.json.decode(dumped, type=_State)
-
-    def _event(self, event: HookEvent, at: float) -> Iterator[Item]:
+    def _event(self, event: HookEvent, at: float) -> Iterator[tracker.Item]:
         hook, state = event.hook, self._state
         state.has_hooks = True
         if hook.transcript_path and hook.transcript_path != state.path:
@@ -166,43 +157,42 @@ class GeminiReader:
             state.since = at if state.path else state.since
             state.session, state.path = hook.session_id, hook.transcript_path
             self._forget_turns()
-            yield Switched(session=state.session, path=state.path)
+            yield tracker.Switched(session=state.session, path=state.path)
         match hook.hook_event_name:
             case "SessionStart":
-                yield Started()
+                yield tracker.Started()
             case "BeforeAgent":
                 yield from self._accept(f"{hook.session_id}@{hook.timestamp or at}", hook.prompt)
             case "AfterAgent":
                 yield from self._begin(hook.prompt)
-                yield from self._end(_failed(state.fault) if state.fault else Ended())
+                yield from self._end(_failed(state.fault) if state.fault else tracker.Ended())
             case "Notification" if hook.notification_type == "ToolPermission":
-                yield Asked(tool=_title(hook.details), arguments=bytes(hook.details).decode())
+                details = decoded(hook.details, _Details) or _Details()
+                tool = details.toolName or details.title
+                yield tracker.Asked(tool=tool, arguments=bytes(hook.details).decode())
             case "BeforeTool":
                 # The hooks do not say which call it was; the chat file does, when it is over.
                 tool = f"{hook.tool_name}@{hook.timestamp or at}"
                 state.tools.append((hook.tool_name, tool))
-                yield Using(id=tool)
+                yield tracker.Using(id=tool)
             case "AfterTool":
-                yield Returned(id=self._begun(hook.tool_name) or f"{hook.tool_name}@{hook.timestamp or at}")
+                # The first tool of that name that was begun.
+                begun = next((one for one in state.tools if one[0] == hook.tool_name), None)
+                if begun:
+                    state.tools.remove(begun)
+                yield tracker.Returned(id=begun[1] if begun else f"{hook.tool_name}@{hook.timestamp or at}")
 
-    def _begun(self, tool: str) -> str:
-        """Return the id of the first tool of that name that was begun."""
-        found = next((one for one in self._state.tools if one[0] == tool), ("", ""))
-        if found[1]:
-            self._state.tools.remove(found)
-        return found[1]
-
-    def _accept(self, name: str, text: str) -> Iterator[Item]:
+    def _accept(self, name: str, text: str) -> Iterator[tracker.Item]:
         # A prompt of one turn may have gone through BeforeAgent already, for each model it was tried on.
         state = self._state
         known = [*state.waiting, *([state.prompt] if state.prompt else [])]
         if not any(_is_same(text, prompt.text) for prompt in known):
             state.waiting.append(_Prompt(name, text))
-            yield Submitted(text=text)
+            yield tracker.Submitted(text=text)
             if state.prompt and _is_same(text, state.written):
                 yield from self._begin(text)
 
-    def _begin(self, text: str | None = None) -> Iterator[Item]:
+    def _begin(self, text: str | None = None) -> Iterator[tracker.Item]:
         """Turn to the prompt with that text if it waits; without a text to the first, if none is answered."""
         state = self._state
         if text is None and state.prompt:
@@ -211,21 +201,17 @@ class GeminiReader:
         if following:
             answered = state.prompt and state.prompt.has_answer
             if state.prompt:
-                yield from self._end(Ended(how=Ending.DONE if answered else Ending.INTERRUPTED))
+                yield from self._end(tracker.Ended(how=Ending.DONE if answered else Ending.INTERRUPTED))
             state.waiting.remove(following)
             state.prompt, state.fault, state.fault_due = following, "", None
-            yield Prompted(id=following.id, text=following.text)
-        yield from self._attach()
-
-    def _attach(self) -> Iterator[Item]:
-        """Tell of the files of the prompt that is being answered; its line may come before its hook."""
-        state = self._state
+            yield tracker.Prompted(id=following.id, text=following.text)
+        # The line of the prompt that is being answered may come before its hook.
         if state.files and state.prompt and _is_same(state.prompt.text, state.written):
             name, path = state.files
             state.files = None
-            yield Attached(id=f"{name} files", path=path)
+            yield tracker.Attached(id=f"{name} files", path=path)
 
-    def _end(self, ended: Ended) -> Iterator[Item]:
+    def _end(self, ended: tracker.Ended) -> Iterator[tracker.Item]:
         state = self._state
         yield from self._begin()
         if state.prompt:
@@ -237,7 +223,7 @@ class GeminiReader:
         state.prompt, state.waiting, state.fault, state.fault_due = None, [], "", None
         state.written, state.files, state.tools = "", None, []
 
-    def _message(self, record: _Record, at: float, now: float) -> Iterator[Item]:
+    def _message(self, record: _Record, at: float, now: float) -> Iterator[tracker.Item]:
         state = self._state
         if at < state.since:
             return
@@ -249,35 +235,34 @@ class GeminiReader:
                 if not state.has_hooks and text and not text.startswith(_CONTEXT):
                     yield from self._accept(record.id, text)
                 state.written = text or state.written
-                state.files = (record.id, _files(parts[at:])) if at < len(parts) else None
+                named = [part.strip() for part in parts[at:] if _FILE in part[:20]]
+                files = ", ".join(name.removesuffix(":").removeprefix(_FILE) for name in named) or "a file"
+                state.files = (record.id, files) if at < len(parts) else None
                 yield from self._begin(text)
             case "gemini" if state.is_open and isinstance(record.content, str):
                 yield from self._begin()
-                yield from self._answer(record)
+                yield from self._answer(record, record.content)
             case "info" if record.content == _CANCELLED:
-                yield from self._end(Ended(how=Ending.INTERRUPTED))
+                yield from self._end(tracker.Ended(how=Ending.INTERRUPTED))
             case "error" if state.is_open and isinstance(record.content, str):
                 state.fault, state.fault_due = record.content, now + FAILURE_WAIT_S
 
-    def _answer(self, record: _Record) -> Iterator[Item]:
+    def _answer(self, record: _Record, text: str) -> Iterator[tracker.Item]:
         state = self._state
         state.fault, state.fault_due, state.written = "", None, ""
-        if state.prompt and record.content and not record.toolCalls:
+        if state.prompt and text and not record.toolCalls:
             state.prompt.has_answer = True
-        yield from _answer(record)
+        if record.tokens:
+            yield tracker.Counted(id=record.id, usage=_usage(record.tokens, record.model))
+        yield tracker.Wrote(id=record.id, text=text)
+        for call in record.toolCalls:
+            yield tracker.ToolCalled(id=call.id, tool=call.name, arguments=bytes(call.args).decode())
+            yield tracker.Returned(id=call.id, is_refused=call.status == "cancelled")
 
 
 def _is_same(one: str, other: str) -> bool:
     """Tell whether two texts are one prompt: Gemini writes down other paths than those that were typed."""
     return one == other or (bool(tags := tags_in(one)) and tags == tags_in(other))
-
-
-def _record(data: bytes) -> _Record | None:
-    try:
-        record = msgspec.json.decode(data, type=_Record)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return record if record.type else None
 
 
 def _usage(tokens: _Tokens, model: str | None) -> Usage:
@@ -290,36 +275,5 @@ def _usage(tokens: _Tokens, model: str | None) -> Usage:
     )
 
 
-def _answer(record: _Record) -> Iterator[Item]:
-    if record.tokens:
-        yield Counted(id=record.id, usage=_usage(record.tokens, record.model))
-    if isinstance(record.content, str):
-        yield Wrote(id=record.id, text=record.content)
-    for call in record.toolCalls:
-        yield ToolCalled(id=call.id, tool=call.name, arguments=bytes(call.args).decode())
-        yield Returned(id=call.id, is_refused=call.status == "cancelled")
-
-
-def _files(parts: list[str]) -> str:
-    names = [part.strip().removesuffix(":").removeprefix(_FILE) for part in parts if _FILE in part[:20]]
-    return ", ".join(names) or "a file"
-
-
-def _failed(fault: str) -> Ended:
-    is_limit = any(word.lower() in fault.lower() for word in _LIMITS)
-    how = Ending.LIMITED if is_limit else Ending.FAILED
-    return Ended(how=how, text=fault, until=until(fault))
-
-
-class _Details(msgspec.Struct):
-    title: str = ""
-    rootCommand: str = ""
-    toolName: str = ""
-
-
-def _title(details: msgspec.Raw) -> str:
-    try:
-        found = msgspec.json.decode(details, type=_Details)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
-    return found.toolName or found.title
+def _failed(fault: str) -> tracker.Ended:
+    return failed(fault, is_limit=any(word.lower() in fault.lower() for word in _LIMITS))

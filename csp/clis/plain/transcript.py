@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 
 from csp.clis.hook_spool import HookEvent
-from csp.clis.transcript_reader import Line, until
+from csp.clis.transcript_reader import Line, TranscriptReader, decoded, until
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal.reply_tracker import Attached, Counted, Ended, Item, Prompted, Started, ToolCalled, Wrote
@@ -54,8 +54,10 @@ class _State(msgspec.Struct):
     ts: float | None = None
 
 
-class PlainReader:
+class PlainReader(TranscriptReader):
     """Reads one transcript; a line is known by its place in the file, its time."""
+
+    _state: _State
 
     def __init__(self, since: float, session: str = "", path: str = "") -> None:
         self._state = _State(since=since)
@@ -63,58 +65,36 @@ class PlainReader:
     def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
         return [item for line in lines for item in self._line(line.data)]
 
-    def end(self) -> None:
-        """Do nothing: the tool says of each turn how it ended."""
-
-    def due(self) -> float | None:
-        return None
-
-    def dump(self) -> bytes:
-        return msgspec.json.encode(self._state)
-
-    def load(self, dumped: bytes) -> None:
-        self._state = msgspec.json.decode(dumped, type=_State)
-
     def _line(self, data: bytes) -> Iterator[Item]:
         state = self._state
         state.lines += 1
-        try:
-            record = msgspec.json.decode(data, type=_Record)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        record = decoded(data, _Record)
+        if record is None:
             return
         state.ts = state.ts if record.ts is None else record.ts
         if state.ts is not None and state.ts < state.since:
             return
         # The room knows an answer by this: neither another run nor another file may have the same.
-        yield from _items(record, f"{state.lines} {state.ts or state.since}")
-
-
-def _items(record: _Record, line: str) -> Iterator[Item]:
-    match record.type:
-        case "start":
-            yield Started()
-        case "prompt":
-            yield Prompted(id=line, text=record.text)
-        case "attached":
-            yield Attached(id=line, path=record.text)
-        case "text":
-            yield Wrote(id=line, text=record.text)
-        case "tool":
-            yield ToolCalled(id=line, tool=record.name, arguments=_words(record.arguments))
-        case "usage":
-            yield Counted(id=line, usage=_usage(record))
-        case "end":
-            how = _ENDINGS.get(record.how, Ending.FAILED)
-            yield Ended(how=how, text=record.text, until=record.until or until(record.text))
-
-
-def _usage(record: _Record) -> Usage:
-    """Return what the room can take of a count, whatever the tool has counted."""
-    model = record.model[:MAX_MODEL] if record.model else None
-    return Usage(input=max(0, record.input), output=max(0, record.output), model=model)
-
-
-def _words(arguments: msgspec.Raw) -> str:
-    """Return arguments as text: a string as it is, anything else as JSON."""
-    raw = bytes(arguments)
-    return str(msgspec.json.decode(raw)) if raw.startswith(b'"') else raw.decode()
+        line = f"{state.lines} {state.ts or state.since}"
+        match record.type:
+            case "start":
+                yield Started()
+            case "prompt":
+                yield Prompted(id=line, text=record.text)
+            case "attached":
+                yield Attached(id=line, path=record.text)
+            case "text":
+                yield Wrote(id=line, text=record.text)
+            case "tool":
+                # A string as it is, anything else as JSON.
+                raw = bytes(record.arguments)
+                arguments = str(msgspec.json.decode(raw)) if raw.startswith(b'"') else raw.decode()
+                yield ToolCalled(id=line, tool=record.name, arguments=arguments)
+            case "usage":
+                # What the room can take of a count, whatever the tool has counted.
+                model = record.model[:MAX_MODEL] if record.model else None
+                usage = Usage(input=max(0, record.input), output=max(0, record.output), model=model)
+                yield Counted(id=line, usage=usage)
+            case "end":
+                how = _ENDINGS.get(record.how, Ending.FAILED)
+                yield Ended(how=how, text=record.text, until=record.until or until(record.text))

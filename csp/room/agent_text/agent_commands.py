@@ -19,13 +19,23 @@ from csp.protocol.enums import (
     JoinRole,
     MessageId,
 )
-from csp.protocol.events import Activity, AgentCall, AgentResponse, KeptPrivate, LogRequested, SystemReply
+from csp.protocol.events import (
+    Activity,
+    AgentCall,
+    AgentResponse,
+    HumanMessage,
+    KeptPrivate,
+    LogRequested,
+    SystemReply,
+)
+from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.requests import Handoff
-from csp.room import commands
+from csp.room import commands, human_input
 from csp.room.agent_text.grammar import (
     AgentText,
     Finish,
     HandOver,
+    Misspelt,
     ModeRequest,
     Noop,
     QueryLog,
@@ -35,9 +45,9 @@ from csp.room.agent_text.grammar import (
     Working,
     read_agent_text,
 )
-from csp.room.agent_text.spelling import Misspelt
-from csp.room.commands import AnswerQuery, PostReply, Send
+from csp.room.commands import AnswerQuery, PostReply, Send, Stop
 from csp.room.identity import nearest
+from csp.room.messages.delivery import Channel, SentMessage, find_duplicate
 from csp.room.messages.send import (
     AgentSpeech,
     AgentWords,
@@ -50,16 +60,17 @@ from csp.room.messages.send import (
     hold_reason,
     hops_after,
     is_person,
+    is_repeated,
     notice_duplicate,
     post_message,
     reply_recipients,
     route,
 )
-from csp.room.messages.tool_dedupe import Channel, SentMessage, find_duplicate
 from csp.room.orchestrator import DEFAULT_COUNT, MAX_ANSWER, mode_text
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Message, Room
 from csp.room.sessions.session_start import set_mode
+from csp.room.sessions.steering import stop, threads_of
 
 MAX_COMMANDS: Final = 20
 _NO_COMMANDS: Final = AgentText(commands=(), has_prose=True)
@@ -179,10 +190,18 @@ class AgentTextRunner:
             try:
                 self._run(spoken)
             except (BadInput, Refused) as error:
-                self._complain(f"{_name(spoken)} was not run: {error.message} ({error.hint})")
+                self._complain(
+                    NoticeCode.COMMAND_REFUSED(
+                        agent=self._command.sender,
+                        command=_name(spoken),
+                        problem=error.message,
+                        hint=error.hint,
+                    )
+                )
         more = len(commands) - MAX_COMMANDS
         if more > 0:
-            self._complain(f"{more} commands were not run: one text may have {MAX_COMMANDS}")
+            agent = self._command.sender
+            self._complain(NoticeCode.TOO_MANY_COMMANDS(agent=agent, count=more, most=MAX_COMMANDS))
 
     def _run(self, spoken: Spoken) -> None:
         known = self._draft.room.participants
@@ -217,13 +236,14 @@ class AgentTextRunner:
                 self._check_role()
                 self._tell_mode()
             case Misspelt() if not spoken.to or spoken.to in (*known, HUMAN, ALL):
-                self._complain(f"{spoken.line!r} was not understood; {spoken.hint}")
+                agent, line, hint = self._command.sender, spoken.line, spoken.hint
+                self._complain(NoticeCode.COMMAND_MISSPELT(agent=agent, line=line, hint=hint))
             case _:
                 # It names nobody known, so it is prose.
                 pass
 
-    def _complain(self, text: str) -> None:
-        self._draft.notice(self._command.sender, f"{self._command.sender}: {text}")
+    def _complain(self, words: NoticeWords) -> None:
+        self._draft.notice(self._command.sender, words)
 
     def _send(self, spoken: SendTo) -> None:
         command = Send(
@@ -315,3 +335,29 @@ def answer_query(draft: RoomDraft, command: AnswerQuery) -> None:
         )
     )
     ask_about_loop(draft)
+
+
+# --- Allstop: the word that ends a session at once ------------------------------------------------
+
+
+def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
+    """Return whether a person or the orchestrator says Allstop."""
+    if not human_input.is_allstop(text):
+        return False
+    participant = room.participants.get(sender)
+    is_lead = participant is not None and participant.role is JoinRole.ORCHESTRATOR
+    return is_lead or is_person(room, sender)
+
+
+def allstop(draft: RoomDraft, command: Send) -> None:
+    """Stop the session of the thread, then record the word; it is delivered to nobody."""
+    if command.id is not None and is_repeated(draft.room, command.sender, command.id):
+        return
+    thread = command.thread or DEFAULT_THREAD
+    is_needed = any(thread in threads_of(session) for session in draft.sessions.live())
+    stop(draft, Stop(sender=command.sender, thread=thread))
+    kind = HumanMessage if is_person(draft.room, command.sender) else AgentCall
+    header = draft.message_header(command.sender, ALL, command.text, thread=thread, id=command.id)
+    draft.emit(kind(*header, recipients=(), seals=draft.sessions.seals_of(command.sender)))
+    if not is_needed:
+        draft.notice(HUMAN, NoticeCode.ALLSTOP_IDLE(thread=thread))

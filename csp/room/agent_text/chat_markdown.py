@@ -1,4 +1,4 @@
-"""The one markdown parser: CommonMark with the rules of a chat.
+"""The one markdown parser: CommonMark with the rules of a chat, and which lines of a text it takes for code.
 
 The room asks it which lines are code, and the page draws its tokens, so the two cannot disagree. It differs
 from CommonMark where a chat does:
@@ -15,10 +15,12 @@ The cost is linear in the text: levels, columns, runs of signs and addresses are
 """
 
 import re
-from collections.abc import Callable
-from functools import cache
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.helpers import parseLinkDestination, parseLinkLabel, parseLinkTitle
@@ -65,6 +67,8 @@ _NUMBERS: Final = re.compile(r"\[[0-9a-f:.]+\]", re.IGNORECASE)
 _BARE_END: Final = re.compile(
     rf"[\\<>\[\]\"`|{_HIDDEN}\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
 )
+#: The scheme of an address as a word of its own.
+_SCHEME: Final = re.compile(r"(?<![A-Za-z0-9])https?\Z", re.IGNORECASE | re.ASCII)
 _BRACKETS: Final = {")": "(", "}": "{"}
 _TRAILING: Final = frozenset("?!.,:;*_~'")
 
@@ -157,7 +161,8 @@ def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     line, kind, tag = start + 1, "paragraph", "p"
     while line < state.lineMax and not state.isEmpty(line) and state.sCount[line] >= state.blkIndent:
         if state.sCount[line] - state.blkIndent <= 3:
-            if _is_underline(state, line):
+            text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+            if text[0] == "=" and not text.strip("= \t") and " " not in text.strip(" \t"):
                 kind, tag = "heading", "h1"
                 break
             if any(rule(state, line, state.lineMax, True) for rule in rules):
@@ -173,30 +178,22 @@ def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _is_underline(state: StateBlock, line: int) -> bool:
-    text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
-    return text[0] == "=" and not text.strip("= \t") and " " not in text.strip(" \t")
-
-
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if not table(state, start, end, True):
         return False
     delimiters = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]].strip(" \t|")
     if delimiters.count("|") >= MAX_COLUMNS:
         return False
-    return silent or table(state, start, min(end, _end_of_bars(state)[start]), False)
-
-
-def _end_of_bars(state: StateBlock) -> tuple[int, ...]:
-    """Return for every line the first one from it on that has no bar; found once for a text."""
-    found: tuple[int, ...] | None = state.env.get("end_of_bars")
-    if found is None:
+    if silent:
+        return True
+    # For every line the first one from it on that has no bar; found once for a text.
+    ends: list[int] = state.env.setdefault("end_of_bars", [])
+    if not ends:
         lines = state.src.split("\n")
-        ends = [len(lines)] * (len(lines) + 1)
+        ends += [len(lines)] * (len(lines) + 1)
         for number in range(len(lines) - 1, -1, -1):
             ends[number] = ends[number + 1] if "|" in lines[number] else number
-        found = state.env["end_of_bars"] = tuple(ends)
-    return found
+    return table(state, start, min(end, ends[start]), False)
 
 
 # --- the inside of blocks ------------------------------------------------------------------------
@@ -300,14 +297,20 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
     """Read an address that stands in a text, from the colon of its scheme on."""
     if state.linkLevel or not state.src.startswith("://", state.pos):
         return False
-    scheme = next((len(name) for name in ("https", "http") if _ends_with(state, name)), 0)
-    if not scheme:
+    scheme = _SCHEME.search(state.src, max(0, state.pos - len("-https")), state.pos)
+    if scheme is None:
         return False
-    start = state.pos - scheme
+    start = scheme.start()
     numbers = _NUMBERS.match(state.src, state.pos + 3)
     hit = _BARE_END.search(state.src, numbers.end() if numbers else start, state.posMax)
     stop = hit.start() if hit else state.posMax
-    end = _end_of_address(state.src, start, stop)
+    # The punctuation after an address is left out, and a bracket that it did not open.
+    end, address = stop, state.src[start:stop]
+    surplus = {close: address.count(close) - address.count(opened) for close, opened in _BRACKETS.items()}
+    while (last := state.src[end - 1]) in _TRAILING or surplus.get(last, 0) > 0:
+        if last in surplus:
+            surplus[last] -= 1
+        end -= 1
     url = state.src[start:end]
     if not state.md.validateLink(url):
         # It is read once and never again.
@@ -316,7 +319,7 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
         state.pos = stop
         return True
     if not silent:
-        state.pending = state.pending[:-scheme]
+        state.pending = state.pending[: start - state.pos]
         state.push("link_open", "a", 1).attrs = {"href": url}
         state.push("text", "", 0).content = url
         state.push("link_close", "a", -1)
@@ -324,22 +327,149 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _ends_with(state: StateInline, scheme: str) -> bool:
-    """Tell whether the text up to here ends with a scheme as a word of its own."""
-    start = state.pos - len(scheme)
-    if start < 0 or state.src[start : state.pos].lower() != scheme:
-        return False
-    before = state.src[start - 1 : start] if start else ""
-    return not (before.isascii() and before.isalnum())
+# --- which lines are code ------------------------------------------------------------------------
+#
+# Asked of a line is whether it begins in a fence or within a code span. Indented code is not asked for:
+# nothing that counts for the room begins behind a space.
+
+#: So many lines of a text are looked through; a line takes up to a tenth of a millisecond.
+MAX_LINES: Final = 3_000
+#: A line that opens or closes a fence of backticks, with its indent and what is said of the code.
+_FENCE: Final = re.compile(r"^( {0,3})(`{3,})([\w.+-]*)[ \t]*\r?$", re.MULTILINE)
+#: A line of nothing but a fence, or the first line of one that says it holds JSON.
+_FENCE_LINE: Final = re.compile(r"^(`{3,})(json)?[ \t]*$", re.MULTILINE)
 
 
-def _end_of_address(text: str, start: int, stop: int) -> int:
-    """Leave out the punctuation after an address, and a bracket that it did not open."""
-    address = text[start:stop]
-    surplus = {close: address.count(close) - address.count(opened) for close, opened in _BRACKETS.items()}
-    end = stop
-    while (last := text[end - 1]) in _TRAILING or surplus.get(last, 0) > 0:
-        if last in surplus:
-            surplus[last] -= 1
-        end -= 1
-    return end
+class Line(NamedTuple):
+    """One line from `start` to `end`, without what ends it; `is_code` where it begins inside of code."""
+
+    start: int
+    end: int
+    text: str
+    is_blank: bool = False
+    is_code: bool = False
+
+
+@lru_cache(maxsize=32)
+def read_lines(text: str) -> tuple[Line, ...]:
+    """Return the lines of `text`; they end with \\n or \\r\\n, nothing else.
+
+    Recent texts are remembered, so a long one can be read in a thread before the room decides about it.
+    """
+    seen = _code_seen(text)
+    code = set(_code_lines(text) if seen is None else seen)
+    lines: list[Line] = []
+    start = 0
+    for number, part in enumerate(text.split("\n")):
+        line = part[:-1] if part[-1:] == "\r" else part
+        lines.append(Line(start, start + len(line), line, not line or line.isspace(), number in code))
+        start += len(part) + 1
+    return tuple(lines)
+
+
+def first_lines(text: str, most: int = MAX_LINES) -> tuple[str, str]:
+    """Return so many lines of a text at most, and what is behind them."""
+    parts = text.split("\n", most)
+    if len(parts) <= most:
+        return text, ""
+    rest = parts[-1]
+    return text[: len(text) - len(rest) - 1], rest
+
+
+def _code_seen(text: str) -> list[int] | None:
+    """Return the lines that begin inside of code; None if only the parser can say.
+
+    A fence in the first column ends every paragraph, list and quote, so it can be seen without them.
+    """
+    code: list[int] = []
+    fence, number, place = "", 0, 0
+    for line in _FENCE.finditer(text) if "```" in text else ():
+        if not fence:
+            if line[1] or not _is_plain(text[place : line.start()]):
+                return None
+            number, place = number + text.count("\n", place, line.start()), line.start()
+            fence = line[2]
+        elif len(line[2]) >= len(fence) and not line[3]:
+            end = number + text.count("\n", place, line.end())
+            code += range(number, end + 1)
+            fence, number, place = "", end, line.end()
+    if fence:
+        # Blanks at the end of a text are not a line.
+        text = text.rstrip(" \t")
+        return [*code, *range(number, text.count("\n") + (not text.endswith("\n")))]
+    return code if _is_plain(text[place:]) else None
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether no line begins inside of code: there is no fence, and code spans end within a line."""
+    if "`" not in text:
+        return "~~~" not in text
+    for paragraph in text.split("\n\n"):
+        if any(sign in paragraph for sign in ("``", "~~~", "\\`")):
+            return False
+        # A link or an address takes in a backtick that stands in it.
+        if "`" in paragraph and ("](" in paragraph or "<" in paragraph):
+            return False
+        if any(line.count("`") % 2 for line in paragraph.split("\n")):
+            return False
+    return True
+
+
+def _code_lines(text: str) -> Iterator[int]:
+    """Yield the numbers of the lines that begin inside of code."""
+    for token in read_blocks(text):
+        if token.map is None:
+            continue
+        first, end = token.map
+        if token.type == "fence":
+            yield from range(first, end)
+        elif token.type == "inline" and end - first > 1 and "`" in token.content:
+            # Only a span over several lines hides where a line begins.
+            spans = [child.meta["span"] for child in read_inline(token.content) if child.meta]
+            number, place = first, 0
+            for begin, after in spans:
+                number += token.content.count("\n", place, begin)
+                hidden = token.content.count("\n", begin, after)
+                yield from range(number + 1, number + hidden + 1)
+                number, place = number + hidden, after
+
+
+# --- objects in fences ---------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def fenced_objects(text: str) -> tuple[str, ...]:
+    """Return what stands in fences of backticks and runs from a brace in its first column to the last brace.
+
+    A fence that opens a thousand times costs no more than one: its end is looked up, not looked for. Recent
+    texts are remembered, as those of `read_lines` are.
+    """
+    if "```" not in text:
+        return ()
+    lines = list(_FENCE_LINE.finditer(text))
+    #: By the length of a fence: where lines that may close one start, and where the object before them ends.
+    closers: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for line in lines:
+        end = _end_before(text, line.start())
+        if line[2] is None and text[end - 1 : end] == "}":
+            closers[len(line[1])].append((line.start(), end))
+    found: list[str] = []
+    done = 0
+    for line in lines:
+        begin = line.end() + 1
+        if line.start() < done or not text.startswith("{", begin):
+            continue
+        same = closers[len(line[1])]
+        at = bisect_left(same, (begin, 0))
+        if at < len(same):
+            done, end = same[at]
+            done += 1
+            found.append(text[begin:end])
+    return tuple(found)
+
+
+def _end_before(text: str, at: int) -> int:
+    """Return where the text before a place ends, blanks left out."""
+    while at and text[at - 1].isspace():
+        at -= 1
+    return at

@@ -14,7 +14,8 @@ from csp.protocol.events import (
     type_of,
 )
 from csp.protocol.notes import ROOM_BOARD, BoardChange, NoteKind, Source
-from csp.room.agent_text.envelope import Envelope
+from csp.protocol.notices import NoticeCode
+from csp.room.agent_text.grammar import Envelope
 from csp.room.board.board_state import Ask, note_id
 from csp.room.commands import CompactBoard, SetBoardProvider, Summarise, WriteNote
 from csp.room.membership import known_participant
@@ -68,8 +69,7 @@ def notice_full(draft: RoomDraft, session: SessionId, thread: str) -> None:
     text = f"the whiteboard of {session} is full, so replies are no longer put on it"
     header = draft.header(SYSTEM, ALL, text, thread=thread)
     draft.emit(BoardChanged(*header, change=BoardChange.FULL, session_id=session))
-    hint = "have it summed up with csp board summarise, or raise CSP_BOARD_MAX_KB"
-    draft.notice(HUMAN, f"{text[0].upper()}{text[1:]}; {hint}.", session=session, thread=thread)
+    draft.notice(HUMAN, NoticeCode.BOARD_FULL(board=session), session=session, thread=thread)
 
 
 def _is_repeated(room: Room, command: WriteNote) -> bool:
@@ -172,7 +172,8 @@ def _fail(draft: RoomDraft, name: str, ask: Ask, why: str) -> None:
     draft.emit(
         BoardChanged(*header, change=BoardChange.FAILED, session_id=known, message=ask.message, by=ask.by)
     )
-    draft.notice(HUMAN, f"{text[0].upper()}{text[1:]}. The board is as it was.", session=known, thread=thread)
+    words = NoticeCode.SUMMARY_FAILED(board=name, agent=ask.by, why=why)
+    draft.notice(HUMAN, words, session=known, thread=thread)
 
 
 # --- providers -----------------------------------------------------------------------------------
@@ -195,8 +196,9 @@ def keep_notes(draft: RoomDraft, command: SetBoardProvider) -> None:
             store=command.store,
         )
     )
-    if command.notice:
-        draft.notice(HUMAN, command.notice, session=known, thread=thread)
+    if command.problem:
+        words = NoticeCode.BOARD_LOCAL(board=command.session, problem=command.problem)
+        draft.notice(HUMAN, words, session=known, thread=thread)
 
 
 # --- size ----------------------------------------------------------------------------------------

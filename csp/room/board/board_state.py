@@ -23,7 +23,7 @@ from csp.protocol.notes import (
     Source,
 )
 from csp.protocol.responses import BoardsHealth
-from csp.room.layered_dict import layered
+from csp.room.layered_dict import layered, merged
 from csp.room.secrets import redact
 from csp.room.sessions.cost_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.session_state import WindowItem
@@ -104,6 +104,10 @@ class Boards(msgspec.Struct, omit_defaults=True):
         """Return boards that can be changed by themselves."""
         return Boards(layered(self.by_name), layered(self.keys), dict(self.asks))
 
+    def settled(self) -> "Boards":
+        """Return a copy as boards of their own; those it was copied from are used up."""
+        return Boards(merged(self.by_name), merged(self.keys), self.asks)
+
     def of(self, session: str | None) -> Board:
         """Return a board; one that nobody has written on is empty."""
         return self.by_name.get(session or ROOM_BOARD, Board())
@@ -129,15 +133,13 @@ class Boards(msgspec.Struct, omit_defaults=True):
         name = event.session_id or ROOM_BOARD
         board = self.of(name)
         after = max(board.next_idx, idx + 1)
-        board = replace(board, bytes=board.bytes + text_bytes(event))
+        board = replace(board, next_idx=after, fresh=board.fresh + 1, bytes=board.bytes + text_bytes(event))
         if is_summary(event):
             # What came while it was written is not part of it.
-            fresh = max(0, board.fresh - len(event.stands_for))
+            fresh = max(0, board.fresh - 1 - len(event.stands_for))
             summed = max(map(seq_of, event.stands_for), default=board.summed)
-            board = replace(board, next_idx=after, fresh=fresh, summed=summed, ask=None, failed_at=None)
-            self._put(name, board)
-        else:
-            self._put(name, replace(board, next_idx=after, fresh=board.fresh + 1))
+            board = replace(board, fresh=fresh, summed=summed, ask=None, failed_at=None)
+        self._put(name, board)
 
     def _put(self, name: str, board: Board) -> None:
         before = self.of(name)

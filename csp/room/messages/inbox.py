@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from heapq import merge
-from itertools import islice, takewhile
+from itertools import islice, repeat, takewhile
 
 from csp.protocol.enums import AgentId, DeliverKind, DeliveryState, HeldReason, MessageId
 from csp.protocol.responses import Deliver, DeliveryView
@@ -48,19 +48,14 @@ def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
 def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
     """Return the oldest deliveries that wait in any queue, in the order of the journal."""
     # The queues may be long, while each of them is in order: no more of them is looked at than is returned.
+    agents = list(room.participants)
     queues = (
-        _places(queue, number, agent)
-        for number, (agent, participant) in enumerate(room.participants.items())
+        zip(queue.values(), repeat(number), queue)
+        for number, participant in enumerate(room.participants.values())
         for queue in (participant.controls, participant.queue)
     )
     oldest = islice(merge(*queues), limit)
-    return [(next(room.unfinished((message_id,))), agent) for _, _, agent, message_id in oldest]
-
-
-def _places(
-    queue: dict[MessageId, int], number: int, agent: AgentId
-) -> Iterator[tuple[int, int, AgentId, MessageId]]:
-    return ((seq, number, agent, message_id) for message_id, seq in queue.items())
+    return [(next(room.unfinished((message_id,))), agents[number]) for _, number, message_id in oldest]
 
 
 def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
@@ -122,16 +117,6 @@ def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, Age
                     break
 
 
-def _behind(room: Room, participant: Participant, message: Message) -> tuple[DeliveryState, str]:
-    """Return why a message waits that is not its participant's next: for what that one waits."""
-    due = (waiting for waiting in room.unfinished(participant.queue) if is_due(participant, waiting))
-    first = next(due, message)
-    delivery = first.deliveries[participant.id]
-    if first is message or delivery.state is DeliveryState.QUEUED:
-        return DeliveryState.QUEUED, ""
-    return DeliveryState.HELD, delivery.reason or HeldReason.BUSY
-
-
 def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
     """Return the state of one delivery, with the reason the room itself knows for its waiting."""
     delivery = message.deliveries[agent]
@@ -146,5 +131,10 @@ def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
         elif participant.paused and message.kind is not DeliverKind.CONTROL:
             state, reason = DeliveryState.HELD, HeldReason.PAUSED
         elif message.id in participant.queue:
-            state, reason = _behind(room, participant, message)
+            # One that is not its participant's next waits for what that one waits for.
+            due = (waiting for waiting in room.unfinished(participant.queue) if is_due(participant, waiting))
+            first = next(due, message)
+            ahead = first.deliveries[agent]
+            if first is not message and ahead.state is not DeliveryState.QUEUED:
+                state, reason = DeliveryState.HELD, ahead.reason or HeldReason.BUSY
     return DeliveryView(state=state, at=delivery.at, reason=reason or None)

@@ -28,6 +28,7 @@ from csp.protocol.events import (
     Pruned,
     Redacted,
 )
+from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff, Usage
 from csp.room.commands import (
     CancelMessage,
@@ -39,9 +40,8 @@ from csp.room.commands import (
     Send,
 )
 from csp.room.identity import nearest
-from csp.room.messages.delivery import may_move
+from csp.room.messages.delivery import Channel, find_duplicate, may_move
 from csp.room.messages.inbox import expired
-from csp.room.messages.tool_dedupe import Channel, find_duplicate
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import ROOM_HOLDS, Message, Room
 
@@ -84,7 +84,7 @@ def send(draft: RoomDraft, command: Send) -> None:
 
 def notice_duplicate(draft: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
     """Post a notice where something is not sent, because the same was sent for the same prompt."""
-    draft.notice(agent, f"{agent}: {what} was not sent again: {known} has said the same", repeats=known)
+    draft.notice(agent, NoticeCode.NOT_SENT_AGAIN(agent=agent, what=what, message=known), repeats=known)
 
 
 def answered_message(room: Room, command: Send | PostReply) -> Message | None:
@@ -121,11 +121,12 @@ def post_message(
     is_human = is_person(draft.before, command.sender)
     hops = 0 if is_human else hops_after(asked)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
-    marks = (
-        _marks_of_person(draft, thread)
-        if is_human
-        else _marks_of_agent(draft, command.sender, thread, recipients)
-    )
+    if not is_human:
+        marks = _marks_of_agent(draft, command.sender, thread, recipients)
+    else:
+        # The message of a person is part of the session of its thread.
+        session = draft.sessions.live_in(thread) if draft.has_sessions else None
+        marks = SessionMarks(session.id if session else None)
     speech = HumanMessage if is_human else kind
     draft.emit(
         speech(
@@ -159,12 +160,6 @@ class SessionMarks(NamedTuple):
     sealed: int = 0
     seals: Mapping[SessionId, int] = {}
     waits: tuple[AgentId, ...] = ()
-
-
-def _marks_of_person(draft: RoomDraft, thread: str) -> SessionMarks:
-    """Return what makes the message of a person part of the session of its thread."""
-    session = draft.sessions.live_in(thread) if draft.has_sessions else None
-    return SessionMarks() if session is None else SessionMarks(session.id)
 
 
 def _marks_of_agent(
@@ -293,11 +288,7 @@ def ask_about_loop(draft: RoomDraft) -> None:
     said = draft.events[-1]
     if not isinstance(said, MessageEvent) or said.held != HeldReason.LOOP:
         return
-    draft.notice(
-        HUMAN,
-        f"{said.id} from {said.sender} to {said.target} is one more answer in a long row between agents, "
-        f"so it is held. Release it with: csp continue {said.id}",
-    )
+    draft.notice(HUMAN, NoticeCode.LOOP_HELD(message=said.id, sender=said.sender, target=said.target))
 
 
 # --- deliveries ----------------------------------------------------------------------------------
@@ -329,9 +320,14 @@ def report(draft: RoomDraft, command: ReportDelivery) -> None:
         )
     draft.move_delivery(message, command.agent, command.state, reason)
     if command.state is DeliveryState.FAILED:
-        draft.notice(message.sender, f"{message.id} to {command.agent} failed: {reason}")
+        _tell_failed(draft, message.sender, command, reason)
         if reason != told:
-            draft.notice(HUMAN, f"{message.id} to {command.agent} failed: {told}")
+            _tell_failed(draft, HUMAN, command, told)
+
+
+def _tell_failed(draft: RoomDraft, target: AgentId, report: ReportDelivery, reason: str) -> None:
+    message, agent = report.message, report.agent
+    draft.notice(target, NoticeCode.DELIVERY_FAILED(message=message, agent=agent, reason=reason))
 
 
 def _checked_reason(command: ReportDelivery) -> str:
@@ -373,8 +369,10 @@ def release(draft: RoomDraft, command: ReleaseMessage) -> None:
 def tick(draft: RoomDraft) -> None:
     for message, agent in expired(draft.room, draft.clock):
         draft.move_delivery(message, agent, DeliveryState.EXPIRED)
-        what = message.control if message.kind is DeliverKind.CONTROL else message.id
-        draft.notice(message.sender, f"{what} to {agent} expired: it was not taken in time")
+        words = NoticeCode.DELIVERY_EXPIRED(message=message.id, agent=agent)
+        if message.kind is DeliverKind.CONTROL:
+            words = NoticeCode.CONTROL_EXPIRED(message=message.id, control=str(message.control), agent=agent)
+        draft.notice(message.sender, words)
 
 
 def redact(draft: RoomDraft, command: RedactMessage) -> None:

@@ -1,11 +1,11 @@
 """What is done about a run from outside: by a script, by a person, by CSP's own hands."""
 
-from collections.abc import Callable
 from typing import Final
 
 from csp.errors import BadInput, NotFound, Refused
 from csp.protocol.enums import ALL
 from csp.protocol.events import RunDefect, RunDelivered, RunEdited, RunJudged, RunPrepared
+from csp.protocol.notices import NoticeCode
 from csp.protocol.review_messages import MAILBOX, MAX_ITEMS, Decision, RunAction, RunPhase
 from csp.protocol.session_parts import Change, EndReason, Status
 from csp.room.commands import ActOnRun, CheckRun, DeliverRun, PrepareRun, SayInRun
@@ -18,6 +18,8 @@ from csp.room.sessions.session_end import end
 from csp.room.sessions.session_engine import advance
 
 P = RunPhase
+#: How a run ends that a person aborts in one of these phases.
+_AT_ABORT: Final = {P.ESCALATED: EndReason.CAP_REACHED, P.HALTED: EndReason.HALTED}
 
 
 def known_run(runs: dict[str, ReviewRun], run_id: str) -> ReviewRun:
@@ -64,7 +66,7 @@ def prepare(draft: RoomDraft, command: PrepareRun) -> None:
     header = draft.run_header(run, command.context.worktree or command.context.dir)
     draft.emit(RunPrepared(*header, context=command.context))
     if command.context.note:
-        session_draft.notice(f"Run {run.id}: {command.context.note}.")
+        session_draft.notice(NoticeCode.RUN_NOTE(run=run.id, note=command.context.note))
     run_protocol.announce(session_draft)
     advance(session_draft)
 
@@ -88,7 +90,10 @@ def deliver(draft: RoomDraft, command: DeliverRun) -> None:
         return
     where = f"the accepted work is on branch {command.branch}" if command.branch else command.note
     draft.emit(RunDelivered(*draft.run_header(run, where), branch=command.branch, note=command.note))
-    draft.notice(ALL, f"Run {run.id}: {where}.", thread=run.thread)
+    if command.branch:
+        draft.notice(ALL, NoticeCode.RUN_BRANCH(run=run.id, branch=command.branch), thread=run.thread)
+    else:
+        draft.notice(ALL, NoticeCode.RUN_NOTE(run=run.id, note=command.note), thread=run.thread)
 
 
 # --- a person --------------------------------------------------------------------------------------
@@ -97,13 +102,30 @@ def deliver(draft: RoomDraft, command: DeliverRun) -> None:
 def act(draft: RoomDraft, command: ActOnRun) -> None:
     """Do what a person says."""
     run = known_run(draft.room.runs.by_id, command.run)
-    afterwards = _AFTERWARDS.get(command.action)
-    if afterwards:
-        afterwards(draft, run, command)
+    # A finding is judged, a missed defect noted, also when the run is over.
+    if command.action is RunAction.FINDING:
+        _judge(draft, run, command)
+        return
+    if command.action is RunAction.DEFECT:
+        _record_defect(draft, run, command)
         return
     _check_live(run)
     session_draft = SessionDraft(draft, run.session)
-    _ACTIONS[command.action](session_draft, run, command)
+    match command.action:
+        case RunAction.GO:
+            _go(session_draft, run, command)
+        case RunAction.DECIDE:
+            _decide(session_draft, run, command)
+        case RunAction.HALT:
+            if run.phase in (P.HALTED, P.SETUP):
+                raise Refused(f"run {run.id} is in phase {run.phase}", "see: csp review show")
+            why = command.rationale or f"halted by {command.sender}"
+            run_protocol.halt(session_draft, why, by=command.sender)
+        case RunAction.RESUME:
+            _resume(session_draft, run, command)
+        case _:
+            # Only RunAction.ABORT is left.
+            _abort(session_draft, run, command)
     advance(session_draft)
 
 
@@ -145,19 +167,13 @@ def _edit(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     if command.plan is not None and command.plan != run.plan:
         header = draft.run_header(f"plan of {len(command.plan.steps)} steps", by=command.sender)
         draft.room_draft.emit(RunEdited(*header, plan=command.plan))
-        draft.notice(f"Run {run.id}: {command.sender} has changed the plan.")
+        draft.notice(NoticeCode.RUN_PLAN_CHANGED(run=run.id, agent=command.sender))
 
 
 def is_plan_open(run: ReviewRun) -> bool:
     """Tell whether a person may still change the plan: there is one, nobody works by it yet."""
     at = run.back if run.phase is P.HALTED else run.phase
     return run.plan is not None and at in (P.FEEDBACK, P.APPROVAL)
-
-
-def _halt(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
-    if run.phase in (P.HALTED, P.SETUP):
-        raise Refused(f"run {run.id} is in phase {run.phase}", "see: csp review show")
-    run_protocol.halt(draft, command.rationale or f"halted by {command.sender}", by=command.sender)
 
 
 def _resume(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
@@ -187,8 +203,21 @@ def _decide(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     if command.decision is Decision.ABORT:
         _abort(draft, run, command)
         return
-    _check_phase(run, command.action, *_DECISIONS)
-    _DECISIONS[run.phase][command.decision](draft, run, command)
+    _check_phase(run, command.action, P.APPROVAL, P.ESCALATED, P.HALTED)
+    by, why = command.sender, command.rationale
+    match run.phase, command.decision:
+        case P.APPROVAL, Decision.ACCEPT:
+            _go(draft, run, command)
+        case P.APPROVAL, _:
+            run_protocol.enter_phase(draft, P.PLAN, why or "a person wants another plan", by=by)
+        case P.ESCALATED, Decision.ACCEPT:
+            run_protocol.enter_phase(draft, P.CLOSING, why, by=by)
+        case P.ESCALATED, _:
+            run_protocol.revise(draft, why, by=by)
+        case _, Decision.ACCEPT:
+            _resume(draft, run, command)
+        case _:
+            run_protocol.enter_phase(draft, P.EXECUTION if run.plan else P.PLAN, why, by=by)
 
 
 def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
@@ -196,43 +225,3 @@ def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
         wanted = " or ".join(phases)
         what = f"run {run.id} is in phase {run.phase}, {action} is for {wanted}"
         raise Refused(what, "see: csp review show")
-
-
-def _plan_again(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
-    run_protocol.enter_phase(
-        draft, P.PLAN, command.rationale or "a person wants another plan", by=command.sender
-    )
-
-
-def _close(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
-    run_protocol.enter_phase(draft, P.CLOSING, command.rationale, by=command.sender)
-
-
-def _revise(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
-    run_protocol.revise(draft, command.rationale, by=command.sender)
-
-
-def _back_to_work(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
-    run_protocol.enter_phase(draft, P.EXECUTION if run.plan else P.PLAN, command.rationale, by=command.sender)
-
-
-#: How a run ends that a person aborts in one of these phases.
-_AT_ABORT: Final = {P.ESCALATED: EndReason.CAP_REACHED, P.HALTED: EndReason.HALTED}
-#: What is said of a run when it is over.
-_AFTERWARDS: Final[dict[RunAction, Callable[[RoomDraft, ReviewRun, ActOnRun], None]]] = {
-    RunAction.FINDING: _judge,
-    RunAction.DEFECT: _record_defect,
-}
-_Act = Callable[[SessionDraft, ReviewRun, ActOnRun], None]
-_DECISIONS: Final[dict[RunPhase, dict[Decision, _Act]]] = {
-    P.APPROVAL: {Decision.ACCEPT: _go, Decision.REVISE: _plan_again},
-    P.ESCALATED: {Decision.ACCEPT: _close, Decision.REVISE: _revise},
-    P.HALTED: {Decision.ACCEPT: _resume, Decision.REVISE: _back_to_work},
-}
-_ACTIONS: Final[dict[RunAction, _Act]] = {
-    RunAction.GO: _go,
-    RunAction.DECIDE: _decide,
-    RunAction.HALT: _halt,
-    RunAction.RESUME: _resume,
-    RunAction.ABORT: _abort,
-}

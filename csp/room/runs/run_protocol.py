@@ -1,13 +1,14 @@
-"""The course of a run: which message may follow which, what comes of it, what a person may do."""
+"""The course of a run: which message may follow which, whom it waits for, how it is shown."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Final, assert_never
 
 from msgspec.structs import replace
 
 from csp.errors import BadInput, Refused
-from csp.protocol.enums import AgentId, Mode
-from csp.protocol.events import RunChecked, RunMoved, RunSaid
+from csp.protocol.enums import HUMAN, AgentId, Mode
+from csp.protocol.events import RunChecked, RunMoved, RunReminded, RunSaid
+from csp.protocol.notices import NoticeCode
 from csp.protocol.review_messages import (
     MAILBOX,
     MAX_ITEMS,
@@ -22,12 +23,17 @@ from csp.protocol.review_messages import (
     PlanFeedback,
     PlanProposed,
     ReviewDecision,
+    ReviewerStats,
     Risk,
+    RunDetail,
     RunPhase,
     RunRole,
+    RunSummary,
     SessionAck,
     SessionEnd,
     SessionStart,
+    Severity,
+    Verdict,
     type_of_body,
 )
 from csp.protocol.session_parts import Change, EndReason, PhaseKind, Stage, TurnState
@@ -137,9 +143,8 @@ def enter_phase(
     )
     draft.change(Change.PHASE, phase, stage=stage)
     if phase in CALLS:
-        draft.notice(
-            f"Run {run.id} waits for a person: {why}. Answer with: {CALLS[phase].format(run=run.id)}"
-        )
+        answer = CALLS[phase].format(run=run.id)
+        draft.notice(NoticeCode.RUN_NEEDS_PERSON(run=run.id, why=why, answer=answer))
         draft.wake(f"run {run.id} waits for a person: {why}")
 
 
@@ -160,7 +165,7 @@ def handle_message(draft: SessionDraft, role: RunRole, body: AnyMessage, origin:
     run = draft.known_run
     wanted, body = body, check_message(run, role, body)
     if _decision_of(wanted) is not _decision_of(body):
-        draft.notice(f"Run {run.id}: all findings are minor, so the revise counts as an accept with notes.")
+        draft.notice(NoticeCode.RUN_MINOR_ONLY(run=run.id))
     header = draft.run_header(_line_of(body), by=run.agent_of(role))
     draft.room_draft.emit(RunSaid(*header, role=role, body=body, origin=origin, key=key))
     turn = draft.session.turns.get(run.agent_of(role))
@@ -177,34 +182,29 @@ def _decision_of(body: AnyMessage) -> Decision | None:
 
 def check_message(run: ReviewRun, role: RunRole, body: AnyMessage) -> AnyMessage:
     """Return a message as it will be taken; refuse one that may not come now, or contradicts itself."""
-    _check_legal(run, role, type_of_body(body))
-    if isinstance(body, ExecutionUpdate):
-        return _claimed(body)
-    if isinstance(body, PlanProposed):
-        # Where it lies from now on, whatever it was read from.
-        return replace(body, plan_path=f"runs/{run.id}/plan.json")
-    return _settled(run, body) if isinstance(body, ReviewDecision) else body
-
-
-def _claimed(update: ExecutionUpdate) -> ExecutionUpdate:
-    """Return a step as its builder may say it: what CSP finds out itself cannot come from anybody else."""
-    own = [name for name in update.metrics if name.startswith(OWN_METRICS)]
-    if own:
-        raise Refused(f"metric {own[0]!r} is CSP's own", f"use a name that does not begin with {OWN_METRICS}")
-    if len(update.metrics) > MAX_ITEMS:
-        raise Refused(f"{len(update.metrics)} metrics are too many", f"give {MAX_ITEMS} at most")
-    tests = None if update.tests is None else replace(update.tests, claimed=True)
-    return replace(update, tests=tests, figures=None)
-
-
-def _check_legal(run: ReviewRun, role: RunRole, message_type: MessageType) -> None:
-    """Refuse a message that may not come now, or not from that role."""
-    legal = LEGAL.get(run.phase, {})
-    if legal.get(message_type) is role:
-        return
-    expected = ", ".join(f"{name} by the {who}" for name, who in legal.items()) or "none, it waits"
-    what = f"{message_type} by the {role} may not come in phase {run.phase} of run {run.id}"
-    raise Refused(what, f"expected: {expected}")
+    legal, message_type = LEGAL.get(run.phase, {}), type_of_body(body)
+    if legal.get(message_type) is not role:
+        expected = ", ".join(f"{name} by the {who}" for name, who in legal.items()) or "none, it waits"
+        what = f"{message_type} by the {role} may not come in phase {run.phase} of run {run.id}"
+        raise Refused(what, f"expected: {expected}")
+    match body:
+        case ExecutionUpdate():
+            # What CSP finds out itself cannot come from anybody else.
+            own = [name for name in body.metrics if name.startswith(OWN_METRICS)]
+            if own:
+                hint = f"use a name that does not begin with {OWN_METRICS}"
+                raise Refused(f"metric {own[0]!r} is CSP's own", hint)
+            if len(body.metrics) > MAX_ITEMS:
+                raise Refused(f"{len(body.metrics)} metrics are too many", f"give {MAX_ITEMS} at most")
+            tests = None if body.tests is None else replace(body.tests, claimed=True)
+            return replace(body, tests=tests, figures=None)
+        case PlanProposed():
+            # Where it lies from now on, whatever it was read from.
+            return replace(body, plan_path=f"runs/{run.id}/plan.json")
+        case ReviewDecision():
+            return _settled(run, body)
+        case _:
+            return body
 
 
 def _line_of(body: AnyMessage) -> str:
@@ -245,39 +245,22 @@ def _settled(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
         for number, one in enumerate(new, len(known) + 1)
     )
     decision = replace(decision, findings=fresh)
-    return _FITTED[decision.decision](run, decision)
-
-
-def _accepted(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
-    """Resolve what was reason for a revision; minor findings stay as notes."""
-    weighty = [one for one in decision.findings if one.is_weighty]
-    if weighty:
-        grade = weighty[0].severity
-        raise Refused(f"accept does not go with a {grade} finding", "decide revise, or grade it minor")
-    done = [str(one.id) for one in run.open_findings if one.is_weighty]
-    return replace(decision, resolved=tuple(dict.fromkeys((*decision.resolved, *done))))
-
-
-def _revised(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
-    """Take a revision for minor findings alone as what it is: an accept with notes."""
     left = [one for one in run.open_findings if one.id not in decision.resolved]
-    if any(one.is_weighty for one in (*left, *decision.findings)):
+    if decision.decision is Decision.ACCEPT:
+        weighty = [one for one in decision.findings if one.is_weighty]
+        if weighty:
+            grade = weighty[0].severity
+            raise Refused(f"accept does not go with a {grade} finding", "decide revise, or grade it minor")
+        # What was reason for a revision is resolved; minor findings stay as notes.
+        done = [str(one.id) for one in run.open_findings if one.is_weighty]
+        return replace(decision, resolved=tuple(dict.fromkeys((*decision.resolved, *done))))
+    if decision.decision is Decision.ABORT or any(one.is_weighty for one in (*left, *decision.findings)):
         return decision
     if not left and not decision.findings:
         raise Refused("a revise needs a finding", "name what is wrong, as FINDING: major - text")
+    # A revision for minor findings alone is taken as what it is: an accept with notes.
     note = f"revise for minor findings alone, taken as accept. {decision.rationale}".strip()
     return replace(decision, decision=Decision.ACCEPT, rationale=note[:2000])
-
-
-def _as_it_is(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
-    return decision
-
-
-_FITTED: Final[dict[Decision, Callable[[ReviewRun, ReviewDecision], ReviewDecision]]] = {
-    Decision.ACCEPT: _accepted,
-    Decision.REVISE: _revised,
-    Decision.ABORT: _as_it_is,
-}
 
 
 # --- what comes of each ----------------------------------------------------------------------------
@@ -301,7 +284,7 @@ def continue_after(draft: SessionDraft, body: AnyMessage) -> None:
             if body.level is AlertLevel.CRITICAL:
                 halt(draft, f"critical alert of {run.reviewer}: {body.text}")
             else:
-                draft.notice(f"Run {run.id}: {run.reviewer} notes: {body.text}")
+                draft.notice(NoticeCode.RUN_ALERT(run=run.id, agent=run.reviewer, text=body.text))
         case ReviewDecision():
             _on_decision(draft, body)
         case SessionEnd():
@@ -329,7 +312,7 @@ def _on_decision(draft: SessionDraft, body: ReviewDecision) -> None:
     if body.decision is Decision.ACCEPT:
         enter_phase(draft, P.CLOSING)
     elif body.decision is Decision.ABORT:
-        draft.notice(f"Run {run.id}: {run.reviewer} aborts: {body.rationale}")
+        draft.notice(NoticeCode.RUN_ABORTED(run=run.id, agent=run.reviewer, reason=body.rationale))
         end(draft, EndReason.ABORTED, note=body.rationale)
     elif run.revisions + 1 >= (draft.session.setup.rounds or 1):
         enter_phase(draft, P.ESCALATED, f"not accepted after {run.revisions} revisions")
@@ -363,7 +346,7 @@ def record_check(draft: SessionDraft, update: ExecutionUpdate, note: str) -> Non
     header = draft.run_header(_line_of(update))
     draft.room_draft.emit(RunChecked(*header, cycle=run.cycle, update=update, note=note))
     if note:
-        draft.notice(f"Run {run.id}: {note}.")
+        draft.notice(NoticeCode.RUN_NOTE(run=run.id, note=note))
     if run.phase is P.CHECKS:
         after_checks(draft)
 
@@ -385,3 +368,127 @@ def unknown_role(run: ReviewRun, agent: AgentId) -> BadInput:
     """Return why somebody has no say in a run."""
     who = f"builder is {run.builder}, reviewer is {run.reviewer}"
     return BadInput(f"{agent} has no role in run {run.id}", who)
+
+
+# --- how runs are shown ----------------------------------------------------------------------------
+
+
+def run_view(run: ReviewRun) -> RunSummary:
+    """Return a run in one line."""
+    return RunSummary(
+        id=run.id,
+        session_id=run.session,
+        thread=run.thread,
+        goal=run.goal,
+        builder=run.builder,
+        reviewer=run.reviewer,
+        phase=run.phase,
+        waits_for=waits_for(run) or "",
+        since=run.since,
+        cycle=run.cycle,
+        revisions=run.revisions,
+        max_revisions=run.max_revisions,
+        started_at=run.started_at,
+        why=run.why,
+        ended_at=run.ended_at,
+        reason=run.reason,
+        branch=run.branch,
+    )
+
+
+def run_detail(run: ReviewRun, folder: str = "") -> RunDetail:
+    """Return all that is known of a run."""
+    return RunDetail(
+        run=run_view(run),
+        expects=tuple(LEGAL.get(run.phase, {})),
+        plan=run.plan,
+        risk=run.risk,
+        notes=run.feedback.notes if run.feedback else (),
+        telemetry=run.telemetry,
+        findings=run.findings,
+        update=run.update,
+        decision=run.decision,
+        context=run.context,
+        summary=run.summary,
+        folder=folder,
+        defects=run.defects,
+    )
+
+
+def stats(runs: Iterable[ReviewRun]) -> tuple[ReviewerStats, ...]:
+    """Return for each reviewer what came of its reviews, over the runs that have ended."""
+    by_reviewer: dict[str, list[ReviewRun]] = {}
+    for run in runs:
+        if run.phase is RunPhase.ENDED:
+            by_reviewer.setdefault(run.reviewer, []).append(run)
+    return tuple(_stats(reviewer, own) for reviewer, own in by_reviewer.items())
+
+
+def _stats(reviewer: str, runs: list[ReviewRun]) -> ReviewerStats:
+    accepted = [run for run in runs if run.reason is EndReason.ACCEPTED]
+    findings = [finding for run in runs for finding in run.findings]
+    confirmed = sum(one.verdict is Verdict.CONFIRMED for one in findings)
+    rejected = sum(one.verdict is Verdict.REJECTED for one in findings)
+    judged = confirmed + rejected
+    missed = sum(len(run.defects) for run in runs)
+    known = confirmed + missed
+    return ReviewerStats(
+        reviewer=reviewer,
+        runs=len(runs),
+        accepted=len(accepted),
+        accepted_at_once=sum(not run.revisions for run in accepted),
+        accepted_after_revision=sum(bool(run.revisions) for run in accepted),
+        aborted=sum(run.reason is EndReason.ABORTED for run in runs),
+        escalated=sum(bool(run.escalations) for run in runs),
+        alerts=sum(run.alerts for run in runs),
+        findings={grade.value: sum(one.severity is grade for one in findings) for grade in Severity},
+        confirmed=confirmed,
+        rejected=rejected,
+        precision=round(confirmed / judged, 3) if judged else None,
+        missed=missed,
+        accepted_with_defects=sum(bool(run.defects) for run in runs),
+        miss_rate=round(missed / known, 3) if known else None,
+    )
+
+
+# --- waiting -----------------------------------------------------------------------------------------
+
+
+#: After so long the first reminder comes, then each after twice the time: it waits for days without nagging.
+REMIND_S: Final = 600.0
+CSP: Final = AgentId("csp")
+
+
+def waits_for(run: ReviewRun) -> AgentId | None:
+    """Return whom a run waits for, None if it is over."""
+    if run.is_over:
+        return None
+    if run.phase in TURN_OF:
+        return run.agent_of(TURN_OF[run.phase])
+    return HUMAN if run.phase in CALLS else CSP
+
+
+def remind_at(run: ReviewRun) -> float | None:
+    """Return when the next reminder is due: only people and files have no clock of their own."""
+    if waits_for(run) not in (HUMAN, MAILBOX):
+        return None
+    return (run.since or run.started_at) + REMIND_S * float(2 ** (run.reminded + 1) - 1)
+
+
+def remind(draft: SessionDraft) -> None:
+    """Say of a run that has waited for long that it still does, once even if many reminders were missed."""
+    run, now = draft.run, draft.clock
+    at = None if run is None else remind_at(run)
+    if run is None or at is None or at > now:
+        return
+    waited_s = now - (run.since or run.started_at)
+    number = int(waited_s / REMIND_S + 1).bit_length() - 1
+    minutes, is_call = waited_s / 60, run.phase in CALLS
+    whom = "a person" if is_call else f"a file of the {TURN_OF[run.phase]}"
+    what = f"Run {run.id} has waited for {whom} for {minutes:.0f} minutes"
+    draft.room_draft.emit(RunReminded(*draft.run_header(what), number=number))
+    if is_call:
+        answer = CALLS[run.phase].format(run=run.id)
+        draft.notice(NoticeCode.RUN_WAITS_FOR_PERSON(run=run.id, minutes=minutes, answer=answer))
+    else:
+        draft.notice(NoticeCode.RUN_WAITS_FOR_FILE(run=run.id, minutes=minutes, role=TURN_OF[run.phase]))

@@ -142,7 +142,20 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
     def apply(self, event: AnyEvent) -> None:
         """Bring the run that an event is about up to date."""
         if isinstance(event, RunStarted):
-            self.by_id[event.run] = _started(event)
+            self.by_id[event.run] = ReviewRun(
+                id=event.run,
+                session=event.session_id,
+                thread=event.thread,
+                goal=event.text,
+                builder=event.builder,
+                reviewer=event.reviewer,
+                started_at=event.ts,
+                since=event.ts,
+                first_seq=event.seq,
+                seq=event.seq,
+                terms=event.terms,
+                max_revisions=event.max_revisions,
+            )
         elif isinstance(event, RunEvent) and event.run in self.by_id:
             self.by_id[event.run] = replace(_step(self.by_id[event.run], event), seq=event.seq)
             if isinstance(event, RunEnded):
@@ -154,7 +167,12 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
 
     def drop_texts(self) -> None:
         """Take out what was said in the runs that are over."""
-        self.by_id = {key: _without_texts(run) if run.is_over else run for key, run in self.by_id.items()}
+        for key, run in self.by_id.items():
+            if run.is_over:
+                findings = tuple(replace(one, text="-") for one in run.findings)
+                defects = tuple(replace(one, text="-") for one in run.defects)
+                bare = replace(run, goal="", plan=None, feedback=None, update=None, decision=None, alert=None)
+                self.by_id[key] = replace(bare, findings=findings, defects=defects, end=None, summary="")
 
 
 _LaterEvent = (
@@ -171,23 +189,6 @@ _LaterEvent = (
 )
 
 
-def _started(event: RunStarted) -> ReviewRun:
-    return ReviewRun(
-        id=event.run,
-        session=event.session_id,
-        thread=event.thread,
-        goal=event.text,
-        builder=event.builder,
-        reviewer=event.reviewer,
-        started_at=event.ts,
-        since=event.ts,
-        first_seq=event.seq,
-        seq=event.seq,
-        terms=event.terms,
-        max_revisions=event.max_revisions,
-    )
-
-
 def _step(run: ReviewRun, event: _LaterEvent) -> ReviewRun:  # noqa: C901  # one case for each event
     match event:
         case RunPrepared():
@@ -195,7 +196,21 @@ def _step(run: ReviewRun, event: _LaterEvent) -> ReviewRun:  # noqa: C901  # one
         case RunSaid():
             return _said(run, event)
         case RunMoved():
-            return _moved(run, event)
+            is_new = event.cycle != run.cycle
+            is_step = event.phase is RunPhase.EXECUTION
+            return replace(
+                run,
+                phase=event.phase,
+                since=event.ts,
+                reminded=0,
+                why=event.why,
+                back=event.back,
+                cycle=event.cycle,
+                revisions=event.revisions,
+                steps=0 if is_new else run.steps,
+                is_checked=run.is_checked and not is_step,
+                escalations=run.escalations + (event.phase is RunPhase.ESCALATED),
+            )
         case RunReminded():
             return replace(run, reminded=event.number)
         case RunChecked():
@@ -220,24 +235,6 @@ def _step(run: ReviewRun, event: _LaterEvent) -> ReviewRun:  # noqa: C901  # one
             assert_never(event)
 
 
-def _moved(run: ReviewRun, event: RunMoved) -> ReviewRun:
-    is_new = event.cycle != run.cycle
-    is_step = event.phase is RunPhase.EXECUTION
-    return replace(
-        run,
-        phase=event.phase,
-        since=event.ts,
-        reminded=0,
-        why=event.why,
-        back=event.back,
-        cycle=event.cycle,
-        revisions=event.revisions,
-        steps=0 if is_new else run.steps,
-        is_checked=run.is_checked and not is_step,
-        escalations=run.escalations + (event.phase is RunPhase.ESCALATED),
-    )
-
-
 def _said(run: ReviewRun, event: RunSaid) -> ReviewRun:
     if event.key:
         run = replace(run, keys=(*run.keys, event.key)[-KEPT_KEYS:])
@@ -255,27 +252,17 @@ def _said(run: ReviewRun, event: RunSaid) -> ReviewRun:
             is_critical = event.body.level is AlertLevel.CRITICAL
             return replace(run, alerts=run.alerts + 1, alert=event.body if is_critical else run.alert)
         case ReviewDecision():
-            return _decided(run, event.body)
+            # What was resolved is closed, what is new is added; its ids were given when it was decided on.
+            resolved = event.body.resolved
+            old = tuple(
+                replace(one, resolved=run.cycle) if one.id in resolved and one.is_open else one
+                for one in run.findings
+            )
+            new = tuple(replace(one, cycle=run.cycle) for one in event.body.findings)
+            return replace(run, decision=event.body, findings=old + new)
         case SessionEnd():
             return replace(run, end=event.body)
         case SessionStart():
             return run
         case _:
             assert_never(event.body)
-
-
-def _decided(run: ReviewRun, decision: ReviewDecision) -> ReviewRun:
-    """Close what was resolved, add what is new; the ids were given when it was decided on."""
-    old = tuple(
-        replace(one, resolved=run.cycle) if one.id in decision.resolved and one.is_open else one
-        for one in run.findings
-    )
-    new = tuple(replace(one, cycle=run.cycle) for one in decision.findings)
-    return replace(run, decision=decision, findings=old + new)
-
-
-def _without_texts(run: ReviewRun) -> ReviewRun:
-    findings = tuple(replace(one, text="-") for one in run.findings)
-    defects = tuple(replace(one, text="-") for one in run.defects)
-    bare = replace(run, goal="", plan=None, feedback=None, update=None, decision=None, alert=None)
-    return replace(bare, findings=findings, defects=defects, end=None, summary="")

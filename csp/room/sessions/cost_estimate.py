@@ -11,7 +11,6 @@ they may take, and the output of each is kept to that.
 from typing import Final, NamedTuple
 
 from csp.protocol.enums import AgentId
-from csp.protocol.session_parts import Price
 from csp.room.sessions.session_state import Session, UsageGauge
 
 BYTES_PER_TOKEN: Final = 3
@@ -49,10 +48,21 @@ def estimate_cost(
     if limit is None or session.setup.collaboration is None:
         return CostEstimate()
     price, gauge = session.setup.prices.get(agent), session.gauges.get(agent, UsageGauge())
-    if price is None and _is_anybodys_guess(session, agent):
-        return OverBudget(f"nobody knows what a call of {agent} may cost until the one under way has told")
-    put_in = _input(prompt, before, gauge) * price.input / _MILLION if price else 0.0
-    cost = _cost(put_in, price, gauge) if price else _told(session, agent)
+    if price is None:
+        told = [one.cost_usd for who, one in session.gauges.items() if who not in session.setup.prices]
+        dark = [turn for turn in session.turns.values() if turn.agent not in (agent, *session.setup.prices)]
+        if dark and not told:
+            return OverBudget(
+                f"nobody knows what a call of {agent} may cost until the one under way has told"
+            )
+        put_in, rate = 0.0, 0.0
+        cost = gauge.cost_usd * MARGIN if agent in session.gauges else max(told, default=0.0)
+    else:
+        by_bytes = len(prompt.encode(errors="replace")) // BYTES_PER_TOKEN + OVERHEAD
+        put_in = (max(by_bytes, tokens_in(prompt) + gauge.over) + before) * price.input / _MILLION
+        output = max(gauge.output * MARGIN, LEAST_OUTPUT) if gauge.output else FIRST_OUTPUT
+        rate = price.output
+        cost = max(put_in + output * rate / _MILLION, gauge.cost_usd)
     taken = reserved(session, but=agent) + own_usd
     if cost > limit - taken:
         return OverBudget(
@@ -62,7 +72,6 @@ def estimate_cost(
     # Those who are asked at once share what is left.
     slots = max(session.width - len(session.turns), 1)
     allowed = max(cost, (limit - taken) / slots) if cost else 0.0
-    rate = price.output if price else 0.0
     return CostEstimate(cost, allowed, int((allowed - put_in) * _MILLION / rate) if rate else None)
 
 
@@ -77,35 +86,6 @@ def reserved(session: Session, but: AgentId | None = None) -> float:
         max(seen.get(turn, 0.0), allowed.get(turn, 0.0), session.unsettled.get(turn, 0.0)) for turn in turns
     ]
     return session.cost_usd + sum(most)
-
-
-def _input(prompt: str, before: int, gauge: UsageGauge) -> int:
-    by_bytes = len(prompt.encode(errors="replace")) // BYTES_PER_TOKEN + OVERHEAD
-    return max(by_bytes, tokens_in(prompt) + gauge.over) + before
-
-
-def _cost(put_in: float, price: Price, gauge: UsageGauge) -> float:
-    """Return what a call costs by its price."""
-    output = max(gauge.output * MARGIN, LEAST_OUTPUT) if gauge.output else FIRST_OUTPUT
-    return max(put_in + output * price.output / _MILLION, gauge.cost_usd)
-
-
-def _told(session: Session, agent: AgentId) -> float:
-    """Return what a call costs by what those without a price have told so far."""
-    own = session.gauges.get(agent)
-    if own is not None:
-        return own.cost_usd * MARGIN
-    return max((gauge.cost_usd for gauge in _unpriced(session)), default=0.0)
-
-
-def _is_anybodys_guess(session: Session, agent: AgentId) -> bool:
-    """Tell whether nobody without a price has told a cost yet, though somebody of them is about to."""
-    dark = [turn for turn in session.turns.values() if turn.agent not in (agent, *session.setup.prices)]
-    return bool(dark) and not _unpriced(session)
-
-
-def _unpriced(session: Session) -> list[UsageGauge]:
-    return [gauge for agent, gauge in session.gauges.items() if agent not in session.setup.prices]
 
 
 # --- tokens ------------------------------------------------------------------------------------------

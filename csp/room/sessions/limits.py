@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.session_parts import EndReason, Limits, PhaseKind
 from csp.room.sessions.session_state import Session
 
@@ -61,20 +62,17 @@ def limits_near(session: Session) -> list[EndReason]:
     return found
 
 
-def near_text(session: Session, reason: EndReason) -> str:
+def limit_near(session: Session, reason: EndReason) -> NoticeWords:
     """Say how much of a limit is used up."""
     used, limit, unit = _GUARDS[reason]
     most = limit(session.setup.limits) or 0.0
-    return (
-        f"{_figure(used(session, 0.0))} of {_figure(most)} {unit} are used: the session stops at its limit."
-    )
+    return NoticeCode.LIMIT_NEAR(used=_figure(used(session, 0.0)), most=_figure(most), unit=unit)
 
 
-def limit_text(session: Session, reason: EndReason) -> str:
+def limit_reached(session: Session, reason: EndReason) -> NoticeWords:
     """Say which limit was reached."""
     _, limit, unit = _GUARDS[reason]
-    most = limit(session.setup.limits) or 0.0
-    return f"Emergency cap: the session has reached its limit of {_figure(most)} {unit}."
+    return NoticeCode.LIMIT_REACHED(most=_figure(limit(session.setup.limits) or 0.0), unit=unit)
 
 
 def _figure(value: float) -> str:

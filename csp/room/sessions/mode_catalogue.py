@@ -2,6 +2,7 @@
 
 from csp.protocol import catalogue
 from csp.protocol.catalogue import Catalogue, CommandText, ModeEntry, ModeOption, ModeText
+from csp.protocol.notices import notice_entries
 from csp.protocol.session_parts import PhaseKind
 from csp.room.sessions.modes import MODES, ModeRow, NextSpeaker, Times
 
@@ -27,6 +28,7 @@ def build_catalogue() -> Catalogue:
         held_reasons=catalogue.HELD_REASONS,
         end_reasons=catalogue.END_REASONS,
         agent_states=catalogue.AGENT_STATES,
+        notices=notice_entries(),
         commands=tuple(
             CommandText(name=row.name, form=row.form, help=row.help)
             for row in catalogue.COMMANDS

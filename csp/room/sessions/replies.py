@@ -7,34 +7,40 @@ from typing import ClassVar, NamedTuple
 from msgspec.structs import replace
 
 from csp.errors import BadInput, Refused
-from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, DeliverKind, Ending
+from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, DeliverKind, Ending, MessageId
 from csp.protocol.events import Activity, AgentResponse, LateReply
+from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff
 from csp.protocol.review_messages import AnyMessage, MessageType, RunRole
 from csp.protocol.session_parts import PhaseKind, TurnState
 from csp.room.agent_text import agent_commands
-from csp.room.agent_text.agent_commands import AgentTextRunner, kind_of, runnable, sent_for_prompt
-from csp.room.agent_text.allstop import is_allstop
-from csp.room.agent_text.envelope import Envelope
-from csp.room.agent_text.grammar import AgentText, HandOver, ModeRequest, Spoken, Working, read_agent_text
+from csp.room.agent_text.agent_commands import AgentTextRunner, is_allstop, kind_of, runnable, sent_for_prompt
+from csp.room.agent_text.grammar import (
+    AgentText,
+    Envelope,
+    HandOver,
+    ModeRequest,
+    Spoken,
+    Working,
+    read_agent_text,
+)
 from csp.room.board.board_commands import has_space, notice_full
 from csp.room.commands import ExtendTurn, PostReply, Send, Stop
+from csp.room.messages.delivery import Channel, find_duplicate
 from csp.room.messages.send import confirm_delivery, is_repeated
-from csp.room.messages.tool_dedupe import Channel, find_duplicate
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Message, Room
-from csp.room.runs.run_message_parser import read_alert, read_message
 from csp.room.runs.run_protocol import LEGAL, check_message, give_up, handle_message
+from csp.room.runs.run_texts import read_alert, read_message
 from csp.room.sessions.modes import NextSpeaker as Speaking
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import remind
+from csp.room.sessions.session_end import read_vote, remind
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import BallotVote, Turn
 from csp.room.sessions.steering import keep_turn, stop
 from csp.room.sessions.turn_prompt import max_rounds
 from csp.room.sessions.turns import ask_again, can_pay_again, cast, delivered, fail, is_api, keep_open
-from csp.room.sessions.votes import read_vote
 
 _Words = Activity | AgentResponse
 
@@ -179,7 +185,9 @@ class _Reply:
             self._post(Activity, self._command)
         why = f"its answer was {self._command.ending}"
         if self._command.reason and self._draft.session.seal:
-            self._draft.notice(f"{turn.agent}: {why}: {self._command.reason}", HUMAN)
+            ending, reason = self._command.ending, self._command.reason
+            words = NoticeCode.REPLY_BROKE_OFF(agent=turn.agent, ending=ending, reason=reason)
+            self._draft.notice(words, HUMAN)
         elif self._command.reason:
             why += f": {self._command.reason}"
         fail(self._draft, turn, TurnState.FAILED, why)
@@ -271,11 +279,11 @@ class _Reply:
             handoff=self._handoff(envelope),
             final=envelope.final,
         )
-        self._post(AgentResponse, command, malformed=envelope.malformed)
+        reply = self._post(AgentResponse, command, malformed=envelope.malformed)
         if envelope.malformed:
-            draft.notice(f"{command.sender}'s reply was malformed, so it is taken for plain text.")
+            draft.notice(NoticeCode.REPLY_MALFORMED(agent=command.sender))
         if vote is not None:
-            cast(self._draft, turn, vote)
+            cast(self._draft, turn, vote, reply)
         runner = self._runner(command)
         # The session acts on a line that hands over as the envelope says.
         to = envelope.handoff.to if envelope.handoff else None
@@ -333,9 +341,8 @@ class _Reply:
         if self._draft.phase.speaker is Speaking.LEAD and self._command.sender != session.setup.lead:
             return None
         if handoff.to not in session.agents:
-            known = ", ".join(session.agents)
-            text = f"{self._command.sender} named {handoff.to!r}, who takes no part. Taking part: {known}."
-            self._draft.notice(text)
+            agent, members = self._command.sender, ", ".join(session.agents)
+            self._draft.notice(NoticeCode.HANDOFF_UNKNOWN(agent=agent, to=handoff.to, members=members))
             return None
         return handoff
 
@@ -345,7 +352,8 @@ class _Reply:
 
     def _post(
         self, kind: type[_Words], command: PostReply, *, late: bool = False, malformed: bool = False
-    ) -> None:
+    ) -> MessageId:
+        """Emit the words; return their id."""
         draft, session = self._draft, self._draft.session
         idx = None
         if kind is AgentResponse and not late and draft.rules.board_replies:
@@ -381,6 +389,7 @@ class _Reply:
                 seals=seals,
             )
         )
+        return header[2]
 
     def _runner(self, command: PostReply) -> AgentTextRunner:
         return AgentTextRunner(self._draft.room_draft, command, self._ask, self._sent)

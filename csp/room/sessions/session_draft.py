@@ -16,6 +16,7 @@ from csp.protocol.enums import (
 )
 from csp.protocol.events import ControlSent, ModeChanged, TurnMoved
 from csp.protocol.notes import HitView
+from csp.protocol.notices import NoticeWords
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import Change, Collaboration, EndReason, Setup, Stage, TurnState
 from csp.room.room_draft import RoomDraft, RunHeader
@@ -176,9 +177,9 @@ class SessionDraft:
             )
         )
 
-    def notice(self, text: str, target: AgentId = ALL) -> None:
+    def notice(self, words: NoticeWords, target: AgentId = ALL) -> None:
         """Emit a notice about the session."""
-        self.room_draft.notice(target, text, session=self._id, thread=self.session.thread)
+        self.room_draft.notice(target, words, session=self._id, thread=self.session.thread)
 
     def withdraw(self, turn: Turn) -> bool:
         """Withdraw the ask of a turn; tell whether that was still possible."""

@@ -1,22 +1,27 @@
-"""The end of a session: what it releases, what it came to, and the notices on the way there."""
+"""The end of a session: what it releases, what it came to, its ballots, and the notices on the way there."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
-from csp.protocol.enums import ALL, SYSTEM, AgentId, DeliveryState, Mode
+from csp.protocol.enums import ALL, SYSTEM, AgentId, DeliveryState, Mode, SessionId
 from csp.protocol.events import RunEnded, RunSaid
+from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.review_messages import RunRole, SessionEnd
-from csp.protocol.session_parts import Change, EndReason, TurnState
+from csp.protocol.session_parts import Candidate, Change, EndReason, TurnState
+from csp.room.agent_text.grammar import Spoken, Vote
 from csp.room.messages.inbox import newer
 from csp.room.room_state import Message
-from csp.room.runs.run_prompts import summary_of
+from csp.room.runs.run_texts import summary_of
 from csp.room.sessions.cost_estimate import cut
-from csp.room.sessions.limits import limits_near, near_text
+from csp.room.sessions.limits import limit_near, limits_near
 from csp.room.sessions.modes import respects_final, row_of
 from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_registry import Sessions
 from csp.room.sessions.session_state import BallotVote, Session
 from csp.room.sessions.turn_prompt import last_outputs
-from csp.room.sessions.votes import tally_of
 
 #: Ends that a person asked for: agents are not notified, because that would wake them.
 BY_HAND: Final = frozenset({EndReason.STOPPED_BY_USER, EndReason.CANCELED, EndReason.SUPERSEDED})
@@ -34,15 +39,17 @@ def end(draft: SessionDraft, reason: EndReason, *, by: AgentId = SYSTEM, note: s
     release_held(draft, DeliveryState.WITHDRAWN if reason in BY_HAND else DeliveryState.QUEUED)
     _end_run(draft, reason, note)
     draft.change(Change.ENDED, f"{session.setup.mode} ended: {reason}", by=by, reason=reason)
-    draft.notice(closing(session, reason))
+    closing = NoticeCode[f"ENDED_{reason.name}"](mode=session.setup.mode.upper())
+    draft.notice(closing)
     draft.notice(summary(draft.session, reason, draft.now))
     terms = session.setup.collaboration
     if terms is not None:
         # Where somebody waits for the result; what a person stopped has none.
-        text = f"Collaboration {session.id}: {closing(session, reason)}"
+        told = NoticeCode.COLLABORATION_ENDED(session=session.id, closing=closing.text)
         if reason not in BY_HAND:
-            text += f"\n{outcome(draft.session, reason, draft.now)}"
-        draft.room_draft.notice(ALL, text, session=session.id, thread=terms.thread)
+            result = outcome(draft.session, reason, draft.now)
+            told = NoticeCode.COLLABORATION_RESULT(session=session.id, closing=closing.text, outcome=result)
+        draft.room_draft.notice(ALL, told, session=session.id, thread=terms.thread)
     if reason not in BY_HAND:
         draft.wake(f"it has ended: {reason}")
 
@@ -65,7 +72,7 @@ def _end_run(draft: SessionDraft, reason: EndReason, note: str) -> None:
     draft.room_draft.emit(RunEnded(*draft.run_header(text), reason=reason))
     place = run.context.worktree if run.context else ""
     if place:
-        draft.notice(f"Run {run.id} has ended: {reason}. Its worktree stays at {place}.")
+        draft.notice(NoticeCode.RUN_ENDED(run=run.id, reason=reason, place=place))
 
 
 def release_held(draft: SessionDraft, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
@@ -103,11 +110,7 @@ def _comes_with_turn(sessions: Sessions, message: Message, agent: AgentId) -> bo
     return agent in session.agents
 
 
-# --- notices as it goes on ---------------------------------------------------------------------------
-
-
-_RUNNING = "Autopilot running. Say 'Allstop' to end."
-_SUGGESTS = "Agent suggests finish: press ALLSTOP to end or let them continue."
+# --- notices while it runs ---------------------------------------------------------------------------
 
 
 def remind(draft: SessionDraft, agent: AgentId) -> None:
@@ -115,16 +118,16 @@ def remind(draft: SessionDraft, agent: AgentId) -> None:
     session = draft.session
     is_open = row_of(session.setup).is_limited and not respects_final(session.setup)
     if is_open and session.last is not None and session.last.final:
-        draft.notice(f"{_SUGGESTS} ({agent})")
+        draft.notice(NoticeCode.SUGGESTS_FINISH(agent=agent))
     _, repeats = session.echoes[agent]
     if repeats == 1:
-        draft.notice(f"{agent} said the same as before.")
+        draft.notice(NoticeCode.SAID_THE_SAME(agent=agent))
         draft.wake(f"it stalls: {agent} said the same as before")
     warn_of_limits(draft)
     due = max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)
     if session.setup.mode is Mode.AUTOPILOT and due > session.reminders:
         draft.change(Change.REMINDED, "reminded", rounds=due)
-        draft.notice(_RUNNING)
+        draft.notice(NoticeCode.AUTOPILOT_RUNNING())
 
 
 def warn_of_limits(draft: SessionDraft) -> None:
@@ -132,70 +135,46 @@ def warn_of_limits(draft: SessionDraft) -> None:
     for reason in limits_near(draft.session):
         if reason not in draft.session.warned:
             draft.change(Change.WARNED, "warned", reason=reason)
-            draft.notice(near_text(draft.session, reason))
+            draft.notice(limit_near(draft.session, reason))
 
 
 # --- what it came to ---------------------------------------------------------------------------------
 
 
 _LINE: Final = 200
-_CLOSING: Final[dict[EndReason, str]] = {
-    EndReason.STOPPED_BY_USER: "Collaboration stopped by user (Allstop).",
-    EndReason.CANCELED: "Collaboration canceled by user.",
-    EndReason.DONE: "{mode} complete.",
-    EndReason.FINAL: "{mode} complete.",
-    EndReason.NO_HANDOFF: "{mode} ended: nobody was named to go on.",
-    EndReason.MALFORMED: "{mode} ended: the last reply was malformed, so it named nobody to go on.",
-    EndReason.CAP_REACHED: "{mode} ended: cap reached.",
-    EndReason.EMERGENCY_TURNS: "{mode} stopped: emergency cap of turns.",
-    EndReason.EMERGENCY_TOKENS: "{mode} stopped: emergency cap of tokens.",
-    EndReason.EMERGENCY_MINUTES: "{mode} stopped: emergency cap of minutes.",
-    EndReason.EMERGENCY_COST: "{mode} stopped: emergency cap of cost.",
-    EndReason.TOO_FEW: "{mode} ended: too few participants are left.",
-    EndReason.ALL_FAILED: "{mode} ended: nobody could take a turn.",
-    EndReason.TIE: "{mode} ended: the vote is tied.",
-    EndReason.NO_QUORUM: "{mode} ended: too few have voted.",
-    EndReason.ACCEPTED: "{mode} complete: the work is accepted.",
-    EndReason.ABORTED: "{mode} ended: it was aborted.",
-    EndReason.HALTED: "{mode} ended: it was halted.",
-    EndReason.SUPERSEDED: "{mode} ended: another session takes its place.",
-}
-
-
-def closing(session: Session, reason: EndReason) -> str:
-    """Return the line with which a session ends."""
-    return _CLOSING[reason].format(mode=session.setup.mode.upper())
 
 
 def outcome(session: Session, reason: EndReason, now: float) -> str:
     """Return what a session has come to: its last word on the whole, else who said what."""
-    return session.result.text if session.result is not None else summary(session, reason, now)
+    return session.result.text if session.result is not None else summary(session, reason, now).text
 
 
-def summary(session: Session, reason: EndReason, now: float) -> str:
+def summary(session: Session, reason: EndReason, now: float) -> NoticeWords:
     """Say who said what, how the vote went, what it took, why it ended."""
-    seconds = max(now - session.started_at - session.idle_s, 0.0)
     used = session.used
-    about = "about " if used.estimated else ""
-    head = (
-        f"Summary of {session.id} ({session.setup.mode}): {reason} after {session.replies} replies, {about}"
-        f"{used.new:,} new tokens ({used.output:,} output), {used.cached:,} cached, {seconds:.0f} s."
-    )
-    cost = [f"Cost: {used.cost_usd:.4f} USD ({_costs(session)})."] if used.cost_usd else []
-    outputs = last_outputs(session, is_over=True)
-    said = [f"- {agent}: {_short(output.text)}" for agent, output in outputs]
-    votes = [tally_text(session)] if session.counted or session.stage.candidates else []
-    synthesis = [f"Synthesis: {_short(session.synthesis)}"] if session.synthesis else []
-    return "\n".join([head, *cost, *said, *votes, *synthesis])
-
-
-def _costs(session: Session) -> str:
-    """Say what each agent has cost, with its model where that is known."""
-    return ", ".join(
+    # What each agent has cost, with its model where that is known.
+    costs = ", ".join(
         f"{row.agent} "
         + ("at an unknown price" if row.known_cost is None else f"{row.cost_usd:.4f}")
         + (f" with {row.model}" if row.model else "")
         for row in session.spent_so_far
+    )
+    cost = [f"Cost: {used.cost_usd:.4f} USD ({costs})."] if used.cost_usd else []
+    outputs = last_outputs(session, is_over=True)
+    said = [f"- {agent}: {_short(output.text)}" for agent, output in outputs]
+    votes = [votes_counted(session).text] if session.counted or session.stage.candidates else []
+    synthesis = [f"Synthesis: {_short(session.synthesis)}"] if session.synthesis else []
+    return NoticeCode.SESSION_SUMMARY(
+        session=session.id,
+        mode=session.setup.mode,
+        reason=reason,
+        replies=session.replies,
+        about="about " if used.estimated else "",
+        tokens=used.new,
+        output=used.output,
+        cached=used.cached,
+        seconds=max(now - session.started_at - session.idle_s, 0.0),
+        details="".join(f"\n{line}" for line in (*cost, *said, *votes, *synthesis)),
     )
 
 
@@ -203,24 +182,78 @@ def _short(text: str) -> str:
     return cut(" ".join(text.split()), _LINE)
 
 
-def tally_text(session: Session) -> str:
+def votes_counted(session: Session) -> NoticeWords:
     """Say how many votes each got, who won, who voted for what with which reason."""
     named = {one.label: one.agent for one in (session.stage.candidates or session.counted)}
     result = tally_of(session)
     counts = ", ".join(f"{label} ({named[label]}) {count}" for label, count in result.counts.items())
-    lines = [f"Votes: {counts or 'none'}."]
+    lines = []
     if result.winner is not None:
         dissent = [agent for agent, vote in session.votes.items() if vote.label != result.winner.label]
         lines.append(f"Winner: {result.winner.label} ({result.winner.agent}).")
         lines.append(f"Dissent: {', '.join(dissent) or 'none'}.")
-    lines += [_vote_line(agent, vote, named) for agent, vote in session.votes.items()]
+    for agent, vote in session.votes.items():
+        itself = " (its own)" if named.get(vote.label) == agent else ""
+        reason = f": {_short(vote.reason)}" if vote.reason else ""
+        lines.append(f"- {agent} voted {vote.label}{itself}{reason}")
     models = {session.models.get(agent) for agent in session.votes}
     if len(session.votes) > 1 and len(models) == 1 and None not in models:
         lines.append(f"All voters run the same model, {models.pop()}.")
-    return "\n".join(lines)
+    return NoticeCode.VOTES_COUNTED(counts=counts or "none", details="".join(f"\n{line}" for line in lines))
 
 
-def _vote_line(agent: AgentId, vote: BallotVote, named: dict[str, AgentId]) -> str:
-    itself = " (its own)" if named.get(vote.label) == agent else ""
-    reason = f": {_short(vote.reason)}" if vote.reason else ""
-    return f"- {agent} voted {vote.label}{itself}{reason}"
+# --- ballots --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What a ballot came to: votes by label, most first; `leaders` has more than one name in a tie."""
+
+    counts: dict[str, int]
+    leaders: tuple[Candidate, ...]
+    is_quorate: bool
+
+    @property
+    def winner(self) -> Candidate | None:
+        """The one that was chosen, if one was."""
+        return self.leaders[0] if self.is_quorate and len(self.leaders) == 1 else None
+
+
+def label_of(number: int) -> str:
+    """Return the label of the `number`-th candidate, from 0 on: A to Z, then AA, AB."""
+    high, low = divmod(number, 26)
+    return (chr(ord("A") + high - 1) if high else "") + chr(ord("A") + low)
+
+
+def candidates(session: SessionId, number: int, agents: Sequence[AgentId]) -> tuple[Candidate, ...]:
+    """Label the agents of a ballot in an order that tells nothing about who is who."""
+
+    def rank(agent: AgentId) -> str:
+        return sha256(f"{session}:{number}:{agent}".encode()).hexdigest()
+
+    ordered = sorted(agents, key=rank)
+    return tuple(Candidate(label=label_of(at), agent=agent) for at, agent in enumerate(ordered))
+
+
+def read_vote(commands: Sequence[Spoken], labels: Sequence[str]) -> BallotVote | None:
+    """Return the last vote for one of the labels."""
+    votes = [spoken for spoken in commands if isinstance(spoken, Vote) and spoken.label in labels]
+    return BallotVote(votes[-1].label, votes[-1].reason) if votes else None
+
+
+def tally(votes: Mapping[AgentId, BallotVote], named: Sequence[Candidate], voters: int) -> Tally:
+    """Count the votes; those for oneself count only if there are no others."""
+    owner = {candidate.label: candidate.agent for candidate in named}
+    cast = {agent: vote for agent, vote in votes.items() if vote.label in owner}
+    others = {agent: vote for agent, vote in cast.items() if owner[vote.label] != agent}
+    found = Counter(vote.label for vote in (others or cast).values())
+    counts = {label: found[label] for label in sorted(found, key=lambda label: (-found[label], label))}
+    most = max(counts.values(), default=0)
+    leaders = tuple(candidate for candidate in named if most and counts.get(candidate.label) == most)
+    return Tally(counts=counts, leaders=leaders, is_quorate=bool(cast) and 2 * len(cast) >= voters)
+
+
+def tally_of(session: Session) -> Tally:
+    """Count the last ballot of a session."""
+    named = session.stage.candidates or session.counted
+    return tally(session.votes, named, len(session.agents))

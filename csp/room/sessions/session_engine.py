@@ -4,16 +4,16 @@ from collections.abc import Callable
 from typing import Final
 
 from csp.protocol.enums import AgentId, DeliveryState
+from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.session_parts import Candidate, Change, EndReason, PhaseKind, Stage, TurnState
 from csp.room.runs import run_protocol
-from csp.room.sessions.limits import limit_hit, limit_text
+from csp.room.sessions.limits import limit_hit, limit_reached
 from csp.room.sessions.modes import EMERGENCIES, NextSpeaker, repetitions, respects_final, row_of
 from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import end, release_held, tally_text
+from csp.room.sessions.session_end import candidates, end, release_held, tally_of, votes_counted
 from csp.room.sessions.session_state import FAILED, Session
 from csp.room.sessions.turn_prompt import agrees
 from csp.room.sessions.turns import ask, cancel
-from csp.room.sessions.votes import candidates, tally_of
 
 #: Turns of the lead in a row that name nobody, after which it is asked to conclude.
 STALLS: Final = 3
@@ -30,16 +30,16 @@ def advance(draft: SessionDraft) -> None:
     session = draft.session
     reason = limit_hit(session, draft.clock)
     if session.is_running and reason is not None:
-        _cut_short(draft, reason, limit_text(session, reason))
+        _cut_short(draft, reason, limit_reached(session, reason))
         session = draft.session
     while session.is_running and not session.turns and not session.stage.is_waiting:
         _OVER[session.stage.kind](draft)
         session = draft.session
 
 
-def _cut_short(draft: SessionDraft, reason: EndReason, text: str) -> None:
+def _cut_short(draft: SessionDraft, reason: EndReason, words: NoticeWords) -> None:
     """Stop what goes on because of a limit; a synthesis may still be asked for."""
-    draft.notice(text)
+    draft.notice(words)
     for turn in list(draft.session.turns.values()):
         if not cancel(draft, turn, reason):
             # An agent at work would keep spending for nothing.
@@ -117,12 +117,6 @@ def _enter(
     if session.seal:
         members = () if session.setup.soft_turns else session.agents
         release_held(draft, DeliveryState.QUEUED, but=members)
-    _announce(draft, stage, reason)
-    _ASKS[phase.kind](draft)
-
-
-def _announce(draft: SessionDraft, stage: Stage, reason: EndReason) -> None:
-    before = draft.session.stage
     draft.change(
         Change.PHASE,
         stage.name,
@@ -131,8 +125,9 @@ def _announce(draft: SessionDraft, stage: Stage, reason: EndReason) -> None:
         # Which proposal is whose is nobody's business until the votes are in.
         sealed=stage.number if stage.candidates else 0,
     )
-    if not row_of(draft.session.setup).is_round_a_turn and stage.round > before.round:
-        draft.notice(f"Round {stage.round}")
+    if not row_of(session.setup).is_round_a_turn and stage.round > session.stage.round:
+        draft.notice(NoticeCode.ROUND(round=stage.round))
+    _ASKS[phase.kind](draft)
 
 
 def _round_of(session: Session, row: int, cycle: int) -> int:
@@ -174,7 +169,7 @@ def _relay_over(draft: SessionDraft, why: EndReason | str) -> None:
     elif isinstance(why, EndReason):
         _phase_over(draft, why)
     else:
-        _cut_short(draft, EndReason.EMERGENCY_COST, f"Cost limit: {why}, so it is not made.")
+        _cut_short(draft, EndReason.EMERGENCY_COST, NoticeCode.COST_LIMIT(why=why))
 
 
 def _next_in_relay(session: Session, speaker: NextSpeaker) -> AgentId | EndReason:
@@ -265,13 +260,13 @@ def _ballot_over(draft: SessionDraft) -> None:
     is_open = is_tie and not session.stage.is_again
     tied = ", ".join(one.label for one in result.leaders)
     # Who proposed what stays unknown as long as it can be voted on.
-    draft.notice(f"Tied: {tied}. One more ballot among them." if is_open else tally_text(session))
+    draft.notice(NoticeCode.BALLOT_TIED(labels=tied) if is_open else votes_counted(session))
     if is_open:
         _enter(draft, session.stage.row, session.stage.cycle, tied=result.leaders)
     elif not row_of(session.setup).is_decided_by_vote or result.winner is not None:
         _phase_over(draft, EndReason.DONE)
     elif is_tie:
-        draft.notice("The vote is tied: the human or the orchestrator decides.")
+        draft.notice(NoticeCode.VOTE_TIED())
         _phase_over(draft, EndReason.TIE)
     else:
         end(draft, EndReason.NO_QUORUM)
@@ -281,7 +276,7 @@ def _solo_over(draft: SessionDraft) -> None:
     session = draft.session
     if session.setup.collaboration is not None and not session.synthesis:
         stands = "the last one stands" if session.result else "a summary takes its place"
-        draft.notice(f"No synthesis was written: {stands}.")
+        draft.notice(NoticeCode.NO_SYNTHESIS(instead=stands))
     end(draft, draft.session.winding or EndReason.DONE)
 
 

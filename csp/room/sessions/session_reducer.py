@@ -89,7 +89,9 @@ def step(session: Session, event: AnyEvent) -> Session:  # noqa: C901  # one cas
             # Such as a first answer that was malformed: it was paid for.
             return _spent(session, event, 0)
         case UsageSeen():
-            return _seen(session, event)
+            usage = priced(event.usage, session.setup.prices.get(event.sender))
+            seen = session.under_way | {event.turn: RunningUsage(event.sender, usage)}
+            return replace(session, under_way=seen)
         case LateReply() if event.usage is not None and event.turn in session.under_way:
             return _spent(session, event, 0)
         case AgentCall() | HumanMessage():
@@ -201,13 +203,11 @@ def _extended(session: Session, event: ModeChanged) -> Session:
         setup = replace(setup, rounds=setup.rounds + event.rounds)
     if event.minutes is not None and setup.limits.minutes is not None:
         setup = replace(setup, limits=replace(setup.limits, minutes=setup.limits.minutes + event.minutes))
-    turns = {agent: _renewed(turn, event.ts) for agent, turn in session.turns.items()}
+    now, turns = event.ts, {}
+    for agent, turn in session.turns.items():
+        delivered_at = None if turn.delivered_at is None else now
+        turns[agent] = replace(turn, asked_at=now, since=now, delivered_at=delivered_at, warned=False)
     return replace(session, setup=setup, turns=turns)
-
-
-def _renewed(turn: Turn, now: float) -> Turn:
-    delivered_at = None if turn.delivered_at is None else now
-    return replace(turn, asked_at=now, since=now, delivered_at=delivered_at, warned=False)
 
 
 # --- its turns -----------------------------------------------------------------------------------
@@ -338,19 +338,18 @@ def _answered(session: Session, event: AgentResponse) -> Session:
     to = AgentId(event.handoff.to) if event.handoff else None
     is_final = event.final and session.setup.lead in (None, event.sender)
     is_last_word = is_final or session.stage.kind is PhaseKind.SOLO
+    text = "".join(event.text.casefold().split())
+    mark = sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+    before, count = session.echoes.get(event.sender, ("", 0))
+    echo = (mark, count + 1 if mark == before else 0)
     return replace(
         _spent(session, event, turn.prompt_tokens if turn else 0),
         outputs=session.outputs | {event.sender: outputs},
         result=output if is_last_word else session.result,
         has_final=session.has_final or is_final,
         last=TurnReply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
-        echoes=session.echoes | {event.sender: _echo(session, event)},
+        echoes=session.echoes | {event.sender: echo},
     )
-
-
-def _seen(session: Session, event: UsageSeen) -> Session:
-    usage = priced(event.usage, session.setup.prices.get(event.sender))
-    return replace(session, under_way=session.under_way | {event.turn: RunningUsage(event.sender, usage)})
 
 
 def _spent(session: Session, event: AgentResponse | Activity | LateReply, prompt_tokens: int) -> Session:
@@ -359,6 +358,11 @@ def _spent(session: Session, event: AgentResponse | Activity | LateReply, prompt
     told = event.usage or (seen.usage if seen else guess)
     usage = priced(told, session.setup.prices.get(event.sender))
     models = session.models if usage.model is None else session.models | {event.sender: usage.model}
+    before = session.gauges.get(event.sender, UsageGauge())
+    over = usage.input - prompt_tokens if prompt_tokens else 0
+    gauge = UsageGauge(
+        max(before.output, usage.output), max(before.over, over), max(before.cost_usd, usage.cost_usd or 0.0)
+    )
     return replace(
         session,
         models=models,
@@ -366,25 +370,10 @@ def _spent(session: Session, event: AgentResponse | Activity | LateReply, prompt
         cached=session.cached + usage.cached,
         cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
         spent=spend(session.spent, event.sender, usage),
-        gauges=session.gauges | {event.sender: _gauged(session, event.sender, usage, prompt_tokens)},
+        gauges=session.gauges | {event.sender: gauge},
         unsettled={turn: cost for turn, cost in session.unsettled.items() if turn != event.turn},
         under_way=without(session.under_way, event.turn),
     )
-
-
-def _gauged(session: Session, agent: AgentId, usage: Usage, prompt_tokens: int) -> UsageGauge:
-    before = session.gauges.get(agent, UsageGauge())
-    over = usage.input - prompt_tokens if prompt_tokens else 0
-    return UsageGauge(
-        max(before.output, usage.output), max(before.over, over), max(before.cost_usd, usage.cost_usd or 0.0)
-    )
-
-
-def _echo(session: Session, event: AgentResponse) -> tuple[str, int]:
-    text = "".join(event.text.casefold().split())
-    mark = sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
-    before, count = session.echoes.get(event.sender, ("", 0))
-    return mark, count + 1 if mark == before else 0
 
 
 def _noted(session: Session, event: MessageEvent) -> Session:

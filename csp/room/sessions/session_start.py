@@ -1,10 +1,20 @@
-"""The beginning of a session: who takes part, on which terms."""
+"""The beginning of a session: who takes part, on which terms.
 
-from csp.errors import BadInput, Refused
-from csp.protocol.enums import ALL, HUMAN, AgentId, JoinRole, Mode, ParticipantKind, SessionId
+A collaboration is a session that works on an objective for somebody who waits in another thread.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import asdict, replace
+
+from csp.errors import BadInput, NotFound, Refused
+from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole, Mode, ParticipantKind, SessionId
 from csp.protocol.events import AgentCall, HumanMessage, ModeChanged, RunStarted
+from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.review_messages import MAILBOX, RunTerms, is_run_id
-from csp.protocol.session_parts import Change, EndReason, Limits, Setup
+from csp.protocol.session_parts import Change, Collaboration, EndReason, Limits, PhaseKind, Price, Setup
 from csp.room.commands import Collaborate, SetMode
 from csp.room.identity import nearest
 from csp.room.messages.send import is_person
@@ -14,8 +24,9 @@ from csp.room.room_state import Room
 from csp.room.sessions.modes import MODES, ModeRow, NextSpeaker
 from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
-from csp.room.sessions.session_engine import begin
+from csp.room.sessions.session_engine import advance, begin
 from csp.room.sessions.session_state import Session
+from csp.room.sessions.turns import cancel
 
 
 def set_mode(draft: RoomDraft, command: SetMode) -> None:
@@ -24,7 +35,10 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
     thread = command.thread or f"s-{draft.next_seq}"
     before = draft.sessions.live_in(thread)
     if mode is Mode.FREEFORM:
-        _to_freeform(draft, before, command.sender)
+        if before is not None:
+            session_draft = SessionDraft(draft, before.id)
+            end(session_draft, EndReason.CANCELED, by=command.sender)
+            session_draft.notice(NoticeCode.MODE(mode=Mode.FREEFORM.upper()))
         return
     check_unsealed(draft, command.sender, before)
     setup = _setup(draft.room, command, mode, draft.rules)
@@ -37,15 +51,15 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
     header = draft.header(command.sender, ALL, f"{mode} started", thread=thread)
     draft.emit(ModeChanged(*header, session_id=session_id, change=Change.STARTED, setup=setup))
     session_draft = SessionDraft(draft, session_id)
-    session_draft.notice(f"Mode: {mode.upper()}")
+    session_draft.notice(NoticeCode.MODE(mode=mode.upper()))
     if setup.topic:
-        session_draft.notice(f"Topic: {setup.topic}")
+        session_draft.notice(NoticeCode.TOPIC(topic=setup.topic))
     if mode is Mode.AUTOPILOT and command.rounds is not None:
-        session_draft.notice("Autopilot has no rounds, so theirs are ignored. Say 'Allstop' to end.")
+        session_draft.notice(NoticeCode.AUTOPILOT_ROUNDS_IGNORED())
     if mode is Mode.REVIEW:
         _start_run(session_draft, command)
-    for note in command.notes:
-        session_draft.notice(note)
+    for words in command.notes:
+        session_draft.notice(words)
     say_first(session_draft, command.sender, command.said)
     begin(session_draft)
 
@@ -90,7 +104,7 @@ def _start_run(draft: SessionDraft, command: SetMode) -> None:
             terms=terms,
         )
     )
-    draft.notice(f"Run {run_id}: {builder} builds, {reviewer} reviews.")
+    draft.notice(NoticeCode.RUN_STARTED(run=run_id, builder=builder, reviewer=reviewer))
 
 
 def known_mode(mode: str) -> Mode:
@@ -98,13 +112,6 @@ def known_mode(mode: str) -> Mode:
     if mode not in set(Mode):
         raise BadInput(f"unknown mode {mode!r}", f"expected one of: {', '.join(Mode)}")
     return Mode(mode)
-
-
-def _to_freeform(draft: RoomDraft, before: Session | None, by: AgentId) -> None:
-    if before is not None:
-        session_draft = SessionDraft(draft, before.id)
-        end(session_draft, EndReason.CANCELED, by=by)
-        session_draft.notice(f"Mode: {Mode.FREEFORM.upper()}")
 
 
 def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
@@ -118,9 +125,15 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
     if row.most is not None and len(agents) > row.most:
         hint = "name the builder, then the reviewer"
         raise BadInput(f"{mode} takes {row.most} agents, got {len(agents)}", hint)
+    first = _member(agents, command.first, "first")
+    at = 0 if first is None else agents.index(first)
+    limits = command.limits
+    if row.is_limited:
+        given = {name: value for name, value in asdict(limits).items() if value is not None}
+        limits = replace(rules.limits, **given)
     return Setup(
         mode=mode,
-        agents=_rotated(agents, _member(agents, command.first, "first")),
+        agents=agents[at:] + agents[:at],
         topic=command.topic,
         rounds=_rounds(row, command),
         lead=lead,
@@ -128,7 +141,7 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
         ballot=command.ballot,
         respect_final=command.respect_final,
         soft_turns=command.soft_turns,
-        limits=_limits(command.limits, rules.limits) if row.is_limited else command.limits,
+        limits=limits,
         prices=dict(command.prices),
         collaboration=command.collaboration,
     )
@@ -180,25 +193,11 @@ def _member(agents: tuple[AgentId, ...], name: str | None, field: str) -> AgentI
     return wanted
 
 
-def _rotated(agents: tuple[AgentId, ...], first: AgentId | None) -> tuple[AgentId, ...]:
-    at = 0 if first is None else agents.index(first)
-    return agents[at:] + agents[:at]
-
-
 def _rounds(row: ModeRow, command: SetMode) -> int | None:
     if command.max_revisions is not None:
         return command.max_revisions + 1
     given = {"rounds": command.rounds or command.steps, "steps": command.steps or command.rounds}
     return given.get(row.unit) or row.rounds
-
-
-def _limits(wanted: Limits, house: Limits) -> Limits:
-    return Limits(
-        turns=house.turns if wanted.turns is None else wanted.turns,
-        tokens=house.tokens if wanted.tokens is None else wanted.tokens,
-        minutes=house.minutes if wanted.minutes is None else wanted.minutes,
-        cost=house.cost if wanted.cost is None else wanted.cost,
-    )
 
 
 def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
@@ -210,3 +209,168 @@ def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
         if others:
             hint = f"end that one first with: csp stop, or choose others than {agent}"
             raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)
+
+
+# --- collaborations, for somebody who waits in another thread -------------------------------------
+
+
+#: The modes that a collaboration can have; both are turns with a synthesis at their end.
+STYLES: Final = (Mode.ROUND_ROBIN, Mode.ORCHESTRATOR)
+STEPS: Final = 10
+_SESSION_ID: Final = re.compile(r"s-\d+\Z")
+
+
+def collaborate(draft: RoomDraft, command: Collaborate) -> None:
+    """Begin a collaboration, or go on with one that runs or is over."""
+    # One that takes part in a collaboration would wait for others of its kind without end.
+    for session in draft.sessions.live_with(command.sender):
+        if session.setup.collaboration is not None:
+            hint = "finish your turn there; its caller can begin another one"
+            raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
+    check_unsealed(draft, command.sender)
+    before = _known(draft, command.session)
+    if before is None:
+        _begin(draft, command)
+    else:
+        _go_on(SessionDraft(draft, before.id), command)
+
+
+def _known(draft: RoomDraft, name: str | None) -> Session | None:
+    """Return the collaboration that is meant; None where there is to be a new one."""
+    if name is None:
+        return None
+    found = draft.sessions.find(name)
+    if found is not None and found.setup.collaboration is None:
+        raise Refused(f"{found.id} is no collaboration", "leave session_id out to begin one")
+    if found is None and _SESSION_ID.match(name):
+        known = [str(one.id) for one in draft.sessions.by_id.values() if one.setup.collaboration]
+        hint = nearest(name, known) if known else "leave session_id out to begin one"
+        raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
+    if name == DEFAULT_THREAD:
+        raise BadInput(f"{name!r} cannot be the name of a collaboration", "choose another one")
+    return found
+
+
+# --- a new one -------------------------------------------------------------------------------------
+
+
+def _begin(draft: RoomDraft, command: Collaborate) -> None:
+    mode = _style(command.mode or Mode.ROUND_ROBIN)
+    if not command.objective.strip():
+        raise BadInput("objective is empty", "say what they should work on")
+    if command.agents is None:
+        known = ", ".join(draft.room.participants) or "nobody yet"
+        raise BadInput("no models are named", f"name who should take part; in the room are: {known}")
+    agents = agents_of(draft.room, command)
+    limits = _collaboration_limits(command, agents, Limits(), draft.rules)
+    terms = _terms(command, Collaboration(thread=command.thread))
+    wanted = SetMode(
+        sender=command.sender,
+        mode=mode,
+        topic=command.objective,
+        agents=agents,
+        steps=command.steps or STEPS,
+        synth=agents[0],
+        limits=limits,
+        collaboration=terms,
+        notes=_notes(mode, agents, terms, limits, command.prices),
+        said=command.said,
+        prices=command.prices,
+        thread=command.session,
+    )
+    set_mode(draft, wanted)
+
+
+def _style(mode: str) -> Mode:
+    if mode not in STYLES:
+        known = known_mode(mode)
+        raise BadInput(f"a collaboration cannot be a {known}", f"expected one of: {', '.join(STYLES)}")
+    return Mode(mode)
+
+
+def _terms(command: Collaborate, before: Collaboration) -> Collaboration:
+    wanted = {name: getattr(command, name) for name in ("parallel", "step_s", "summarise_at")}
+    return replace(before, **{name: value for name, value in wanted.items() if value is not None})
+
+
+def _collaboration_limits(
+    command: Collaborate, agents: tuple[AgentId, ...], before: Limits, rules: RoomRules
+) -> Limits:
+    """Return what it may take at most; where a price is unknown, the tokens are limited instead."""
+    cost = command.cost or before.cost or rules.limits.cost
+    is_dark = cost is not None and any(agent not in command.prices for agent in agents)
+    return replace(before, cost=cost, tokens=before.tokens or (rules.limits.tokens if is_dark else None))
+
+
+def _notes(
+    mode: Mode,
+    agents: tuple[AgentId, ...],
+    terms: Collaboration,
+    limits: Limits,
+    prices: Mapping[AgentId, Price],
+) -> tuple[NoticeWords, ...]:
+    """Return notices for people about a collaboration that starts or continues."""
+    notes: list[NoticeWords] = []
+    if mode is Mode.ORCHESTRATOR and terms.parallel > 1:
+        notes.append(NoticeCode.PARALLEL_IGNORED(agent=agents[0]))
+    dark = ", ".join(agent for agent in agents if agent not in prices)
+    if limits.cost is not None and dark and limits.tokens:
+        notes.append(NoticeCode.PRICE_UNKNOWN_CAPPED(agents=dark, tokens=limits.tokens))
+    elif limits.cost is not None and dark:
+        notes.append(NoticeCode.PRICE_UNKNOWN(agents=dark))
+    return tuple(notes)
+
+
+# --- one that continues ----------------------------------------------------------------------------
+
+
+def _go_on(draft: SessionDraft, command: Collaborate) -> None:
+    """Give a collaboration more steps; its thread, its turn order, what was said and spent go on."""
+    before = draft.session
+    setup = _more(draft, command)
+    other = draft.sessions.live_in(before.thread)
+    if other is not None and other.id != before.id:
+        raise Refused(f"{other.id} runs in thread {before.thread}", f"end it first, or go on with {other.id}")
+    check_free(draft.room_draft, setup, before)
+    steps = (setup.rounds or 0) - before.steps
+    text = f"goes on for {steps} steps at most"
+    draft.change(Change.CONTINUED, text, by=command.sender, setup=setup)
+    draft.notice(NoticeCode.SESSION_CONTINUED(mode=setup.mode.upper(), steps=steps))
+    for words in _notes(setup.mode, setup.agents, draft.terms, setup.limits, setup.prices):
+        draft.notice(words)
+    say_first(draft, command.sender, command.said)
+    is_at_rest = before.is_over or before.stage.kind is PhaseKind.SOLO
+    for turn in list(draft.session.turns.values()):
+        if is_at_rest or turn.agent not in setup.agents:
+            cancel(draft, turn, "it goes on without this turn")
+    if is_at_rest:
+        begin(draft)
+    else:
+        advance(draft)
+
+
+def _more(draft: SessionDraft, command: Collaborate) -> Setup:
+    """Return what a collaboration continues with."""
+    session, setup = draft.session, draft.session.setup
+    mode = _style(command.mode or setup.mode)
+    named = (
+        agents_of(draft.room, command)
+        if command.agents is not None
+        else tuple(agent for agent in session.agents if agent in draft.room.participants)
+    )
+    if len(named) < MODES[mode].fewest:
+        raise BadInput(f"{mode} takes at least {MODES[mode].fewest} agents, got {len(named)}", "name models")
+    lead = lead_of(draft.room, MODES[mode], named, command)
+    done = session.steps if session.is_over else setup.rounds or session.steps
+    return replace(
+        setup,
+        mode=mode,
+        agents=named,
+        topic=command.objective.strip() or setup.topic,
+        rounds=done + (command.steps or STEPS),
+        lead=lead,
+        synth=setup.synth if setup.synth in named else named[0],
+        limits=_collaboration_limits(command, named, setup.limits, draft.rules),
+        prices={**setup.prices, **command.prices},
+        collaboration=_terms(command, draft.terms),
+    )

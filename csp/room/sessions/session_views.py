@@ -20,6 +20,8 @@ def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView
     if session is None:
         return ModeView()
     setup, current = session.setup, session.current
+    # Whose proposal it is stays hidden until the ballot ends.
+    is_ballot_open = bool(session.stage.candidates) and bool(session.seal)
     return ModeView(
         mode=Mode.FREEFORM if session.is_over else setup.mode,
         topic=setup.topic or None,
@@ -31,11 +33,17 @@ def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView
             f"{done.agent}_round{done.round - 1}" for done in session.done if done.state in _COMPLETED
         ),
         round_outputs=_outputs(session),
-        proposals=_proposals(session),
+        proposals={
+            one.label: {
+                "agent": "" if is_ballot_open else one.agent,
+                "text": proposal_of(session, one.agent),
+            }
+            for one in session.stage.candidates or session.counted
+        },
         votes={
             agent: {"label": vote.label, "reason": vote.reason}
             for agent, vote in session.votes.items()
-            if not (session.stage.candidates and session.seal)
+            if not is_ballot_open
         },
         current_turn=current,
         waiting_for=session.waiting_for,
@@ -65,16 +73,6 @@ def _outputs(session: Session) -> dict[str, dict[str, str]]:
                 # A vote or a synthesis belongs to no round of its own.
                 shown.setdefault(agent, {}).setdefault(f"round{one.round - 1}", one.text)
     return shown
-
-
-def _proposals(session: Session) -> dict[str, dict[str, str]]:
-    """Return what is or was voted on; whose it is stays hidden as long as the ballot goes on."""
-    named = session.stage.candidates or session.counted
-    is_open = bool(session.stage.candidates) and bool(session.seal)
-    return {
-        one.label: {"agent": "" if is_open else one.agent, "text": proposal_of(session, one.agent)}
-        for one in named
-    }
 
 
 def turn_view(session: Session | None) -> TurnView:
@@ -116,6 +114,12 @@ def collaboration_view(
     first = session.courses - len(session.course)
     known = max((after or 0) - first, 0)
     used = session.used
+    result = session.result.text if session.result else None
+    if session.reason is None:
+        result = None
+    elif session.reason not in BY_HAND:
+        # One that a person stopped may have no result.
+        result = outcome(session, session.reason, session.ended_at or 0.0)
     return CollaborationView(
         handle=session.id,
         session=session.id,
@@ -135,22 +139,13 @@ def collaboration_view(
         cost_limit_usd=session.setup.limits.cost,
         tokens=used.tokens,
         spent=spent_view(session.spent_so_far if spent is None else spent),
-        result=_result(session),
+        result=result,
         progress=tuple(_progress(session, step) for step in session.course[known:]),
         lines=session.courses,
         new=used.new,
         cached=used.cached,
         output=used.output,
     )
-
-
-def _result(session: Session) -> str | None:
-    """Return what a collaboration has come to once it is over; one that was stopped may have nothing."""
-    if session.reason is None:
-        return None
-    if session.reason in BY_HAND:
-        return session.result.text if session.result else None
-    return outcome(session, session.reason, session.ended_at or 0.0)
 
 
 def _progress(session: Session, step: TurnRecord) -> str:

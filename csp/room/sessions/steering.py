@@ -1,15 +1,17 @@
-"""What acts on a session beside its replies: stop, pause, extend, skip and kick by people, votes and handoffs
-by tool.
+"""What acts on a session beside its replies.
+
+People stop, pause, extend, skip and kick; agents vote and hand over by tool; agents come and go.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 from csp.errors import BadInput, NotFound, Refused
-from csp.protocol.enums import AgentId, SessionAction, TurnId
-from csp.protocol.events import UsageSeen
+from csp.protocol.enums import AgentId, AgentState, DeliveryState, SessionAction, TurnId
+from csp.protocol.events import DeliveryMoved, Left, StateChanged, UsageSeen
+from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff, Usage
-from csp.protocol.session_parts import Change, EndReason, PhaseKind, Status
+from csp.protocol.session_parts import Change, EndReason, PhaseKind, Status, TurnState
 from csp.room.commands import CastVote, ExtendTurn, HandOffTurn, NextTurn, Steer, Stop
 from csp.room.identity import nearest
 from csp.room.room_draft import RoomDraft
@@ -19,7 +21,17 @@ from csp.room.sessions.session_end import end, warn_of_limits
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import BallotVote, Session, Turn
 from csp.room.sessions.spending import is_more
-from csp.room.sessions.turns import cancel, cast, keep_open
+from csp.room.sessions.turns import (
+    WAITS_FOR_PERSON,
+    blocked,
+    cancel,
+    cast,
+    delivered,
+    fail,
+    is_api,
+    keep_open,
+    working,
+)
 
 
 def stop(draft: RoomDraft, command: Stop) -> None:
@@ -89,13 +101,13 @@ def steer(draft: RoomDraft, command: Steer) -> None:
 def _pause(draft: SessionDraft, command: Steer) -> None:
     if draft.session.status is Status.RUNNING:
         draft.change(Change.PAUSED, "paused", by=command.sender)
-        draft.notice(f"{draft.session.setup.mode.upper()} paused.")
+        draft.notice(NoticeCode.SESSION_PAUSED(mode=draft.session.setup.mode.upper()))
 
 
 def _resume(draft: SessionDraft, command: Steer) -> None:
     if draft.session.status is Status.PAUSED:
         draft.change(Change.RESUMED, "resumed", by=command.sender)
-        draft.notice(f"{draft.session.setup.mode.upper()} goes on.")
+        draft.notice(NoticeCode.SESSION_RESUMED(mode=draft.session.setup.mode.upper()))
         advance(draft)
 
 
@@ -107,13 +119,14 @@ def _extend(draft: SessionDraft, command: Steer) -> None:
     draft.change(Change.EXTENDED, "extended", by=command.sender, rounds=rounds, minutes=minutes)
     amounts = {"rounds": rounds, "minutes": minutes}
     given = [f"{value:g} {unit}" for unit, value in amounts.items() if value is not None]
-    draft.notice(f"Extended by {' and '.join(given)}." if given else "The open turns got more time.")
+    extended = NoticeCode.SESSION_EXTENDED(amounts=" and ".join(given))
+    draft.notice(extended if given else NoticeCode.TURNS_EXTENDED())
 
 
 def _skip(draft: SessionDraft, command: Steer) -> None:
     turn = _current(draft, command.agent)
     cancel(draft, turn, "skipped")
-    draft.notice(f"{turn.agent} was skipped.")
+    draft.notice(NoticeCode.SKIPPED(agent=turn.agent))
     advance(draft)
 
 
@@ -129,7 +142,7 @@ def kick(draft: SessionDraft, agent: AgentId) -> None:
     """Take an agent out of a session; too few end it."""
     turn = draft.session.turns.get(agent)
     draft.change(Change.KICKED, f"{agent} left the session", agent=agent)
-    draft.notice(f"{agent} no longer takes part.")
+    draft.notice(NoticeCode.KICKED(agent=agent))
     if turn is not None:
         cancel(draft, turn, "left the session")
     is_led = draft.session.setup.lead in (None, *draft.session.agents)
@@ -139,17 +152,13 @@ def kick(draft: SessionDraft, agent: AgentId) -> None:
         advance(draft)
 
 
-def _end(draft: SessionDraft, command: Steer) -> None:
-    end(draft, EndReason.CANCELED, by=command.sender)
-
-
 _ACTIONS: Final[dict[SessionAction, Callable[[SessionDraft, Steer], None]]] = {
     SessionAction.PAUSE: _pause,
     SessionAction.RESUME: _resume,
     SessionAction.EXTEND: _extend,
     SessionAction.SKIP: _skip,
     SessionAction.KICK: _kick,
-    SessionAction.STOP: _end,
+    SessionAction.STOP: lambda draft, command: end(draft, EndReason.CANCELED, by=command.sender),
 }
 
 
@@ -170,7 +179,8 @@ def _current(draft: SessionDraft, agent: str | None) -> Turn:
 
 def vote(draft: RoomDraft, command: CastVote) -> None:
     """Count a vote in the ballot that waits for it; the reply that ends the turn need not repeat it."""
-    ballots = [one for one in _turns(draft, command) if one[0].session.stage.kind is PhaseKind.BALLOT]
+    turns = _turns_of(draft, command.agent, command.session)
+    ballots = [one for one in turns if one[0].session.stage.kind is PhaseKind.BALLOT]
     if not ballots:
         raise Refused("no ballot waits for your vote", "vote when you are asked to, in your turn")
     found, turn = ballots[0]
@@ -184,7 +194,7 @@ def vote(draft: RoomDraft, command: CastVote) -> None:
 
 def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
     """Remember to whom a turn hands over, until its reply."""
-    for found, turn in _turns(draft, command):
+    for found, turn in _turns_of(draft, command.agent, command.session):
         is_led = found.phase.speaker is NextSpeaker.LEAD and turn.agent != found.session.setup.lead
         if row_of(found.session.setup).follows_handoff and not is_led:
             break
@@ -198,10 +208,80 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
     keep_open(found, turn)
 
 
-def _turns(draft: RoomDraft, command: CastVote | HandOffTurn) -> list[tuple[SessionDraft, Turn]]:
+def _turns_of(
+    draft: RoomDraft, agent: AgentId, session: str | None = None
+) -> list[tuple[SessionDraft, Turn]]:
     """Return the open turns of an agent, of one session alone if that is named."""
     return [
-        (SessionDraft(draft, session.id), session.turns[command.agent])
-        for session in draft.sessions.live_with(command.agent)
-        if command.session in (None, session.id) and command.agent in session.turns
+        (SessionDraft(draft, one.id), one.turns[agent])
+        for one in draft.sessions.live_with(agent)
+        if session in (None, one.id) and agent in one.turns
     ]
+
+
+# --- what happens to the agents -------------------------------------------------------------------
+
+
+_ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
+
+
+def react(draft: RoomDraft) -> None:
+    """Let the sessions act on the events of the batch so far."""
+    events = list(draft.events)
+    # Who was removed is out of the session before anything that comes of it: it must not be asked again.
+    for event in events:
+        if isinstance(event, Left) and event.removed:
+            _on_removal(draft, event.sender)
+    for event in events:
+        match event:
+            case DeliveryMoved():
+                _on_delivery(draft, event)
+            case StateChanged():
+                _on_state(draft, event)
+            case Left(removed=False):
+                _on_leaving(draft, event.sender)
+            case _:
+                pass
+
+
+def _on_delivery(draft: RoomDraft, event: DeliveryMoved) -> None:
+    for session_draft, turn in _turns_of(draft, event.agent):
+        if turn.message != event.message:
+            continue
+        if event.state in _ARRIVED:
+            delivered(session_draft, turn)
+        elif event.state is DeliveryState.FAILED:
+            fail(session_draft, turn, TurnState.FAILED, f"undelivered: {event.reason}")
+            advance(session_draft)
+        elif event.state is DeliveryState.WITHDRAWN:
+            cancel(session_draft, turn, "withdrawn")
+            advance(session_draft)
+
+
+def _on_state(draft: RoomDraft, event: StateChanged) -> None:
+    for session_draft, turn in _turns_of(draft, event.sender):
+        if event.state in WAITS_FOR_PERSON:
+            blocked(session_draft, turn, event.detail)
+        elif event.state is AgentState.LIMITED:
+            fail(session_draft, turn, TurnState.FAILED, "it has reached its limit")
+            advance(session_draft)
+        elif event.state is not None and turn.state is TurnState.BLOCKED:
+            working(session_draft, turn)
+
+
+def _on_leaving(draft: RoomDraft, agent: AgentId) -> None:
+    """End the turn of a model that has gone: its call is gone too. A CLI may still answer its prompt."""
+    for session_draft, turn in _turns_of(draft, agent):
+        if is_api(session_draft, agent) and turn.state is not TurnState.ASKED:
+            fail(session_draft, turn, TurnState.FAILED, "it has left the room")
+            advance(session_draft)
+
+
+def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
+    for session in draft.sessions.live_with(agent):
+        session_draft = SessionDraft(draft, session.id)
+        if agent in session.agents:
+            kick(session_draft, agent)
+        else:
+            cancel(session_draft, session.turns[agent], "removed")
+            advance(session_draft)

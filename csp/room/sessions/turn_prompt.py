@@ -7,7 +7,7 @@ from typing import Final
 from csp.protocol.enums import ALL, ROUTER, AgentId, Mode, ParticipantKind
 from csp.protocol.review_messages import RunRole
 from csp.protocol.session_parts import PhaseKind
-from csp.room.agent_text.code_lines import first_lines, read_lines
+from csp.room.agent_text.chat_markdown import first_lines, read_lines
 from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
 from csp.room.sessions.cost_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.modes import row_of
@@ -132,7 +132,12 @@ def newest(
 
 def visible_items(items: Sequence[WindowItem], size: WindowSize = DEFAULT_WINDOW) -> str:
     """Return the items of a window as an agent reads them."""
-    return "\n\n".join(_shown(item, size) for item in items) or "(nothing yet)"
+    chars = size.tokens * CHARS_PER_TOKEN
+    shown = [
+        f"{item.sender}{'' if item.target == ALL else f' -> {item.target}'}: {cut(item.text, chars)}"
+        for item in items
+    ]
+    return "\n\n".join(shown) or "(nothing yet)"
 
 
 def unread_tasks(items: list[WindowItem], agent: AgentId) -> list[WindowItem]:
@@ -144,11 +149,6 @@ def unread_tasks(items: list[WindowItem], agent: AgentId) -> list[WindowItem]:
         elif item.sender == ROUTER and item.target == agent:
             tasks.append(item)
     return tasks
-
-
-def _shown(item: WindowItem, size: WindowSize) -> str:
-    to = "" if item.target == ALL else f" -> {item.target}"
-    return f"{item.sender}{to}: {cut(item.text, size.tokens * CHARS_PER_TOKEN)}"
 
 
 # --- what the others said ------------------------------------------------------------------------

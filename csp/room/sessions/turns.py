@@ -13,14 +13,15 @@ from csp.protocol.enums import (
     TurnId,
 )
 from csp.protocol.events import DeliveryMoved, TurnSignal, Voted
+from csp.protocol.notices import NoticeCode
 from csp.protocol.session_parts import PhaseKind, TurnState
 from csp.room.board.board_state import hits_as_items
 from csp.room.room_state import Participant
-from csp.room.runs.run_prompts import run_values
+from csp.room.runs.run_texts import run_values
 from csp.room.sessions.cost_estimate import CostEstimate, OverBudget, estimate_cost
 from csp.room.sessions.modes import NextSpeaker, row_of
 from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import tally_text
+from csp.room.sessions.session_end import votes_counted
 from csp.room.sessions.session_state import STRIKES, BallotVote, Turn, WindowItem
 from csp.room.sessions.turn_prompt import max_rounds, prompt, prompt_values, render, visible_items, window
 
@@ -49,7 +50,7 @@ def ask(draft: SessionDraft, agent: AgentId) -> str:
         _pass_over(draft, agent, cost.why)
         return ""
     _signal(draft, agent, text, cost, round, items)
-    draft.notice(f"@{agent} - Your turn.")
+    draft.notice(NoticeCode.YOUR_TURN(agent=agent))
     return ""
 
 
@@ -99,7 +100,7 @@ def _pass_over(draft: SessionDraft, agent: AgentId, reason: str) -> None:
         since=draft.now,
     )
     draft.move(never, TurnState.FAILED, reason)
-    draft.notice(f"{agent} is passed over: {reason}.")
+    draft.notice(NoticeCode.PASSED_OVER(agent=agent, reason=reason))
 
 
 def _round(draft: SessionDraft) -> int:
@@ -128,7 +129,7 @@ def _text(
         values["board"] = render(draft.rules.prompts, "board", {"hits": visible_items(hits, size)})
     # In a second ballot, whose proposal is whose would show.
     is_counted = bool(session.counted) and not session.stage.candidates
-    values["votes"] = tally_text(session) if is_counted else ""
+    values["votes"] = votes_counted(session).text if is_counted else ""
     if draft.run is not None:
         values |= run_values(draft.run, agent)
     values["problem"] = problem
@@ -203,7 +204,7 @@ def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
         working(draft, turn, note)
 
 
-def cast(draft: SessionDraft, turn: Turn, vote: BallotVote) -> None:
+def cast(draft: SessionDraft, turn: Turn, vote: BallotVote, reply: MessageId | None = None) -> None:
     """Note the vote of a turn's agent; the same one again, by tool or in words, is no second vote."""
     session = draft.session
     if session.votes.get(turn.agent) == vote:
@@ -211,7 +212,7 @@ def cast(draft: SessionDraft, turn: Turn, vote: BallotVote) -> None:
     text = f"VOTE: [{vote.label}]" + (f" REASON: {vote.reason}" if vote.reason else "")
     header = draft.header(turn.agent, text)
     draft.room_draft.emit(
-        Voted(*header, turn=turn.id, label=vote.label, reason=vote.reason, sealed=session.seal)
+        Voted(*header, turn=turn.id, label=vote.label, reason=vote.reason, sealed=session.seal, message=reply)
     )
 
 
@@ -220,7 +221,10 @@ def blocked(draft: SessionDraft, turn: Turn, detail: str) -> None:
     if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
         draft.move(turn, TurnState.BLOCKED)
         # What it wants to do is between the agent and the people of the room.
-        draft.notice(f"{turn.agent} waits for a person" + (f": {detail}" if detail else "."), HUMAN)
+        words = NoticeCode.NEEDS_PERSON(agent=turn.agent)
+        if detail:
+            words = NoticeCode.NEEDS_PERSON_FOR(agent=turn.agent, detail=detail)
+        draft.notice(words, HUMAN)
         draft.wake(f"{turn.agent} is blocked: it waits for a person")
 
 
@@ -228,10 +232,12 @@ def fail(draft: SessionDraft, turn: Turn, state: TurnState, reason: str) -> None
     """End a turn that nobody answers."""
     draft.withdraw(turn)
     draft.move(turn, state, reason)
-    what = "timed out" if state is TurnState.TIMED_OUT else "its turn failed"
-    draft.notice(f"{turn.agent}: {what}, {reason}. The turn passes on.")
+    words = NoticeCode.TURN_FAILED(agent=turn.agent, reason=reason)
+    if state is TurnState.TIMED_OUT:
+        words = NoticeCode.TURN_TIMED_OUT(agent=turn.agent, reason=reason)
+    draft.notice(words)
     if draft.session.strikes.get(turn.agent) == STRIKES:
-        draft.notice(f"{turn.agent} is benched: it is not asked again until it speaks.")
+        draft.notice(NoticeCode.BENCHED(agent=turn.agent))
 
 
 def cancel(draft: SessionDraft, turn: Turn, reason: str) -> bool:

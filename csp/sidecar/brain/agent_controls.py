@@ -5,7 +5,6 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 from typing import Final
 
 from csp.client import Client
@@ -16,7 +15,7 @@ from csp.protocol.responses import Deliver
 from csp.sidecar.inject.injector import Injector
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
-from csp.terminal.dialogs import ENTERED, ScreenDialog
+from csp.terminal.screen_reader import ENTERED, ScreenDialog
 from csp.terminal.submit_machine import UNKNOWN
 
 log = logging.getLogger(__name__)
@@ -71,11 +70,6 @@ class AgentControls:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _obey(self, item: Deliver) -> None:
-        problem = await self._act(item)
-        log.info("control obeyed", extra={"control": item.control, "problem": problem})
-        await self._report(item, problem)
-
     async def _report(self, item: Deliver, problem: str) -> None:
         state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
         try:
@@ -85,22 +79,22 @@ class AgentControls:
         except CspError as error:
             log.warning("control was refused", extra={"message_id": item.id, "why": error.message})
 
-    async def _act(self, item: Deliver) -> str:
-        """Do it; return what went wrong, or nothing."""
+    async def _obey(self, item: Deliver) -> None:
         self._cli.observe()
-        keys = self._cli.profile.keys
+        keys, rules = self._cli.profile.keys, self._cli.profile.rules.dialog
+        # The other controls are the room's own affair; it only tells us.
+        problem = ""
         match item.control:
             case ControlVerb.APPROVE:
-                return await self._answer(keys.approve, item.choice, self._cli.profile.rules.dialog.yes)
+                problem = await self._answer(keys.approve, item.choice, rules.yes)
             case ControlVerb.DENY:
-                return await self._answer(keys.deny, item.choice, self._cli.profile.rules.dialog.no)
+                problem = await self._answer(keys.deny, item.choice, rules.no)
             case ControlVerb.INTERRUPT:
-                return await self._interrupt(item.turn)
+                problem = await self._interrupt(item.turn)
             case ControlVerb.RESTART:
-                return await self._restart()
-            case _:
-                # The others are the room's own affair; it only tells us.
-                return ""
+                problem = await self._restart()
+        log.info("control obeyed", extra={"control": item.control, "problem": problem})
+        await self._report(item, problem)
 
     @property
     def _dialog(self) -> ScreenDialog | None:
@@ -117,7 +111,12 @@ class AgentControls:
             return "no dialog is open"
         if answer is None:
             return f"profile {self._cli.profile.name} has no key for that"
-        dialog = dialog or await self._drawn()
+        if dialog is None:
+            # It has only just been asked; a dialog that is being drawn may not take keys yet.
+            await self._until(lambda: self._dialog is not None, ANSWERED_S)
+            await asyncio.sleep(DRAWN_S)
+            self._cli.observe()
+            dialog = self._dialog
         if dialog is None:
             return "the dialog did not appear on the screen"
         if choice is not None and choice > 9:
@@ -141,33 +140,30 @@ class AgentControls:
             if attempt:
                 # After a paste, Claude takes no Enter before the mark has been moved.
                 await self._move(UP if dialog.choices[0].label != label else DOWN)
-            if problem := await self._mark(dialog, label):
-                return problem
+            for _ in range(MOVES):
+                now = self._dialog
+                if now is None or not dialog.is_same(now):
+                    return "the dialog has changed"
+                wanted = next((each.number for each in now.choices if each.label == label), 0)
+                if now.selected == wanted:
+                    break
+                await self._move(DOWN if now.selected < wanted else UP)
+            else:
+                return f"the choice {label!r} could not be selected"
             self._cli.port.write(self._cli.profile.keys.submit.encode())
             if await self._is_closed(dialog):
                 return ""
         return "the dialog stayed open"
 
-    async def _mark(self, dialog: ScreenDialog, label: str) -> str:
-        """Move the mark to a choice; return what went wrong, or nothing when it was seen there."""
-        for _ in range(MOVES):
-            now = self._dialog
-            if now is None or not dialog.is_same(now):
-                return "the dialog has changed"
-            wanted = next((each.number for each in now.choices if each.label == label), 0)
-            if now.selected == wanted:
-                return ""
-            await self._move(DOWN if now.selected < wanted else UP)
-        return f"the choice {label!r} could not be selected"
-
     async def _move(self, key: bytes) -> None:
         selected = self._dialog.selected if self._dialog else 0
         self._cli.port.write(key)
-        await self._until(partial(self._has_moved, selected), ANSWERED_S / PRESSES)
 
-    def _has_moved(self, selected: int) -> bool:
-        now = self._dialog
-        return now is None or now.selected != selected
+        def has_moved() -> bool:
+            now = self._dialog
+            return now is None or now.selected != selected
+
+        await self._until(has_moved, ANSWERED_S / PRESSES)
 
     async def _press(self, keys: str, dialog: ScreenDialog) -> str:
         """Press until this dialog is gone: one that has only just been drawn swallows its keys."""
@@ -179,12 +175,6 @@ class AgentControls:
             if await self._is_closed(dialog):
                 return ""
         return "the dialog stayed open"
-
-    async def _drawn(self) -> ScreenDialog | None:
-        await self._until(lambda: self._dialog is not None, ANSWERED_S)
-        await asyncio.sleep(DRAWN_S)
-        self._cli.observe()
-        return self._dialog
 
     async def _is_closed(self, dialog: ScreenDialog) -> bool:
         """Wait until this dialog is gone; the next one may already stand in its place."""

@@ -6,6 +6,7 @@ It may die at any time: the relay starts another one, with the handover that thi
 import asyncio
 import contextlib
 import logging
+import socket
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,40 +18,70 @@ from csp.client import Client, Live
 from csp.clis.profile import Profile
 from csp.clis.registry import find_adapter
 from csp.clis.wiring import unwire
-from csp.protocol.enums import DeliverKind, DeliveryState, Ending
-from csp.protocol.events import AnyEvent, DeliveryMoved, Joined, StateChanged
+from csp.errors import CspError
+from csp.protocol.enums import DeliverKind, DeliveryState, Ending, ReportedState
+from csp.protocol.events import DeliveryMoved, Joined, StateChanged
 from csp.protocol.responses import Deliver
 from csp.sidecar.brain.agent_controls import AgentControls
-from csp.sidecar.brain.brain_handover import BrainHandover
-from csp.sidecar.brain.brain_init import BrainStart, follower_of, pane_of
+from csp.sidecar.brain.brain_init import BrainHandover, BrainStart, follower_of, pane_of, stands_in
 from csp.sidecar.brain.cli_outcomes import CliOutcomes
 from csp.sidecar.brain.health_checks import HealthChecks
-from csp.sidecar.brain.message_intake import MessageIntake
-from csp.sidecar.brain.pane_commands import PaneCommands
 from csp.sidecar.brain.reconnect import try_to_save
-from csp.sidecar.brain.relay_events import RelayEvents
+from csp.sidecar.brain.relay_events import PaneCommands, RelayEvents
 from csp.sidecar.brain.screen_stream import ScreenStream
-from csp.sidecar.brain.state_reporter import StateReporter
-from csp.sidecar.brain.turn_keepalive import Meter, TurnKeepalive
+from csp.sidecar.brain.state_reporter import Meter, StateReporter, TurnKeepalive
 from csp.sidecar.brain_socket import RelayPort
 from csp.sidecar.capture.reply_poster import ReplyPoster
 from csp.sidecar.capture.screen_capture import ScreenCapture
 from csp.sidecar.inject.injector import Injector
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.inject.roster_notice import RosterNotice
+from csp.sidecar.relay import relay_frames
 from csp.sidecar.run_record import SidecarRecord
 from csp.sidecar.state.cli_state import CliState
-from csp.terminal.prompt import Prompt
+from csp.terminal.prompt import Prompt, tag_of
 from csp.terminal.reply_tracker import Ended, Tracker
+from csp.terminal.submit_machine import UNKNOWN
 
 log = logging.getLogger(__name__)
 
+GREETING_S: Final = 0.01
 HANDOVER_S: Final = 0.1
 LAST_WORDS_S: Final = 5.0
 INITIAL: Final = Deliver(
     id="", seq=0, kind=DeliverKind.MESSAGE, sender="csp", text="", urgent=False, state=DeliveryState.QUEUED
 )
 _PENDING: Final = (DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPED)
+
+
+async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -> None:
+    """Wait for the greeting of the relay, connect to the room, then work until the child has ended."""
+    early: list[tuple[bytes, bytes]] = []
+    greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def take(kind: bytes, payload: bytes) -> None:
+        if brains:
+            brains[0].handle_frame(kind, payload)
+            return
+        early.append((kind, payload))
+        if kind == relay_frames.START and not greeted.done():
+            greeted.set_result(None)
+
+    brains: list[Brain] = []
+    port = RelayPort(link, take)
+    await port.open()
+    await asyncio.wait((greeted, port.closed), return_when=asyncio.FIRST_COMPLETED)
+    async with Client(run.url, run.token) as client:
+        if not greeted.done():
+            # The relay has gone without a word: nobody is there to speak for.
+            await client.close(leave=True)
+            return
+        # The note comes right behind the greeting.
+        await asyncio.sleep(GREETING_S)
+        brains.append(Brain(run, profile, port, client, BrainStart.read(early)))
+        for kind, payload in early:
+            brains[0].handle_frame(kind, payload)
+        await brains[0].run()
 
 
 class Brain:
@@ -60,24 +91,24 @@ class Brain:
         self, run: SidecarRecord, profile: Profile, port: RelayPort, client: Client, start: BrainStart
     ) -> None:
         note = start.note or BrainHandover()
-        self._run, self._client, self._port = run, client, port
+        self._run, self._client, self._port, self._start = run, client, port, start
         self._pane = pane_of(start, profile, run.env)
         self._follower = follower_of(profile.capture, run, note.follower)
         tracker = self._follower.tracker if self._follower else Tracker()
-        self._cli = CliState(profile, self._pane, port, tracker)
-        self._cli.injection_timeout_s = run.injection_timeout_s
-        self._cli.is_paused = note.is_paused
-        self._progress = MessageProgress(note.tags)
+        cli = self._cli = CliState(profile, self._pane, port, tracker)
+        cli.injection_timeout_s = run.injection_timeout_s
+        cli.is_paused, cli.is_disk_full = note.is_paused, note.is_disk_full
+        progress = self._progress = MessageProgress(note.tags)
         for tag in tracker.confirmed:
-            self._progress.prove(tag)
+            progress.prove(tag)
         self._roster = RosterNotice(run)
-        self._injector = Injector(self._cli, client, self._progress, self._roster, self._hand_over)
-        self._poster = ReplyPoster(client, self._progress, run.agent, self._on_posted)
-        self._reporter = StateReporter(self._cli, client)
+        self._injector = Injector(cli, client, progress, self._roster, self._hand_over)
+        self._poster = ReplyPoster(client, progress, run.agent, self._on_posted)
+        self._reporter = StateReporter(cli, client)
         self._outcomes = CliOutcomes(
-            self._cli,
+            cli,
             self._follower,
-            self._progress,
+            progress,
             self._injector,
             self._poster,
             self._reporter,
@@ -85,45 +116,24 @@ class Brain:
             run.session_id,
         )
         self._injector.on_entered = self._outcomes.look_for_transcripts
-        self._screen_capture = ScreenCapture(self._cli, self._outcomes.feed, note.unsettled, note.surround)
+        self._screen_capture = ScreenCapture(cli, self._outcomes.feed, note.unsettled, note.surround)
         if profile.capture == "screen":
             self._injector.on_submitted = self._await_reply
             self._injector.on_pasting = self._screen_capture.note_paste
         self._controls = AgentControls(
-            self._cli,
-            client,
-            self._progress,
-            self._injector,
-            self._restart_cli,
-            self._hand_over,
-            note.controls,
+            cli, client, progress, self._injector, self._restart_cli, self._hand_over, note.controls
         )
-        self._screen_stream = ScreenStream(self._cli, client)
+        self._screen_stream = ScreenStream(cli, client)
         self._pane_commands = PaneCommands(run, port.claim_words)
         self._relay = RelayEvents(
-            self._cli,
-            port,
-            self._progress,
-            self._injector,
-            self._pane_commands,
-            self._outcomes.look_for_transcripts,
+            cli, progress, self._injector, self._pane_commands, self._outcomes.look_for_transcripts
         )
-        self._intake = MessageIntake(
-            run, start, client, self._progress, self._injector, is_shell=profile.is_shell
-        )
-        self._health = HealthChecks(
-            run,
-            profile,
-            client,
-            self._reporter,
-            on_disk=self._note_disk,
-            is_disk_full=note.is_disk_full,
-        )
-        self._outcomes.is_disk_full = note.is_disk_full
+        self._health = HealthChecks(run, cli, client, self._reporter, self._hand_over)
         self._is_begun = note.is_begun
         self._followed = note.follower
         self._unsettled = note.unsettled
         self._handover_timer: asyncio.TimerHandle | None = None
+        self._reports: set[asyncio.Task[None]] = set()
 
     # --- from start to end -----------------------------------------------------------------------
 
@@ -135,7 +145,7 @@ class Brain:
         """Work until the child has ended or the relay has gone."""
         self._pane_commands.claim(is_paused=self._cli.is_paused)
         if self._run.initial_prompt and not self._is_begun:
-            self._intake.accept(msgspec.structs.replace(INITIAL, text=self._run.initial_prompt))
+            self._accept(msgspec.structs.replace(INITIAL, text=self._run.initial_prompt))
         injecting = asyncio.ensure_future(self._injector.run())
         works = (
             self._listen(),
@@ -200,38 +210,59 @@ class Brain:
     async def _listen(self) -> None:
         await self._roster.look()
         async for item in self._client:
+            self._roster.note(item)
             match item:
                 case Deliver(kind=DeliverKind.CONTROL):
                     self._controls.obey(item)
                 case Deliver():
-                    self._intake.accept(item)
+                    self._accept(item)
                 case Live():
                     self._screen_stream.note_watchers(item)
-                case _:
-                    self._handle_event(item)
+                case DeliveryMoved(agent=self._run.agent) if item.state not in _PENDING:
+                    self._injector.drop(item.message)
+                case StateChanged(sender=self._run.agent) if item.paused is not None:
+                    self._cli.is_paused = item.paused
+                    self._pane_commands.claim(is_paused=item.paused)
+                    self._hand_over()
+                    self._cli.changed()
+                case Joined(sender=self._run.agent):
+                    self._reporter.forget()
 
-    def _handle_event(self, event: AnyEvent) -> None:
-        self._roster.note(event)
-        match event:
-            case DeliveryMoved(agent=self._run.agent) if event.state not in _PENDING:
-                self._injector.drop(event.message)
-            case StateChanged(sender=self._run.agent) if event.paused is not None:
-                self._cli.is_paused = event.paused
-                self._pane_commands.claim(is_paused=event.paused)
-                self._hand_over()
-                self._cli.changed()
-            case Joined(sender=self._run.agent):
-                self._reporter.forget()
+    def _accept(self, item: Deliver) -> None:
+        """Have a message typed, unless a brain or a sidecar before this one may have done so."""
+        is_begun = item.state is DeliveryState.TYPED
+        if self._cli.profile.is_shell and not self._run.allow_shell:
+            self._report(item, ReportedState.FAILED, "it is a plain shell, which would run the message")
+        elif not self._start.is_new_cli:
+            note = self._start.note
+            if is_begun if note is None else note.stands(item.id):
+                self._progress.left_standing = item.id
+            self._injector.enqueue(item)
+        else:
+            is_taken = stands_in(self._run.earlier, tag_of(item)) if is_begun else False
+            if is_taken is False:
+                self._injector.enqueue(item)
+            elif is_taken:
+                self._report(item, ReportedState.CONFIRMED, "")
+            else:
+                self._report(item, ReportedState.FAILED, UNKNOWN)
+
+    def _report(self, item: Deliver, state: ReportedState, reason: str) -> None:
+        """Report at once how a message ends that is not typed."""
+
+        async def report() -> None:
+            with contextlib.suppress(CspError):
+                await self._client.report(item.id, state, reason)
+
+        task = asyncio.ensure_future(report())
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
 
     # --- the handover ----------------------------------------------------------------------------
 
     def _await_reply(self, prompt: Prompt) -> None:
         self._screen_capture.begin(prompt)
         # Nobody but the handover knows of this prompt, so it is written before anything else happens.
-        self._hand_over()
-
-    def _note_disk(self, is_full: bool) -> None:
-        self._outcomes.is_disk_full = is_full
         self._hand_over()
 
     def _on_posted(self) -> None:
@@ -251,7 +282,10 @@ class Brain:
         is_safe = self._poster.is_idle and self._reporter.is_idle
         if self._follower and is_safe:
             self._followed = self._follower.dump()
-            self._save_transcripts(self._follower.files)
+            # A sidecar after this one has to look into these files before it types a message again.
+            noted = replace(self._run, transcripts=self._follower.files)
+            if noted != self._run and try_to_save(noted):
+                self._run = noted
         is_settled = self._poster.is_idle
         self._unsettled = self._screen_capture.awaited or (None if is_settled else self._unsettled)
         note = BrainHandover(
@@ -260,7 +294,7 @@ class Brain:
             follower=self._followed,
             tags=self._progress.sent,
             typing=self._progress.typing,
-            is_disk_full=self._health.is_disk_full,
+            is_disk_full=self._cli.is_disk_full,
             is_paused=self._cli.is_paused,
             is_ready=self._pane.is_ready,
             has_had_composer=self._pane.has_had_composer,
@@ -274,9 +308,3 @@ class Brain:
         self._port.keep_note(note.dump())
         if self._follower and is_safe:
             self._follower.settle()
-
-    def _save_transcripts(self, files: list[str]) -> None:
-        """Note what a sidecar after this one has to look into before it types a message again."""
-        noted = replace(self._run, transcripts=files)
-        if files != self._run.transcripts and try_to_save(noted):
-            self._run = noted

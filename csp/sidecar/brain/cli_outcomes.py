@@ -6,29 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from csp.protocol.enums import Ending
-from csp.sidecar.brain.limit_reset import until_time
 from csp.sidecar.brain.state_reporter import StateReporter
 from csp.sidecar.capture.follower import Follower
 from csp.sidecar.capture.reply_poster import ReplyPoster
 from csp.sidecar.inject.injector import Injector
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
+from csp.terminal import reply_tracker as tracker
 from csp.terminal.prompt import tag_at_end, tag_in
-from csp.terminal.reply_tracker import (
-    Asked,
-    Attached,
-    Bypassed,
-    CapturedActivity,
-    CapturedReply,
-    Confirmed,
-    Ended,
-    Item,
-    Outcome,
-    Returned,
-    Started,
-    Switched,
-    TurnState,
-)
 
 #: A person may stop an answer without a word of it in any record; the screen has to say so for this long.
 STOPPED_S: Final = 1.5
@@ -54,8 +39,6 @@ class CliOutcomes:
         self._on_applied = on_applied
         #: The session that the CLI is in.
         self.session = session
-        #: Whether hooks cannot be written, so that they may miss the end of a turn.
-        self.is_disk_full = False
 
     async def follow(self) -> None:
         """Apply what the CLI writes down of itself, if it does, until cancelled."""
@@ -75,67 +58,57 @@ class CliOutcomes:
         if self._follower:
             self.apply(self._follower.catch_up())
 
-    def feed(self, items: list[Item]) -> None:
+    def feed(self, items: list[tracker.Item]) -> None:
         """Apply what no record says."""
         feed = self._follower.feed if self._follower else self._cli.tracker.feed
         for item in items:
             self.apply(feed(item))
 
-    def apply(self, outcomes: list[Outcome]) -> None:
+    def apply(self, outcomes: list[tracker.Outcome]) -> None:
         """Apply what follows from the CLI's record."""
         for outcome in outcomes:
             self._apply(outcome)
         self._cli.changed()
         self._on_applied()
 
-    def _apply(self, outcome: Outcome) -> None:
-        cli, has_proof = self._cli, self._cli.profile.delivery.proof != "none"
+    def _apply(self, outcome: tracker.Outcome) -> None:
+        cli, reporter = self._cli, self._reporter
         match outcome:
-            case Confirmed(tag=tag) if has_proof:
-                self._injector.prove(tag)
-            case TurnState(is_open=is_open):
-                cli.note_turn(is_open=is_open)
-            case Started():
+            case tracker.Confirmed() if cli.profile.delivery.proof != "none":
+                self._injector.prove(outcome.tag)
+            case tracker.TurnState():
+                cli.note_turn(is_open=outcome.is_open)
+            case tracker.Started():
                 cli.pane.has_session = True
-            case CapturedActivity():
+            case tracker.CapturedActivity():
                 self._poster.post(outcome)
-            case CapturedReply():
-                self._note_reply(outcome)
-                self._poster.post(outcome)
-            case Asked():
-                self._reporter.asked = outcome
-                cli.pane.note_asked()
-            case Returned():
+            case tracker.CapturedReply():
                 cli.pane.note_answered()
-            case Switched(session=session):
-                self.session = session
-            case Attached() | Bypassed():
-                self._reporter.warn(outcome)
-
-    def _note_reply(self, reply: CapturedReply) -> None:
-        self._cli.pane.note_answered()
-        if reply.how is Ending.LIMITED:
-            until = until_time(reply.until or "", time.time())
-            self._reporter.limit = (reply.reason or reply.text, until)
-        elif reply.how is Ending.DONE:
-            self._reporter.limit = None
+                reporter.note_reply(outcome)
+                self._poster.post(outcome)
+            case tracker.Asked():
+                reporter.asked = outcome
+                cli.pane.note_asked()
+            case tracker.Returned():
+                cli.pane.note_answered()
+            case tracker.Switched():
+                self.session = outcome.session
+            case tracker.Attached() | tracker.Bypassed():
+                reporter.warn(outcome)
 
     async def watch_for_stops(self) -> None:
         """End a turn that was stopped before any record of it: by the screen, once it is at rest for long."""
         while True:
             await self._cli.wait(time.monotonic() + 0.5 if self._cli.tracker.is_open else None)
             if self._cli.was_stopped(STOPPED_S):
-                self.feed([Ended(how=Ending.INTERRUPTED)])
+                self.feed([tracker.Ended(how=Ending.INTERRUPTED)])
                 self._cli.is_end_known = False
-                self._clear_returned_prompt()
-            elif self.is_disk_full and self._cli.has_rested(STOPPED_S):
+                # The CLI may have put a prompt of ours back into the composer.
+                composer = self._cli.pane.reading.composer
+                tag = tag_in(composer.text) or tag_at_end(composer.text) if composer else None
+                keys = self._cli.profile.keys.clear
+                if tag is not None and self._progress.is_proven(tag) and keys:
+                    self._cli.port.write(keys[0].encode())
+            elif self._cli.is_disk_full and self._cli.has_rested(STOPPED_S):
                 # The hook that reports the end could not be written.
-                self.feed([Ended()])
-
-    def _clear_returned_prompt(self) -> None:
-        """Clear the composer of a prompt of ours that the CLI has put back there."""
-        composer = self._cli.pane.reading.composer
-        tag = tag_in(composer.text) or tag_at_end(composer.text) if composer else None
-        keys = self._cli.profile.keys.clear
-        if tag is not None and self._progress.is_proven(tag) and keys:
-            self._cli.port.write(keys[0].encode())
+                self.feed([tracker.Ended()])

@@ -4,19 +4,19 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from csp.client import Client
-from csp.clis.profile import Profile
 from csp.clis.version_check import ask_version, untested
 from csp.errors import Unreachable
 from csp.protocol.enums import NoticeKind
-from csp.sidecar.brain.disk_space import is_full
 from csp.sidecar.brain.reconnect import has_moved
 from csp.sidecar.brain.state_reporter import StateReporter
 from csp.sidecar.run_record import SidecarRecord
+from csp.sidecar.state.cli_state import CliState
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +24,8 @@ MOVED_S: Final = 3.0
 SPACE_S: Final = 3.0
 #: Asking a CLI for its version must not slow its start.
 VERSION_S: Final = 5.0
+#: A hook's event is small, but not nothing.
+LEAST_BYTES: Final = 16 * 1024
 
 
 class HealthChecks:
@@ -32,17 +34,13 @@ class HealthChecks:
     def __init__(
         self,
         run: SidecarRecord,
-        profile: Profile,
+        cli: CliState,
         client: Client,
         reporter: StateReporter,
-        *,
-        on_disk: Callable[[bool], None],
-        is_disk_full: bool,
+        hand_over: Callable[[], None],
     ) -> None:
-        self._run, self._profile, self._client = run, profile, client
-        self._reporter, self._on_disk = reporter, on_disk
-        #: Whether a person has been told that the disk is full.
-        self.is_disk_full = is_disk_full
+        self._run, self._cli, self._client = run, cli, client
+        self._reporter, self._hand_over = reporter, hand_over
 
     async def watch_room(self) -> None:
         """End this brain when the room has moved: the next one will find it at its new address."""
@@ -53,18 +51,19 @@ class HealthChecks:
 
     async def watch_space(self) -> None:
         """Tell a person of a full disk, again only after there was space on it."""
+        cli = self._cli
         while True:
-            if self.is_disk_full != is_full(Path(self._run.folder)):
-                self.is_disk_full = not self.is_disk_full
-                if self.is_disk_full:
+            if cli.is_disk_full != is_full(Path(self._run.folder)):
+                cli.is_disk_full = not cli.is_disk_full
+                if cli.is_disk_full:
                     self._reporter.notify(NoticeKind.DISK_FULL, self._run.folder)
-                self._on_disk(self.is_disk_full)
+                self._hand_over()
             await asyncio.sleep(SPACE_S)
 
     async def check_version(self) -> None:
         """Warn once about a version that the profile was not tested with, then rest until cancelled."""
         await asyncio.sleep(VERSION_S)
-        run, profile = self._run, self._profile
+        run, profile = self._run, self._cli.profile
         version = await asyncio.to_thread(ask_version, profile, run.argv, run.env)
         problem = untested(profile, version)
         digest = hashlib.sha256(version.encode()).hexdigest()[:12]
@@ -75,3 +74,13 @@ class HealthChecks:
             with contextlib.suppress(OSError):
                 mark.touch()
         await asyncio.get_running_loop().create_future()
+
+
+def is_full(folder: Path) -> bool:
+    """Tell whether there is no space left, or no file more to be had; a folder that is gone is not full."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    # Some file systems have no count of files.
+    return found.f_bavail * found.f_frsize < LEAST_BYTES or (found.f_files > 0 and found.f_favail == 0)

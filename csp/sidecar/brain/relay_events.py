@@ -1,4 +1,4 @@
-"""Handles what the relay reports: output, keys of the person, the phases of the child, its end."""
+"""Handles what the relay reports: output, keys and commands of the person, phases of the child, its end."""
 
 import asyncio
 import json
@@ -8,17 +8,51 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from csp.sidecar.brain.pane_commands import PaneCommands
-from csp.sidecar.brain_socket import RelayPort
+from csp.errors import CspError
+from csp.http_client import GatewayClient, segment
+from csp.sidecar.brain.reconnect import running_room
 from csp.sidecar.inject.injector import Injector
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.relay import relay_frames
+from csp.sidecar.run_record import SidecarRecord
 from csp.sidecar.state.cli_state import CliState
 from csp.terminal.screen import FRAME_S, Frames
 
 log = logging.getLogger(__name__)
 
 RESTARTED_S: Final = 15.0
+_COMMANDS: Final = ("/share", "/noshare", "/pause")
+
+
+class PaneCommands:
+    """Tells the relay which words typed in the agent's own pane are commands now, and runs them."""
+
+    def __init__(self, run: SidecarRecord, claim: Callable[[tuple[str, ...]], None]) -> None:
+        self._run = run
+        self._claim = claim
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def claim(self, *, is_paused: bool) -> None:
+        # Claude Code and Codex have a /resume of their own, so it is ours only where there is a pause to end.
+        self._claim((*_COMMANDS, "/resume") if is_paused else _COMMANDS)
+
+    def handle(self, word: bytes) -> None:
+        """Run a command; the person at the pane is the room's human, whose token lies on this machine."""
+        verb = word.decode().removeprefix("/")
+
+        def obey() -> None:
+            room = running_room(self._run)
+            if room is None:
+                log.warning("room is not running, so nobody obeyed", extra={"word": verb})
+                return
+            try:
+                GatewayClient(room.url, room.token).post(f"/agents/{segment(self._run.agent)}/{verb}")
+            except CspError as error:
+                log.warning("room refused", extra={"word": verb, "why": error.message})
+
+        task = asyncio.ensure_future(asyncio.to_thread(obey))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 class RelayEvents:
@@ -27,13 +61,12 @@ class RelayEvents:
     def __init__(
         self,
         cli: CliState,
-        port: RelayPort,
         progress: MessageProgress,
         injector: Injector,
         pane_commands: PaneCommands,
         on_enter: Callable[[], None],
     ) -> None:
-        self._cli, self._pane, self._port = cli, cli.pane, port
+        self._cli, self._pane = cli, cli.pane
         self._progress = progress
         self._injector = injector
         self._on_enter = on_enter
@@ -42,31 +75,37 @@ class RelayEvents:
         self._restarted: asyncio.Future[str] | None = None
         self._drawing = Frames()
         self._draw_timer: asyncio.TimerHandle | None = None
-        self._handlers: dict[bytes, Callable[[bytes], None]] = {
-            relay_frames.OUTPUT: self._handle_output,
-            relay_frames.GAP: lambda lost: self._pane.forget_screen(int.from_bytes(lost, "big")),
-            relay_frames.KEYS: self._handle_keys,
-            relay_frames.SIZE: lambda size: self._pane.resize(*struct.unpack("!HH", size)),
-            relay_frames.PHASE: self._handle_phase,
-            relay_frames.ENDED: self._handle_end,
-            relay_frames.WORD: pane_commands.handle,
-        }
+        self._pane_commands = pane_commands
 
     def handle(self, kind: bytes, payload: bytes) -> None:
         """Handle one frame of the relay."""
-        handler = self._handlers.get(kind)
-        if handler is None:
-            return
         if kind not in (relay_frames.OUTPUT, relay_frames.KEYS):
             self._draw(self._drawing.release())
-        handler(payload)
-        is_awaited = kind != relay_frames.OUTPUT or self._progress.is_touching
-        self._cli.changed() if is_awaited else self._cli.drawn()
+        match kind:
+            case relay_frames.OUTPUT:
+                self._handle_output(payload)
+                return
+            case relay_frames.KEYS:
+                self._pane.count_keys(payload)
+                if b"\r" in payload:
+                    self._on_enter()
+            case relay_frames.GAP:
+                self._pane.forget_screen(int.from_bytes(payload, "big"))
+            case relay_frames.SIZE:
+                self._pane.resize(*struct.unpack("!HH", payload))
+            case relay_frames.PHASE:
+                self._handle_phase(payload)
+            case relay_frames.ENDED:
+                self._handle_end(payload)
+            case relay_frames.WORD:
+                self._pane_commands.handle(payload)
+        self._cli.changed()
 
     def _handle_output(self, data: bytes) -> None:
         self._draw(self._drawing.feed(data, time.monotonic()))
         if self._drawing.due is not None and self._draw_timer is None:
             self._draw_timer = asyncio.get_running_loop().call_later(FRAME_S, self._draw_late)
+        self._cli.changed() if self._progress.is_touching else self._cli.drawn()
 
     def _draw(self, data: bytes) -> None:
         if data:
@@ -83,11 +122,6 @@ class RelayEvents:
         else:
             self._draw(self._drawing.release())
             self._cli.changed()
-
-    def _handle_keys(self, keys: bytes) -> None:
-        self._pane.count_keys(keys)
-        if b"\r" in keys:
-            self._on_enter()
 
     def _handle_phase(self, phase: bytes) -> None:
         if phase in (relay_frames.STOPPED, relay_frames.CONTINUED, relay_frames.KEPT):
@@ -115,7 +149,7 @@ class RelayEvents:
         """Have the relay start the child again; return what went wrong, or nothing."""
         self._restarted = asyncio.get_running_loop().create_future()
         self._pane.is_leaving = True
-        self._port.start_again(argv)
+        self._cli.port.start_again(argv)
         try:
             return await asyncio.wait_for(self._restarted, RESTARTED_S)
         except TimeoutError:

@@ -10,7 +10,7 @@ from csp.errors import BadInput
 from csp.protocol.codec import parse
 from csp.protocol.screen_frames import LiveView, RunView, ScreenView, StyleView
 from csp.sidecar.state.cli_state import CliState
-from csp.terminal.screen import PLAIN, Screen, ScreenRow, Style
+from csp.terminal.screen import PLAIN, Screen, Style
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,9 @@ def screen_view(screen: Screen) -> ScreenView:
     """Return a screen in the form it travels in."""
     cursor = (screen.cursor_row, screen.cursor_col) if screen.cursor_visible else None
     return ScreenView(
-        rows=tuple(_row_view(row) for row in screen.rows),
+        rows=tuple(
+            tuple(RunView(run.text, _style_view(run.style)) for run in row.runs) for row in screen.rows
+        ),
         cols=screen.cols,
         cursor=cursor,
         title=screen.title[:1000],
@@ -65,19 +67,7 @@ def screen_view(screen: Screen) -> ScreenView:
     )
 
 
-def _row_view(row: ScreenRow) -> tuple[RunView, ...]:
-    return tuple(RunView(run.text, _style_view(run.style)) for run in row.runs)
-
-
 def _style_view(style: Style) -> StyleView:
     if style == PLAIN:
         return _PLAIN_VIEW
-    return StyleView(
-        fg=style.fg,
-        bg=style.bg,
-        bold=style.bold,
-        faint=style.faint,
-        italic=style.italic,
-        underline=style.underline,
-        reverse=style.reverse,
-    )
+    return StyleView(**{name: getattr(style, name) for name in Style.__slots__})

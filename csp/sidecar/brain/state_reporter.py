@@ -1,23 +1,24 @@
-"""Reports to the room what the CLI is doing."""
+"""Reports to the room what the CLI is doing: its state, progress in a turn, what that has used so far."""
 
 import asyncio
 import logging
+import re
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from csp.client import Client
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
-from csp.protocol.enums import NoticeKind, ReportedAgentState
-from csp.protocol.requests import AgentNotice, Choice
+from csp.protocol.enums import Ending, NoticeKind, ReportedAgentState
+from csp.protocol.requests import AgentNotice, Choice, Usage
 from csp.protocol.requests import Dialog as DialogBody
-from csp.sidecar.brain.limit_reset import until_time
+from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
-from csp.terminal.agent_state import agent_state, asks_permission
-from csp.terminal.dialogs import ScreenDialog
-from csp.terminal.gates import PaneFacts
-from csp.terminal.reply_tracker import Asked, Attached, Bypassed
-from csp.terminal.screen_reader import Limit, Reading
+from csp.terminal.gates import agent_state, asks_permission
+from csp.terminal.reply_tracker import Asked, Attached, Bypassed, CapturedReply
+from csp.terminal.screen_reader import Limit, ScreenDialog
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,19 @@ STANDS_S: Final = 0.12
 LOOK_S: Final = 0.5
 RETRY_S: Final = 2.0
 MAX_DETAIL: Final = 1500
+#: How often work on a turn is reported, and at most how often its tokens are.
+KEEPALIVE_S: Final = 5.0
+METER_S: Final = 1.0
 ATTACHED: Final = "a file was attached that no message asked for"
+_CLOCK: Final = re.compile(
+    r"(?<![\d:])(\d{1,2})(?::(\d{2}))?\s*([ap])\.?m\b|(?<![\d:])(\d{1,2}):(\d{2})(?!\s*[ap]m)", re.I
+)
+_SPAN: Final = re.compile(
+    r"(?<!\d)(\d{1,9})\s*(d|h|m|s)(?:ays?|ours?|rs?|in(?:ute)?s?|ec(?:ond)?s?)?\b", re.I
+)
+_DATE: Final = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(\d{1,2})\b", re.I)
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_UNITS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +91,13 @@ class StateReporter:
         self._cli.is_paused = self._is_alarmed = True
         self.notify(NoticeKind.FILE_ATTACHED, outcome.path)
 
+    def note_reply(self, reply: CapturedReply) -> None:
+        """Note the limit that a reply ran into, or that there is none any more."""
+        if reply.how is Ending.LIMITED:
+            self.limit = (reply.reason or reply.text, until_time(reply.until or "", time.time()))
+        elif reply.how is Ending.DONE:
+            self.limit = None
+
     async def run(self) -> None:
         """Report each change, until cancelled."""
         while True:
@@ -91,18 +111,12 @@ class StateReporter:
                 await asyncio.sleep(STANDS_S if self._reported else 0)
                 self.observe()
                 now = self.shown()
-                if now == shown or self._is_freed(shown, now):
+                # Or no person is needed any more, although what comes of it changes from look to look.
+                was_needed = self._reported is not None and self._reported.needs_person
+                if now == shown or (was_needed and not shown.needs_person and not now.needs_person):
                     await self._report(now)
                 continue
             await self._cli.wait(time.monotonic() + LOOK_S)
-
-    def _is_freed(self, *shown: ShownState) -> bool:
-        """Tell whether a person is needed no more, although what comes of it changes from look to look."""
-        return (
-            self._reported is not None
-            and self._reported.needs_person
-            and not any(s.needs_person for s in shown)
-        )
 
     async def _report(self, shown: ShownState, notice: AgentNotice | None = None) -> None:
         self._reported = shown
@@ -167,7 +181,12 @@ class StateReporter:
                 return ShownState(state=state, detail=_cut(body.question or body.tool), dialog=body)
             case ReportedAgentState.NEEDS_HUMAN:
                 asked = self._question(reading.blocking) if reading.blocking else None
-                return ShownState(state=state, detail=_cut(_trouble(facts, reading)), dialog=asked)
+                trouble = (
+                    "the program is stopped" if facts.is_stopped else "its screen has no place to type in"
+                )
+                if reading.blocked is not None:
+                    trouble = f"{reading.blocked.kind}: {reading.blocked.text}"
+                return ShownState(state=state, detail=_cut(trouble), dialog=asked)
             case ReportedAgentState.BUSY if self._cli.gate_rules.guesses_idle and reading.work:
                 return ShownState(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
             case _:
@@ -186,13 +205,6 @@ class StateReporter:
         )
 
 
-def _trouble(facts: PaneFacts, reading: Reading) -> str:
-    """Say what a person has to look at in the pane."""
-    if reading.blocked is not None:
-        return f"{reading.blocked.kind}: {reading.blocked.text}"
-    return "the program is stopped" if facts.is_stopped else "its screen has no place to type in"
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
 
@@ -200,3 +212,92 @@ def _cut(text: str) -> str:
 def _to_minute(until: float | None) -> float | None:
     """Round a time that is reckoned from now, so that it stays the same from look to look."""
     return None if until is None else round(until / 60) * 60.0
+
+
+class TurnKeepalive:
+    """Extends the turn while a tool runs or text comes; a model that is silent gets no more time."""
+
+    def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
+        self._cli = cli
+        self._client = client
+        self._progress = progress
+        self._looked_at = time.monotonic()
+
+    async def run(self) -> None:
+        """Report work on a turn of the room, until cancelled."""
+        while True:
+            await asyncio.sleep(KEEPALIVE_S)
+            asked = [self._progress.find(tag) for tag in self._cli.tracker.tags]
+            is_in_turn = any(one is not None and one.turn is not None for one in asked)
+            if self.check_progress() and is_in_turn:
+                await _report_work(self._client.working(), "room gave no more time")
+
+    def check_progress(self) -> bool:
+        """Tell whether there was work since the last check; a CLI that waits for a person does not work."""
+        since, self._looked_at = self._looked_at, time.monotonic()
+        self._cli.observe(self._looked_at)
+        facts = self._cli.snapshot(self._looked_at)
+        if facts.has_dialog or facts.is_asking:
+            return False
+        # On the screen of a CLI that nobody knows, new text may be a mere sign of work.
+        said_at, is_known = self._cli.pane.said_at, self._cli.profile.delivery.proof != "none"
+        was_written = is_known and said_at is not None and said_at > since
+        return self._cli.tracker.runs_tool or was_written
+
+
+class Meter:
+    """Reports what a turn has used so far, as the CLI's own record grows."""
+
+    def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
+        self._cli = cli
+        self._client = client
+        self._progress = progress
+        self._reported: tuple[str, Usage] | None = None
+
+    async def run(self) -> None:
+        """Report each change, until cancelled."""
+        while True:
+            news = self.news()
+            if news is not None:
+                self._reported = news
+                reporting = self._client.working(turn=news[0], usage=news[1])
+                await _report_work(reporting, "room did not count what was used")
+            await asyncio.sleep(METER_S)
+
+    def news(self) -> tuple[str, Usage] | None:
+        """Return the turn of the room that is under way with what it has used, if that has changed."""
+        usage, tags = self._cli.tracker.usage, self._cli.tracker.tags
+        asked = self._progress.find(tags[-1]) if tags else None
+        if usage is None or asked is None or asked.turn is None or (asked.turn, usage) == self._reported:
+            return None
+        return asked.turn, usage
+
+
+async def _report_work(reporting: Awaitable[object], refusal: str) -> None:
+    try:
+        await reporting
+    except Unreachable:
+        raise
+    except CspError as error:
+        log.warning(refusal, extra={"why": error.message})
+
+
+def until_time(words: str, now: float) -> float | None:
+    """Return the Unix time that `words` such as "3pm", "Nov 20, 9:00 AM", "in 2h 5m" mean; None for none."""
+    clock, date = _CLOCK.search(words), _DATE.search(words)
+    if clock is None:
+        span_s = sum(int(count) * _UNITS[unit.lower()] for count, unit in _SPAN.findall(words))
+        return now + span_s if span_s else None
+    hour, minute = int(clock[1] or clock[4]), int(clock[2] or clock[5] or 0)
+    if clock[3]:
+        hour = hour % 12 + (12 if clock[3].lower() == "p" else 0)
+    today = datetime.fromtimestamp(now)
+    try:
+        when = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        if date:
+            when = when.replace(month=_MONTHS.index(date[1].lower()) + 1, day=int(date[2]))
+            return (when if when >= today else when.replace(year=when.year + 1)).timestamp()
+    except ValueError:
+        return None
+    # A clock without a date is the next time it shows that.
+    return (when if when > today else when + timedelta(days=1)).timestamp()

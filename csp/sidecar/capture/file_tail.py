@@ -1,6 +1,6 @@
 """Read a growing file line by line, woken when it grows.
 
-A `Tail` reads what is new in one file; a `Watcher` says when to look again.
+A `Tail` reads what is new in one file; a `FileWatcher` says when to look again.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,11 @@ class Tail:
         while self._is_ready():
             while chunk := os.pread(self._fd, _CHUNK_BYTES, self._offset + len(self._rest)):
                 yield from self._lines(chunk)
-            if self._is_current():
+            try:
+                if os.stat(self.path).st_ino == self._inode:
+                    return
+            except OSError:
+                # A file that is gone may yet be written to.
                 return
             # What was left of the old file has been read; its unfinished line will never be finished.
             self.close()
@@ -97,89 +101,17 @@ class Tail:
             self._is_skipping = False
         return True
 
-    def _is_current(self) -> bool:
-        """Tell whether the path still names the open file; one that is gone may yet be written to."""
-        try:
-            return os.stat(self.path).st_ino == self._inode
-        except OSError:
-            return True
 
+class FileWatcher:
+    """Says when something was written to the paths that are watched.
 
-class FileWatcher(Protocol):
-    """Says when something was written to the paths that are watched."""
-
-    def watch(self, path: Path) -> None:
-        """Watch a file's content or a directory's entries, from when it exists."""
-
-    def unwatch(self, path: Path) -> None: ...
-
-    async def wait(self, timeout_s: float | None = None) -> bool:
-        """Return whether there was a change since the last call, as soon as there is one."""
-
-    def wake(self) -> None:
-        """Let `wait` return as for a change."""
-
-    def close(self) -> None: ...
-
-
-class PollingWatcher:
-    """Looks at the paths every 50 ms, for systems that do not notify."""
-
-    def __init__(self, period_s: float = POLL_S) -> None:
-        self._period_s = period_s
-        self._known: dict[Path, tuple[int, ...]] = {}
-        self._is_woken = False
-
-    def watch(self, path: Path) -> None:
-        self._known.setdefault(path, ())
-
-    def unwatch(self, path: Path) -> None:
-        self._known.pop(path, None)
-
-    async def wait(self, timeout_s: float | None = None) -> bool:
-        loop = asyncio.get_running_loop()
-        deadline = None if timeout_s is None else loop.time() + timeout_s
-        while not self._has_changed():
-            left = self._period_s if deadline is None else min(self._period_s, deadline - loop.time())
-            if left <= 0:
-                return False
-            await asyncio.sleep(left)
-        self._is_woken = False
-        return True
-
-    def wake(self) -> None:
-        self._is_woken = True
-
-    def close(self) -> None:
-        self._known.clear()
-
-    def _has_changed(self) -> bool:
-        now = {path: _signature(path) for path in self._known}
-        was, self._known = self._known, now
-        return was != now or self._is_woken
-
-
-def _signature(path: Path) -> tuple[int, ...]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-class InotifyWatcher:
-    """Is told by the kernel; for a path that does not exist yet the nearest directory above is watched.
-
-    A path that the kernel takes no watch for, since all are in use, is looked at every 50 ms.
+    The kernel tells of it; for a path that does not exist yet the nearest directory above is watched. A path
+    that the kernel takes no watch for, since all are in use, is looked at every 50 ms, as are all paths where
+    the system does not notify.
     """
 
-    def __init__(self) -> None:
-        from asyncinotify import Inotify, Mask
-
-        self._inotify = Inotify()
-        self._directory_mask = Mask.CREATE | Mask.MOVED_TO | Mask.DELETE_SELF | Mask.MOVE_SELF
-        self._file_mask = Mask.MODIFY | Mask.ATTRIB | Mask.MOVE_SELF | Mask.DELETE_SELF
-        os.set_blocking(self._inotify.fd, False)
+    def __init__(self, *, notifies: bool = sys.platform == "linux") -> None:
+        """To be called in a running event loop."""
         self._news = asyncio.Event()
         self._paths: dict[Path, tuple[Path, int]] = {}
         self._watches: dict[tuple[Path, int], object] = {}
@@ -187,9 +119,23 @@ class InotifyWatcher:
         self._polled: dict[Path, tuple[int, ...]] = {}
         self._poll_timer: asyncio.TimerHandle | None = None
         self._is_warned = False
-        asyncio.get_running_loop().add_reader(self._inotify.fd, self._drain)
+        #: An asyncinotify.Inotify, which only Linux has.
+        self._inotify: Any = None
+        if notifies:
+            from asyncinotify import Inotify, Mask
+
+            self._directory_mask = Mask.CREATE | Mask.MOVED_TO | Mask.DELETE_SELF | Mask.MOVE_SELF
+            self._file_mask = Mask.MODIFY | Mask.ATTRIB | Mask.MOVE_SELF | Mask.DELETE_SELF
+            try:
+                self._inotify = Inotify()
+            except OSError as exc:
+                self._warn(exc)
+            else:
+                os.set_blocking(self._inotify.fd, False)
+                asyncio.get_running_loop().add_reader(self._inotify.fd, self._drain, self._inotify.fd)
 
     def watch(self, path: Path) -> None:
+        """Watch a file's content or a directory's entries, from when it exists."""
         if path not in self._paths and path not in self._polled:
             self._arm(path)
             # What came before the watch began has not been told.
@@ -202,6 +148,7 @@ class InotifyWatcher:
             self._forget(target)
 
     async def wait(self, timeout_s: float | None = None) -> bool:
+        """Return whether there was a change since the last call, as soon as there is one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._news.wait()
@@ -212,26 +159,28 @@ class InotifyWatcher:
         return was_news
 
     def wake(self) -> None:
+        """Let `wait` return as for a change."""
         self._news.set()
 
     def close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._inotify.fd)
-        self._inotify.close()
+        if self._inotify is not None:
+            asyncio.get_running_loop().remove_reader(self._inotify.fd)
+            self._inotify.close()
         self._paths.clear()
         self._watches.clear()
         self._polled.clear()
         if self._poll_timer is not None:
             self._poll_timer.cancel()
 
-    def _drain(self) -> None:
+    def _drain(self, fd: int) -> None:
         with contextlib.suppress(BlockingIOError):
-            while os.read(self._inotify.fd, _CHUNK_BYTES):
+            while os.read(fd, _CHUNK_BYTES):
                 pass
         self._news.set()
 
     def _arm(self, path: Path) -> None:
         """Watch the path, or what of it exists; again if it is another file than before."""
-        for target in (path, *path.parents):
+        for target in (path, *path.parents) if self._inotify is not None else ():
             try:
                 key = (target, os.stat(target).st_ino)
                 if key not in self._watches:
@@ -240,12 +189,21 @@ class InotifyWatcher:
                     self._news.set()
             except OSError as exc:
                 if exc.errno in _NONE_LEFT:
-                    self._poll_instead(path, exc)
-                    return
+                    self._warn(exc)
+                    break
                 # A path that has just gone leaves its parent to be watched.
                 continue
             self._move(path, key)
             return
+        self._move(path, None)
+        self._polled.setdefault(path, ())
+        if self._poll_timer is None:
+            self._poll_timer = asyncio.get_running_loop().call_later(POLL_S, self._poll)
+
+    def _warn(self, exc: OSError) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            log.warning("file notification failed, polling instead", extra={"reason": str(exc)})
 
     def _move(self, path: Path, target: tuple[Path, int] | None) -> None:
         """Note what stands for the path now; what stood for it before is watched no more."""
@@ -256,17 +214,14 @@ class InotifyWatcher:
         if old is not None and old not in self._paths.values():
             self._forget(old)
 
-    def _poll_instead(self, path: Path, exc: OSError) -> None:
-        if not self._is_warned:
-            self._is_warned = True
-            log.warning("file notification failed, polling instead", extra={"reason": str(exc)})
-        self._move(path, None)
-        self._polled.setdefault(path, ())
-        if self._poll_timer is None:
-            self._poll_timer = asyncio.get_running_loop().call_later(POLL_S, self._poll)
-
     def _poll(self) -> None:
-        now = {path: _signature(path) for path in self._polled}
+        now: dict[Path, tuple[int, ...]] = {}
+        for path in self._polled:
+            try:
+                found = os.stat(path)
+                now[path] = found.st_ino, found.st_size, found.st_mtime_ns
+            except OSError:
+                now[path] = ()
         if now != self._polled:
             self._polled = now
             self._news.set()
@@ -276,15 +231,5 @@ class InotifyWatcher:
         watch = self._watches.pop(target, None)
         # The kernel has dropped the watch of a file that is gone.
         with contextlib.suppress(OSError):
-            if watch is not None:
-                self._inotify.rm_watch(watch)  # type: ignore[arg-type]  # an asyncinotify Watch
-
-
-def new_watcher() -> FileWatcher:
-    """Return the best watcher of this system; to be called in a running event loop."""
-    if sys.platform == "linux":
-        try:
-            return InotifyWatcher()
-        except OSError as exc:
-            log.warning("file notification failed, polling instead", extra={"reason": str(exc)})
-    return PollingWatcher()
+            if watch is not None and self._inotify is not None:
+                self._inotify.rm_watch(watch)

@@ -12,8 +12,8 @@ import msgspec
 
 from csp.clis.hook_spool import HookEvent, HookSpool
 from csp.clis.registry import find_adapter
-from csp.clis.transcript_reader import Line, seconds
-from csp.sidecar.capture.file_tail import FileWatcher, Tail, new_watcher
+from csp.clis.transcript_reader import Line, decoded, seconds
+from csp.sidecar.capture.file_tail import FileWatcher, Tail
 from csp.terminal.reply_tracker import Ended, Item, Outcome, Switched, Tracker
 
 #: How often a transcript is looked for that no notification tells of.
@@ -48,13 +48,6 @@ class _Dump(msgspec.Struct):
 
 class _Timed(msgspec.Struct):
     timestamp: str = ""
-
-
-def _time(line: Line) -> float:
-    try:
-        return seconds(msgspec.json.decode(line.data, type=_Timed).timestamp)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return 0.0
 
 
 class Follower:
@@ -139,7 +132,7 @@ class Follower:
 
     async def outcomes(self) -> AsyncIterator[list[Outcome]]:
         """Yield what follows from the CLI's record, as soon as it is written; never ends by itself."""
-        self._watcher = new_watcher()
+        self._watcher = FileWatcher()
         try:
             if self._spool:
                 self._watcher.watch(self._spool.directory)
@@ -178,7 +171,13 @@ class Follower:
             items = self._reader.read(events, lines, time.time())
             for item in items:
                 if isinstance(item, Switched) and not self._adapter.has_several_transcripts:
-                    self._move(item.path)
+                    for old in [old for old in self._tails if old != item.path]:
+                        tail = self._tails.pop(old)
+                        self._positions[old] = tail.position
+                        tail.close()
+                        if self._watcher:
+                            self._watcher.unwatch(Path(old))
+                    self._tail(item.path)
                 outcomes += self.tracker.feed(item)
             has_news = has_news or bool(events or lines or items)
             if not waiting:
@@ -223,9 +222,12 @@ class Follower:
     def _hold_back(self, lines: list[Line], switch: HookEvent) -> list[Line]:
         """Keep lines for later that were written after the session was left: it has been resumed since."""
         moment = seconds(switch.hook.timestamp) or switch.at
-        later = [line for line in lines if not line.is_side and _time(line) > moment]
-        for line in later:
-            self._held.setdefault(line.path, []).append(line)
+        later = []
+        for line in lines:
+            timed = decoded(line.data, _Timed)
+            if timed and not line.is_side and seconds(timed.timestamp) > moment:
+                later.append(line)
+                self._held.setdefault(line.path, []).append(line)
         return [line for line in lines if line not in later]
 
     def _tail(self, name: str) -> None:
@@ -234,15 +236,6 @@ class Follower:
             self._tails[name] = Tail(Path(name), offset, inode)
             if self._watcher:
                 self._watcher.watch(Path(name))
-
-    def _move(self, name: str) -> None:
-        for old in [old for old in self._tails if old != name]:
-            tail = self._tails.pop(old)
-            self._positions[old] = tail.position
-            tail.close()
-            if self._watcher:
-                self._watcher.unwatch(Path(old))
-        self._tail(name)
 
     def _pause_s(self) -> float | None:
         now = time.time()

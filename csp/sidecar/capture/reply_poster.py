@@ -57,7 +57,11 @@ class ReplyPoster:
             piece = self._again or await self._waiting.get()
             self._again = None
             try:
-                await self._post(piece)
+                if isinstance(piece, CapturedActivity):
+                    await self._post_activity(piece)
+                else:
+                    for tag in (*piece.also, piece.tag):
+                        await self._post_reply(piece, tag)
             except (StorageFull, TooMany) as error:
                 log.warning("room could not take the output", extra={"why": error.message})
                 await asyncio.sleep(RETRY_S)
@@ -69,13 +73,6 @@ class ReplyPoster:
                 log.error("output was refused", extra={"id": piece.id, "why": error.message})
             self._unposted -= 1
             self._on_posted()
-
-    async def _post(self, piece: CapturedActivity | CapturedReply) -> None:
-        if isinstance(piece, CapturedActivity):
-            await self._post_activity(piece)
-        else:
-            for tag in (*piece.also, piece.tag):
-                await self._post_reply(piece, tag)
 
     async def _post_activity(self, piece: CapturedActivity) -> None:
         if piece.text.strip():

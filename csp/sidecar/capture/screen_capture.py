@@ -83,20 +83,17 @@ class ScreenCapture:
             if not self._was_echoed and self._seen_at != generation:
                 self._seen_at = generation
                 self._was_echoed = has_echo(*self._outputs(), self.awaited.footer)
-            if self._check_end(self.awaited):
+            if self._has_answer(self.awaited):
                 self._finish(self.awaited)
             else:
                 await self._cli.wait(time.monotonic() + LOOK_S)
 
-    def _check_end(self, prompt: AwaitedReply) -> bool:
+    def _has_answer(self, prompt: AwaitedReply) -> bool:
         """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
         if self._cli.is_waived(self._began, time.monotonic()):
             return self._cli.is_at_rest or not self._cli.pane.looks_busy
-        return self._cli.is_at_rest and self._check_answer(prompt)
-
-    def _check_answer(self, prompt: AwaitedReply) -> bool:
-        """Tell whether there is an answer, looking once at each state of the screen."""
-        if self._looked_at == self._cli.pane.generation:
+        # Look once at each state of the screen.
+        if not self._cli.is_at_rest or self._looked_at == self._cli.pane.generation:
             return False
         self._looked_at = self._cli.pane.generation
         return bool(self._answer(prompt))

@@ -1,14 +1,44 @@
-"""The emulator that runs on Ghostty's terminal core."""
+"""The emulator that runs on Ghostty's terminal core, by the few calls of pyghostty's native library it needs.
+
+The library that the wheel carries is loaded by ctypes: importing the package itself parses the whole
+C interface, which costs 0.3 s of a processor and 12 MB, and this costs 5 ms. The layouts below hold for
+the one version that is pinned, and a test compares them with the package's own.
+"""
 
 import ctypes
 import weakref
+from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint16, c_uint32, c_void_p
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any, Final
 
 from csp.errors import Broken
-from csp.sidecar.emulator import libghostty as gh
-from csp.sidecar.emulator.osc import OscReader
-from csp.sidecar.emulator.sgr import rows_of
+from csp.sidecar.emulator.escape_sequences import OscReader, rows_of
 from csp.terminal.screen import Screen
+
+VERSION: Final = "0.1.3"
+_LIBRARIES: Final = ("libghostty-vt.so", "libghostty-vt.dylib")
+
+FORMAT_PLAIN: Final = 0
+FORMAT_VT: Final = 1
+POINT_ACTIVE: Final = 0
+POINT_SCREEN: Final = 2
+
+OPT_KITTY_IMAGE_STORAGE_LIMIT: Final = 15
+OPT_APC_MAX_BYTES: Final = 19
+OPT_SCROLLBACK_MAX_BYTES: Final = 27
+OPT_SCROLLBACK_MAX_LINES: Final = 28
+OPT_MODE_DEFAULT: Final = 33
+
+DATA_COLS: Final = 1
+DATA_ROWS: Final = 2
+DATA_CURSOR_X: Final = 3
+DATA_CURSOR_Y: Final = 4
+DATA_ACTIVE_SCREEN: Final = 6
+DATA_CURSOR_VISIBLE: Final = 7
+DATA_KITTY_KEYBOARD_FLAGS: Final = 8
+DATA_SCROLLBACK_ROWS: Final = 15
+DATA_MODE: Final = 37
 
 # Below this size the library has been seen to crash.
 MIN_COLS: Final = 20
@@ -25,22 +55,103 @@ _APC_BYTES: Final = 4096
 _OUT_OF_SPACE: Final = -3
 
 
+class Point(Structure):
+    _fields_ = (("tag", c_int), ("pad", c_uint32), ("x", c_uint16), ("y", c_uint32), ("rest", c_size_t))
+
+
+class GridRef(Structure):
+    _fields_ = (("size", c_size_t), ("node", c_void_p), ("x", c_uint16), ("y", c_uint16))
+
+
+class Selection(Structure):
+    _fields_ = (("size", c_size_t), ("start", GridRef), ("end", GridRef), ("rectangle", c_bool))
+
+
+class ScreenExtra(Structure):
+    _fields_ = (
+        ("size", c_size_t),
+        *((name, c_bool) for name in ("cursor", "style", "hyperlink", "protection")),
+        *((name, c_bool) for name in ("kitty_keyboard", "charsets")),
+    )
+
+
+class TerminalExtra(Structure):
+    _fields_ = (
+        ("size", c_size_t),
+        *((name, c_bool) for name in ("palette", "modes", "scrolling_region", "tabstops")),
+        *((name, c_bool) for name in ("pwd", "keyboard")),
+        ("screen", ScreenExtra),
+    )
+
+
+class FormatOptions(Structure):
+    _fields_ = (
+        ("size", c_size_t),
+        ("emit", c_int),
+        ("unwrap", c_bool),
+        ("trim", c_bool),
+        ("extra", TerminalExtra),
+        ("selection", POINTER(Selection)),
+    )
+
+
+class ModeConfig(Structure):
+    _fields_ = (("mode", c_uint16), ("value", c_bool))
+
+
+_SIGNATURES: Final = {
+    "ghostty_terminal_new": (c_int, (c_void_p, POINTER(c_void_p), c_uint16, c_uint16)),
+    "ghostty_terminal_free": (None, (c_void_p,)),
+    "ghostty_terminal_resize": (c_int, (c_void_p, c_uint16, c_uint16, c_uint32, c_uint32)),
+    "ghostty_terminal_set": (c_int, (c_void_p, c_int, c_void_p)),
+    "ghostty_terminal_get": (c_int, (c_void_p, c_int, c_void_p)),
+    "ghostty_terminal_vt_write": (None, (c_void_p, c_char_p, c_size_t)),
+    "ghostty_terminal_grid_ref": (c_int, (c_void_p, Point, POINTER(GridRef))),
+    "ghostty_formatter_terminal_new": (c_int, (c_void_p, POINTER(c_void_p), c_void_p, FormatOptions)),
+    "ghostty_formatter_format_buf": (c_int, (c_void_p, c_char_p, c_size_t, POINTER(c_size_t))),
+    "ghostty_formatter_free": (None, (c_void_p,)),
+}
+
+
+def load() -> ctypes.CDLL:
+    """Load the library of the pinned version; raise OSError if it is not installed or is another one."""
+    spec = PathFinder.find_spec("pyghostty")
+    if spec is None or spec.origin is None:
+        raise OSError("pyghostty is not installed")
+    package = Path(spec.origin).parent
+    if not (package.parent / f"pyghostty-{VERSION}.dist-info").is_dir():
+        raise OSError(f"pyghostty is not at version {VERSION}, whose memory layout is known")
+    path = next((package / "_lib" / name for name in _LIBRARIES if (package / "_lib" / name).exists()), None)
+    if path is None:
+        raise OSError(f"no native library in {package}")
+    library = ctypes.CDLL(str(path))
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
 class GhosttyEmulator:
     """Take the child's bytes in any pieces; give the screen they make."""
 
     def __init__(self, rows: int, cols: int, history_lines: int) -> None:
         self.dirty = 0
-        self._lib = gh.load()
+        self._lib = load()
         self._osc = OscReader()
         self._buffer = ctypes.create_string_buffer(_FIRST_BUFFER)
         self._history_lines = history_lines
         self._true_cols = cols
         self._rows, self._cols = _bounded(rows, cols)
-        self._terminal = ctypes.c_void_p()
-        made = self._lib.ghostty_terminal_new(None, ctypes.byref(self._terminal), self._cols, self._rows)
+        self._terminal = c_void_p()
+        made = self._lib.ghostty_terminal_new(None, byref(self._terminal), self._cols, self._rows)
         _check(made, "no terminal could be made")
         weakref.finalize(self, self._lib.ghostty_terminal_free, self._terminal)
-        self._configure()
+        self._set(OPT_MODE_DEFAULT, ModeConfig(GRAPHEME_CLUSTERS, value=True))
+        self._lib.ghostty_terminal_vt_write(self._terminal, b"\x1bc", 2)
+        # Pictures are of no use here, and would fill the memory.
+        self._set(OPT_KITTY_IMAGE_STORAGE_LIMIT, ctypes.c_uint64(0))
+        self._set(OPT_APC_MAX_BYTES, c_size_t(_APC_BYTES))
+        self._limit_history()
 
     def feed(self, data: bytes) -> None:
         if data:
@@ -57,101 +168,85 @@ class GhosttyEmulator:
 
     def screen(self) -> Screen:
         self._keep_size()
-        text = self._format(gh.FORMAT_VT, self._ref(gh.POINT_ACTIVE, 0, 0))
+        text = self._format(FORMAT_VT, self._ref(POINT_ACTIVE, 0, 0))
         return Screen(
             rows=rows_of(text, self._rows),
             cols=self._true_cols,
-            cursor_row=self._get(gh.DATA_CURSOR_Y, ctypes.c_uint16),
-            cursor_col=self._get(gh.DATA_CURSOR_X, ctypes.c_uint16),
-            cursor_visible=bool(self._get(gh.DATA_CURSOR_VISIBLE, ctypes.c_bool)),
-            alternate=self._get(gh.DATA_ACTIVE_SCREEN, ctypes.c_int) == 1,
+            cursor_row=self._get(DATA_CURSOR_Y, c_uint16),
+            cursor_col=self._get(DATA_CURSOR_X, c_uint16),
+            cursor_visible=bool(self._get(DATA_CURSOR_VISIBLE, c_bool)),
+            alternate=self._get(DATA_ACTIVE_SCREEN, c_int) == 1,
             title=self._osc.title,
             bracketed_paste=self._mode(BRACKETED_PASTE),
             is_drawing=self._mode(SYNCHRONIZED),
-            kitty_flags=self._get(gh.DATA_KITTY_KEYBOARD_FLAGS, ctypes.c_uint8),
+            kitty_flags=self._get(DATA_KITTY_KEYBOARD_FLAGS, ctypes.c_uint8),
         )
 
     def history(self, *, unwrap: bool = False) -> list[str]:
         """Give the lines that have scrolled off, then the screen's; `unwrap` joins what the margin broke."""
         self._keep_size()
-        above = self._get(gh.DATA_SCROLLBACK_ROWS, ctypes.c_size_t)
-        top = self._ref(gh.POINT_SCREEN, 0, max(0, above - self._history_lines))
-        text = self._format(gh.FORMAT_PLAIN, top, unwrap=unwrap)
+        above = self._get(DATA_SCROLLBACK_ROWS, c_size_t)
+        top = self._ref(POINT_SCREEN, 0, max(0, above - self._history_lines))
+        text = self._format(FORMAT_PLAIN, top, unwrap=unwrap)
         return [line.rstrip(" ") for line in text.replace("\r\n", "\n").split("\n")]
 
     def drain_osc(self) -> list[tuple[int, str]]:
         return self._osc.drain()
 
-    def _configure(self) -> None:
-        clusters = gh.ModeConfig(GRAPHEME_CLUSTERS, value=True)
-        self._set(gh.OPT_MODE_DEFAULT, clusters)
-        self._lib.ghostty_terminal_vt_write(self._terminal, b"\x1bc", 2)
-        # Pictures are of no use here, and would fill the memory.
-        self._set(gh.OPT_KITTY_IMAGE_STORAGE_LIMIT, ctypes.c_uint64(0))
-        self._set(gh.OPT_APC_MAX_BYTES, ctypes.c_size_t(_APC_BYTES))
-        self._limit_history()
-
     def _keep_size(self) -> None:
         """Set the size that we were told; a program may have switched to 132 columns, which no pane does."""
-        has = self._get(gh.DATA_ROWS, ctypes.c_uint16), self._get(gh.DATA_COLS, ctypes.c_uint16)
+        has = self._get(DATA_ROWS, c_uint16), self._get(DATA_COLS, c_uint16)
         if has != (self._rows, self._cols):
             done = self._lib.ghostty_terminal_resize(self._terminal, self._cols, self._rows, *_CELL_PIXELS)
             _check(done, f"no resize to {self._rows} x {self._cols}")
 
     def _limit_history(self) -> None:
         limit = (self._history_lines + self._rows) * self._cols * BYTES_PER_CELL
-        self._set(gh.OPT_SCROLLBACK_MAX_BYTES, ctypes.c_size_t(limit))
-        self._set(gh.OPT_SCROLLBACK_MAX_LINES, ctypes.c_size_t(self._history_lines))
+        self._set(OPT_SCROLLBACK_MAX_BYTES, c_size_t(limit))
+        self._set(OPT_SCROLLBACK_MAX_LINES, c_size_t(self._history_lines))
 
     def _set(self, option: int, value: Any) -> None:
-        done = self._lib.ghostty_terminal_set(self._terminal, option, ctypes.byref(value))
+        done = self._lib.ghostty_terminal_set(self._terminal, option, byref(value))
         _check(done, f"option {option} was not taken")
 
     def _get(self, key: int, kind: type[Any]) -> int:
         value = kind()
-        _check(self._lib.ghostty_terminal_get(self._terminal, key, ctypes.byref(value)), f"no value {key}")
+        _check(self._lib.ghostty_terminal_get(self._terminal, key, byref(value)), f"no value {key}")
         return int(value.value)
 
     def _mode(self, number: int) -> bool:
-        config = gh.ModeConfig(number)
-        done = self._lib.ghostty_terminal_get(self._terminal, gh.DATA_MODE, ctypes.byref(config))
+        config = ModeConfig(number)
+        done = self._lib.ghostty_terminal_get(self._terminal, DATA_MODE, byref(config))
         _check(done, f"no mode {number}")
         return bool(config.value)
 
-    def _ref(self, tag: int, x: int, y: int) -> gh.GridRef:
-        ref = gh.GridRef(size=ctypes.sizeof(gh.GridRef))
-        done = self._lib.ghostty_terminal_grid_ref(
-            self._terminal, gh.Point(tag=tag, x=x, y=y), ctypes.byref(ref)
-        )
+    def _ref(self, tag: int, x: int, y: int) -> GridRef:
+        ref = GridRef(size=ctypes.sizeof(GridRef))
+        done = self._lib.ghostty_terminal_grid_ref(self._terminal, Point(tag=tag, x=x, y=y), byref(ref))
         _check(done, f"no cell {x}, {y}")
         return ref
 
-    def _format(self, emit: int, top: gh.GridRef, *, unwrap: bool = False) -> str:
+    def _format(self, emit: int, top: GridRef, *, unwrap: bool = False) -> str:
         """Give the text from `top` to the end of the screen."""
-        bottom = self._ref(gh.POINT_ACTIVE, self._cols - 1, self._rows - 1)
-        area = gh.Selection(size=ctypes.sizeof(gh.Selection), start=top, end=bottom)
-        options = gh.FormatOptions(size=ctypes.sizeof(gh.FormatOptions), emit=emit, unwrap=unwrap, trim=True)
-        options.extra.size = ctypes.sizeof(gh.TerminalExtra)
-        options.extra.screen.size = ctypes.sizeof(gh.ScreenExtra)
+        bottom = self._ref(POINT_ACTIVE, self._cols - 1, self._rows - 1)
+        area = Selection(size=ctypes.sizeof(Selection), start=top, end=bottom)
+        options = FormatOptions(size=ctypes.sizeof(FormatOptions), emit=emit, unwrap=unwrap, trim=True)
+        options.extra.size = ctypes.sizeof(TerminalExtra)
+        options.extra.screen.size = ctypes.sizeof(ScreenExtra)
         options.selection = ctypes.pointer(area)
-        formatter = ctypes.c_void_p()
-        made = self._lib.ghostty_formatter_terminal_new(
-            None, ctypes.byref(formatter), self._terminal, options
-        )
+        formatter = c_void_p()
+        made = self._lib.ghostty_formatter_terminal_new(None, byref(formatter), self._terminal, options)
         _check(made, "no formatter")
+        size = c_size_t()
+        done = _OUT_OF_SPACE
         try:
-            return self._formatted(formatter)
+            while done == _OUT_OF_SPACE:
+                room = len(self._buffer)
+                done = self._lib.ghostty_formatter_format_buf(formatter, self._buffer, room, byref(size))
+                if done == _OUT_OF_SPACE:
+                    self._buffer = ctypes.create_string_buffer(max(size.value, 2 * room))
         finally:
             self._lib.ghostty_formatter_free(formatter)
-
-    def _formatted(self, formatter: ctypes.c_void_p) -> str:
-        size = ctypes.c_size_t()
-        done = _OUT_OF_SPACE
-        while done == _OUT_OF_SPACE:
-            room = len(self._buffer)
-            done = self._lib.ghostty_formatter_format_buf(formatter, self._buffer, room, ctypes.byref(size))
-            if done == _OUT_OF_SPACE:
-                self._buffer = ctypes.create_string_buffer(max(size.value, 2 * room))
         _check(done, "the screen could not be read")
         text = ctypes.string_at(self._buffer, size.value).decode("utf-8", "replace")
         if len(self._buffer) > _FIRST_BUFFER:

@@ -1,19 +1,24 @@
 """The emulator in pure Python, for systems without the native one.
 
 pyte's own parser is not used: it drops text after a character without width, prints the bodies of unknown
-strings, and fails on private sequences that today's programs send.
+strings, and fails on private sequences that today's programs send. Its screen is corrected where it loses or
+misplaces text.
 """
 
 import codecs
 import re
-from collections.abc import Callable
-from typing import Final
+import unicodedata
+from collections import deque
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, Final
 
 import pyte
+from pyte.screens import Char, Margins
+from wcwidth import wcwidth
 
-from csp.sidecar.emulator.osc import OscReader
-from csp.sidecar.emulator.pyte_screen import Grid
-from csp.terminal.screen import Screen
+from csp.sidecar.emulator.escape_sequences import OscReader, restyled
+from csp.terminal.screen import Screen, ScreenRow, Style, StyledText
 
 MAX_SIDE: Final = 1000
 MAX_ESCAPE: Final = 256
@@ -36,47 +41,269 @@ _SYNCHRONIZED: Final = 2026 << _PRIVATE
 _CURSOR: Final = 25 << _PRIVATE
 _LINE_DRAWING: Final = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
-# Each with the most parameters it takes.
-_CSI: Final[dict[str, tuple[str, int]]] = {
-    "@": ("insert_characters", 1),
-    "A": ("cursor_up", 1),
-    "B": ("cursor_down", 1),
-    "C": ("cursor_forward", 1),
-    "D": ("cursor_back", 1),
-    "E": ("cursor_down1", 1),
-    "F": ("cursor_up1", 1),
-    "G": ("cursor_to_column", 1),
-    "H": ("cursor_position", 2),
-    "J": ("erase_in_display", 1),
-    "K": ("erase_in_line", 1),
-    "L": ("insert_lines", 1),
-    "M": ("delete_lines", 1),
-    "P": ("delete_characters", 1),
-    "X": ("erase_characters", 1),
-    "`": ("cursor_to_column", 1),
-    "a": ("cursor_forward", 1),
-    "d": ("cursor_to_line", 1),
-    "e": ("cursor_down", 1),
-    "f": ("cursor_position", 2),
-    "g": ("clear_tab_stop", 1),
-}
-_CONTROLS: Final = {
-    "\x08": "backspace",
-    "\t": "tab",
-    "\n": "linefeed",
-    "\x0b": "linefeed",
-    "\x0c": "linefeed",
-    "\r": "carriage_return",
-}
-_ESCAPES: Final = {
-    "7": "save_cursor",
-    "8": "restore_cursor",
-    "D": "index",
-    "E": "linefeed",
-    "H": "set_tab_stop",
-    "M": "reverse_index",
+# The names of the grid's methods: pyte's own tables, with what they lack.
+_PLAIN: Final = {
+    **pyte.Stream.basic,
+    **pyte.Stream.escape,
+    "E": "next_line",
     "#8": "alignment_display",
 }
+_CSI: Final = {
+    **{final: name for final, name in pyte.Stream.csi.items() if final not in "cn"},
+    "`": "cursor_to_column",
+}
+#: These work at the margin with a wrap to come, too.
+_CSI_AT_MARGIN: Final = {
+    "I": "tabs",
+    "S": "scroll",
+    "T": "scroll_down",
+    "Z": "back_tabs",
+    "b": "repeat",
+    "r": "limit_scrolling",
+    "s": "save_cursor",
+    "u": "restore_cursor",
+}
+#: How many parameters they take, if it is not one.
+_PARAMETERS: Final = {"H": 2, "f": 2, "r": 2, "s": 0, "u": 0}
+_JOINER: Final = "\u200d"
+_EMOJI_STYLE: Final = "\ufe0f"
+_WRAP: Final = pyte.modes.DECAWM
+_INSERT: Final = pyte.modes.IRM
+_HIDDEN: Final = ""  # the second half of a wide character
+
+
+class Grid(pyte.Screen):
+    """Cells of one screen; lines that leave it at the top are kept as text."""
+
+    def __init__(self, columns: int, lines: int, history_lines: int) -> None:
+        self.above: deque[str] = deque(maxlen=history_lines)
+        self._last = ""
+        super().__init__(columns, lines)
+
+    def reset(self) -> None:
+        self.above.clear()
+        super().reset()
+
+    def soft_reset(self) -> None:
+        self.set_margins()
+        self.restyle("0")
+        self.mode -= {_INSERT, pyte.modes.DECOM}
+        self.mode |= {_WRAP}
+
+    def draw(self, data: str) -> None:
+        self._last = data[-1:]
+        for char in data:
+            if char < "\x7f":
+                self._place(char, 1)
+            elif not self._joins(char):
+                self._place(char, max(1, width_of(char)))
+
+    def _place(self, char: str, width: int) -> None:
+        cursor = self.cursor
+        if cursor.x + width > self.columns:
+            if _WRAP in self.mode:
+                self.next_line()
+            else:
+                cursor.x = max(0, self.columns - width)
+        if _INSERT in self.mode:
+            self.insert_characters(width)
+        line = self.buffer[cursor.y]
+        self._split(cursor.x, cursor.x + width)
+        line[cursor.x] = cursor.attrs._replace(data=char)
+        if width == 2:
+            line[cursor.x + 1] = cursor.attrs._replace(data=_HIDDEN)
+        cursor.x += width
+
+    def _joins(self, char: str) -> bool:
+        """Add to the character before the cursor what is drawn on top of it."""
+        line, x = self.buffer[self.cursor.y], self.cursor.x - 1
+        if x > 0 and line[x].data == _HIDDEN:
+            x -= 1
+        before = line[x].data if x >= 0 else ""
+        if not (before and _is_joined(before, char)):
+            return width_of(char) == 0
+        line[x] = line[x]._replace(data=before + char)
+        is_widened = char == _EMOJI_STYLE or _is_flag_half(char)
+        if is_widened and x + 1 == self.cursor.x < self.columns:
+            line[x + 1] = line[x]._replace(data=_HIDDEN)
+            self.cursor.x += 1
+        return True
+
+    def _split(self, start: int, end: int) -> None:
+        """Blank the halves of wide characters that are cut at either end of a change."""
+        line = self.buffer[self.cursor.y]
+        if start > 0 and line[start].data == _HIDDEN:
+            line[start - 1] = line[start - 1]._replace(data=" ")
+        if end < self.columns and line[end].data == _HIDDEN:
+            line[end] = line[end]._replace(data=" ")
+
+    def index(self) -> None:
+        top, bottom = self.margins or Margins(0, self.lines - 1)
+        if self.cursor.y == bottom and top == 0:
+            self.above.append(self.line_text(0))
+        super().index()
+
+    def next_line(self) -> None:
+        self.carriage_return()
+        self.linefeed()
+
+    def repeat(self, count: int) -> None:
+        self.draw(self._last * min(count or 1, self.columns * self.lines))
+
+    def scroll_down(self, count: int) -> None:
+        self.scroll(-(count or 1))
+
+    def scroll(self, count: int) -> None:
+        """Move the lines between the margins up, or down for a negative count."""
+        count = count or 1
+        top, bottom = self.margins or Margins(0, self.lines - 1)
+        row, column, self.cursor.y = self.cursor.y, self.cursor.x, top
+        if count > 0:
+            if top == 0:
+                self.above.extend(self.line_text(y) for y in range(min(count, bottom + 1)))
+            self.delete_lines(count)
+        else:
+            self.insert_lines(-count)
+        self.cursor.y, self.cursor.x = row, column
+
+    def tab(self) -> None:
+        # At the margin with a wrap to come a tab moves nothing.
+        if self.cursor.x < self.columns:
+            super().tab()
+
+    def tabs(self, count: int) -> None:
+        for _ in range(min(count or 1, self.columns)):
+            self.tab()
+
+    def back_tabs(self, count: int) -> None:
+        for _ in range(min(count or 1, self.columns)):
+            self.cursor.x = max((stop for stop in self.tabstops if stop < self.cursor.x), default=0)
+
+    def limit_scrolling(self, top: int, bottom: int = 0) -> None:
+        """Set the margins, unless they are upside down."""
+        if (top or 1) < min(bottom or self.lines, self.lines):
+            self.set_margins(top or 1, bottom or self.lines)
+
+    def cursor_position(self, line: int | None = None, column: int | None = None) -> None:
+        # pyte ignores a row below the margins; terminals take the last one.
+        if self.margins and pyte.modes.DECOM in self.mode:
+            line = min(line or 1, self.margins.bottom - self.margins.top + 1)
+        super().cursor_position(line, column)
+
+    def delete_lines(self, count: int | None = None) -> None:
+        # pyte leaves a line as it was when the one that should replace it is blank.
+        top, bottom = self.margins or Margins(0, self.lines - 1)
+        if top <= self.cursor.y <= bottom:
+            for y in range(self.cursor.y, bottom + 1):
+                taken = self.buffer.pop(y + (count or 1), None) if y + (count or 1) <= bottom else None
+                if taken is None:
+                    self.buffer.pop(y, None)
+                else:
+                    self.buffer[y] = taken
+            self.carriage_return()
+
+    def erase_in_line(self, how: int = 0, private: bool = False) -> None:
+        first = self.cursor.x if how == 0 else 0
+        last = self.cursor.x + 1 if how == 1 else self.columns
+        if how in (0, 1, 2):
+            self._blank(self.cursor.y, first, last)
+
+    def erase_in_display(self, how: int = 0, *args: Any, **kwargs: Any) -> None:
+        if how == 3:
+            self.above.clear()
+        if how in (0, 1):
+            self.erase_in_line(how)
+        first = self.cursor.y + 1 if how == 0 else 0
+        last = self.cursor.y if how == 1 else self.lines
+        for y in range(first, last) if how in (0, 1, 2) else ():
+            self._blank(y, 0, self.columns)
+
+    def erase_characters(self, count: int | None = None) -> None:
+        self._blank(self.cursor.y, self.cursor.x, min(self.columns, self.cursor.x + (count or 1)))
+
+    def _blank(self, y: int, first: int, last: int) -> None:
+        """Erase cells; only the colour behind the text stays."""
+        if y == self.cursor.y:
+            self._split(min(first, self.columns - 1), last)
+        line = self.buffer[y]
+        blank = self.default_char._replace(bg=self.cursor.attrs.bg)
+        for x in range(first, last):
+            line[x] = blank
+
+    def restyle(self, parameters: str) -> None:
+        style = restyled(_style_of(self.cursor.attrs[1:]), parameters)
+        self.cursor.attrs = Char(
+            " ",
+            style.fg or "default",
+            style.bg or "default",
+            style.bold,
+            style.italic,
+            style.underline,
+            blink=style.faint,
+            reverse=style.reverse,
+        )
+
+    def fit(self, lines: int, columns: int) -> None:
+        """Change the size; what no longer fits above the cursor moves off the top."""
+        surplus = max(0, self.cursor.y - lines + 1)
+        for _ in range(surplus):
+            self.above.append(self.line_text(0))
+            for y in range(self.lines):
+                self.buffer[y] = self.buffer[y + 1]
+        for y in [y for y in self.buffer if y >= lines]:
+            del self.buffer[y]
+        for line in self.buffer.values():
+            for x in [x for x in line if x >= columns]:
+                del line[x]
+        self.lines, self.columns, self.margins = lines, columns, None
+        self.cursor.y -= surplus
+        self.cursor.x = min(self.cursor.x, columns - 1)
+
+    def line_text(self, y: int) -> str:
+        return "".join(self.buffer[y][x].data for x in range(self.columns)).rstrip(" ")
+
+    def row(self, y: int) -> ScreenRow:
+        line = self.buffer[y]
+        cells = [line[x] for x in range(max(line, default=-1) + 1)]
+        while cells and cells[-1] == self.default_char:
+            cells.pop()
+        runs = groupby(cells, key=lambda cell: _style_of(cell[1:]))
+        return ScreenRow(tuple(StyledText("".join(cell.data for cell in run), style) for style, run in runs))
+
+
+@lru_cache(maxsize=4096)
+def width_of(char: str) -> int:
+    return int(wcwidth(char))
+
+
+@lru_cache(maxsize=1024)
+def _style_of(look: tuple[Any, ...]) -> Style:
+    # pyte has no faint text; nobody asks us for blinking, so that field carries it.
+    fg, bg, bold, italic, underline, _, reverse, faint = look
+    return Style(
+        fg=None if fg == "default" else fg,
+        bg=None if bg == "default" else bg,
+        bold=bold,
+        faint=faint,
+        italic=italic,
+        underline=underline,
+        reverse=reverse,
+    )
+
+
+def _is_joined(before: str, char: str) -> bool:
+    """Tell whether a character belongs to the cell before it, as terminals with grapheme clusters draw it."""
+    if before.endswith(_JOINER) and before != _JOINER:
+        return width_of(char) != 1 or unicodedata.category(char) == "So"
+    if 0x1F3FB <= ord(char) <= 0x1F3FF:
+        return width_of(before[0]) == 2 or _EMOJI_STYLE in before
+    if _is_flag_half(char):
+        return len(before) == 1 and _is_flag_half(before)
+    return (width_of(char) == 0 and before != " ") or unicodedata.combining(char) != 0
+
+
+def _is_flag_half(char: str) -> bool:
+    return 0x1F1E6 <= ord(char) <= 0x1F1FF
 
 
 class PyteEmulator:
@@ -92,7 +319,6 @@ class PyteEmulator:
         self._alternate: Grid | None = None
         self._rest = ""
         self._is_in_string = False
-        self._last = ""
         self._line_sets = [False, False]
         self._shift = 0
         self._kitty = [0]
@@ -102,10 +328,32 @@ class PyteEmulator:
         return self._alternate or self._primary
 
     def feed(self, data: bytes) -> None:
-        if data:
-            self._osc.feed(data)
-            self._parse(self._rest + self._decoder.decode(data))
-            self.dirty += 1
+        if not data:
+            return
+        self.dirty += 1
+        self._osc.feed(data)
+        text = self._rest + self._decoder.decode(data)
+        place, self._rest = 0, ""
+        while place < len(text):
+            if self._is_in_string:
+                end = _STRING_END.search(text, place)
+                if end is None:
+                    return
+                self._is_in_string = False
+                place = end.start() if end.group() == "\x1b" else end.end()
+            elif token := _TOKEN.match(text, place):
+                self._act(token)
+                place = token.end()
+            elif mixed := _MIXED.match(text, place):
+                inner = "".join(_INNER.findall(mixed.group()))
+                text = text[:place] + inner + _INNER.sub("", mixed.group()) + text[mixed.end() :]
+            else:
+                unfinished = _UNFINISHED.match(text, place)
+                end_of_it = unfinished.end() if unfinished else place + 1
+                if end_of_it == len(text) and end_of_it - place <= MAX_ESCAPE:
+                    self._rest = text[place:]
+                    return
+                place = end_of_it
 
     def resize(self, rows: int, cols: int) -> None:
         self._true_cols = cols
@@ -136,65 +384,46 @@ class PyteEmulator:
         lines = [*grid.above, *(grid.line_text(y) for y in range(grid.lines))]
         while len(lines) > 1 and not lines[-1]:
             lines.pop()
-        return _joined(lines, grid.columns) if unwrap else lines
+        if not unwrap:
+            return lines
+        # A line that fills the width goes on in the next one: nothing else says here that it was wrapped.
+        joined: list[str] = []
+        is_full = False
+        for line in lines:
+            if is_full:
+                joined[-1] += line
+            else:
+                joined.append(line)
+            is_full = len(line) == grid.columns
+        return joined
 
     def drain_osc(self) -> list[tuple[int, str]]:
         return self._osc.drain()
 
-    def _parse(self, text: str) -> None:
-        place, self._rest = 0, ""
-        while place < len(text):
-            if self._is_in_string:
-                end = _STRING_END.search(text, place)
-                if end is None:
-                    return
-                self._is_in_string = False
-                place = end.start() if end.group() == "\x1b" else end.end()
-                continue
-            token = _TOKEN.match(text, place)
-            if token is not None:
-                self._act(token)
-                place = token.end()
-                continue
-            if mixed := _MIXED.match(text, place):
-                inner = "".join(_INNER.findall(mixed.group()))
-                text = text[:place] + inner + _INNER.sub("", mixed.group()) + text[mixed.end() :]
-                continue
-            unfinished = _UNFINISHED.match(text, place)
-            end_of_it = unfinished.end() if unfinished else place + 1
-            if end_of_it == len(text) and end_of_it - place <= MAX_ESCAPE:
-                self._rest = text[place:]
-                return
-            place = end_of_it
-
     def _act(self, token: re.Match[str]) -> None:
-        grid = self._grid
-        if (text := token["text"]) is not None:
-            self._last = text[-1]
-            grid.draw(text.translate(_LINE_DRAWING) if self._line_sets[self._shift] else text)
-        elif (control := token["control"]) is not None:
-            if name := _CONTROLS.get(control):
-                getattr(grid, name)()
-            elif control in "\x0e\x0f":
-                self._shift = int(control == "\x0e")
-        elif token["string"] is not None:
-            self._is_in_string = True
-        elif (escape := token["escape"]) is not None:
-            self._escape(escape)
-        elif not token["middle"]:
-            self._control_sequence(token["prefix"], token["numbers"], token["final"])
-        elif token["middle"] == "!" and token["final"] == "p":
-            self._soft_reset()
-
-    def _escape(self, escape: str) -> None:
-        if escape == "c":
-            self._reset()
-        elif escape[0] in "()":
-            self._line_sets["()".index(escape[0])] = escape[1:] == "0"
-        elif name := _ESCAPES.get(escape):
-            if escape == "E":
-                self._grid.carriage_return()
-            getattr(self._grid, name)()
+        grid, escape = self._grid, token["escape"] or " "
+        match token.lastgroup:
+            case "text":
+                text = token["text"]
+                grid.draw(text.translate(_LINE_DRAWING) if self._line_sets[self._shift] else text)
+            case "string":
+                self._is_in_string = True
+            case "control" if token["control"] in "\x0e\x0f":
+                self._shift = int(token["control"] == "\x0e")
+            case "escape" if escape[0] in "()":
+                self._line_sets["()".index(escape[0])] = escape[1:] == "0"
+            case "escape" if escape == "c":
+                self._alternate, self._kitty = None, [0]
+                self._line_sets, self._shift = [False, False], 0
+                self._primary.reset()
+            case "control" | "escape":
+                if name := _PLAIN.get(token[0].removeprefix("\x1b")):
+                    getattr(grid, name)()
+            case "final" if not token["middle"]:
+                self._control_sequence(token["prefix"], token["numbers"], token["final"])
+            case "final" if token["middle"] + token["final"] == "!p":
+                self._line_sets, self._shift = [False, False], 0
+                grid.soft_reset()
 
     def _control_sequence(self, prefix: str, text: str, final: str) -> None:
         grid = self._grid
@@ -206,13 +435,12 @@ class PyteEmulator:
             self._modes(numbers, is_private=prefix == "?", is_set=final == "h")
         elif final == "u" and prefix:
             self._keyboard(prefix, numbers)
-        elif prefix and not (prefix == "?" and final in "JK"):
-            return
-        elif row := _CSI.get(final):
-            grid.cursor.x = min(grid.cursor.x, grid.columns - 1)
-            getattr(grid, row[0])(*numbers[: row[1]])
-        elif action := _MORE.get(final):
-            action(self, numbers)
+        elif not prefix or (prefix == "?" and final in "JK"):
+            name = _CSI_AT_MARGIN.get(final)
+            if name is None and (name := _CSI.get(final)):
+                grid.cursor.x = min(grid.cursor.x, grid.columns - 1)
+            if name:
+                getattr(grid, name)(*numbers[: _PARAMETERS.get(final, 1)])
 
     def _modes(self, numbers: list[int], *, is_private: bool, is_set: bool) -> None:
         for number in numbers:
@@ -232,11 +460,8 @@ class PyteEmulator:
                 self._primary.save_cursor()
             self._alternate = Grid(self._primary.columns, self._primary.lines, 0)
             self._alternate.mode = set(self._primary.mode)
-            self._alternate.cursor.x, self._alternate.cursor.y = (
-                self._primary.cursor.x,
-                self._primary.cursor.y,
-            )
-            self._alternate.cursor.attrs = self._primary.cursor.attrs
+            there, here = self._alternate.cursor, self._primary.cursor
+            there.x, there.y, there.attrs = here.x, here.y, here.attrs
         elif not is_alternate and self._alternate is not None:
             cursor = self._alternate.cursor
             self._primary.mode = set(self._alternate.mode)
@@ -254,62 +479,6 @@ class PyteEmulator:
         elif prefix == "=":
             self._kitty[-1] = numbers[0]
 
-    def _soft_reset(self) -> None:
-        self._grid.set_margins()
-        self._grid.restyle("0")
-        self._grid.mode -= {pyte.modes.IRM, pyte.modes.DECOM}
-        self._grid.mode |= {pyte.modes.DECAWM}
-        self._line_sets, self._shift = [False, False], 0
-
-    def _reset(self) -> None:
-        self._alternate = None
-        self._line_sets, self._shift = [False, False], 0
-        self._kitty = [0]
-        self._primary.reset()
-        self._primary.above.clear()
-
-    def _margins(self, numbers: list[int]) -> None:
-        top, bottom = numbers[0] or 1, numbers[1] if len(numbers) > 1 and numbers[1] else self._grid.lines
-        if top < min(bottom, self._grid.lines):
-            self._grid.set_margins(top, bottom)
-
-    def _repeat(self, numbers: list[int]) -> None:
-        self._grid.draw(self._last * min(numbers[0] or 1, self._grid.columns * self._grid.lines))
-
-    def _tabs(self, numbers: list[int]) -> None:
-        for _ in range(min(numbers[0] or 1, self._grid.columns)):
-            self._grid.tab()
-
-    def _back_tabs(self, numbers: list[int]) -> None:
-        grid = self._grid
-        for _ in range(min(numbers[0] or 1, grid.columns)):
-            grid.cursor.x = max((stop for stop in grid.tabstops if stop < grid.cursor.x), default=0)
-
-
-_MORE: Final[dict[str, Callable[[PyteEmulator, list[int]], None]]] = {
-    "I": PyteEmulator._tabs,
-    "S": lambda self, numbers: self._grid.scroll(numbers[0] or 1),
-    "T": lambda self, numbers: self._grid.scroll(-(numbers[0] or 1)),
-    "Z": PyteEmulator._back_tabs,
-    "b": PyteEmulator._repeat,
-    "r": PyteEmulator._margins,
-    "s": lambda self, _: self._grid.save_cursor(),
-    "u": lambda self, _: self._grid.restore_cursor(),
-}
-
 
 def _bounded(rows: int, cols: int) -> tuple[int, int]:
     return min(max(cols, 2), MAX_SIDE), min(max(rows, 1), MAX_SIDE)
-
-
-def _joined(lines: list[str], columns: int) -> list[str]:
-    """Join a line that fills the width with the next one: nothing else says here that it was wrapped."""
-    joined: list[str] = []
-    is_full = False
-    for line in lines:
-        if is_full:
-            joined[-1] += line
-        else:
-            joined.append(line)
-        is_full = len(line) == columns
-    return joined

@@ -65,12 +65,8 @@ class Injector:
         self._queue: dict[str, Deliver] = {}
         self._arrived = asyncio.Event()
         self._late_reports: set[asyncio.Task[None]] = set()
-        self._is_begun = False
-
-    @property
-    def is_begun(self) -> bool:
-        """Tell whether the initial prompt has been typed."""
-        return self._is_begun
+        #: Whether the initial prompt has been typed.
+        self.is_begun = False
 
     def enqueue(self, item: Deliver) -> None:
         """Have a message typed as soon as the gates are open."""
@@ -127,7 +123,18 @@ class Injector:
         return min(self._queue.values(), key=lambda item: (not item.urgent, item.seq))
 
     async def _deliver(self, item: Deliver) -> None:
-        job = self._begin(item)
+        cli = self._cli
+        now = time.monotonic()
+        delivery = cli.profile.delivery
+        here = self._roster.news() if delivery.proof != "none" else ()
+        prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
+        rules = cli.typing_rules(prompt)
+        job = Injection(item=item, prompt=prompt, typing=SubmitMachine(rules=rules), begun=now)
+        if self._progress.left_standing == item.id:
+            job.typing = SubmitMachine.resumed(rules, now)
+            job.pressed_at = job.pasted_at = now
+            job.landing = cli.land(prompt, is_resumed=True)
+            self._note_written(job, now)
         self._progress.current = job
         try:
             while not job.typing.is_done and not job.is_gone:
@@ -143,24 +150,7 @@ class Injector:
         if not self._progress.is_proven(job.prompt.tag):
             self._roster.forget()
         self._queue.pop(item.id, None)
-        self._is_begun = self._is_begun or not item.id
-
-    def _begin(self, item: Deliver) -> Injection:
-        cli = self._cli
-        now = time.monotonic()
-        delivery = cli.profile.delivery
-        here = self._roster.news() if delivery.proof != "none" else ()
-        prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
-        typing = SubmitMachine(rules=cli.typing_rules(prompt))
-        is_resumed = self._progress.left_standing == item.id
-        if is_resumed:
-            typing = SubmitMachine.resumed(typing.rules, now)
-        job = Injection(item=item, prompt=prompt, typing=typing, begun=now)
-        if is_resumed:
-            job.pressed_at = job.pasted_at = now
-            job.landing = cli.land(prompt, is_resumed=True)
-            self._note_written(job, now)
-        return job
+        self.is_begun = self.is_begun or not item.id
 
     async def _step(self, job: Injection) -> None:
         now = time.monotonic()
@@ -181,7 +171,7 @@ class Injector:
                 job.typing.give_up(WORKING.format(sign=sign, minutes=minutes))
         steps = job.typing.step(self._observation(job, facts, gate, now), now)
         # Before any note is left of its end: a brain after this one must not type it again.
-        self._is_begun = self._is_begun or (job.typing.is_done and not job.item.id)
+        self.is_begun = self.is_begun or (job.typing.is_done and not job.item.id)
         for step in steps:
             self._do(job, step)
         if job.typing.is_done:
@@ -197,7 +187,15 @@ class Injector:
         self, job: Injection, facts: PaneFacts, gate: HeldReason | None, now: float
     ) -> PasteObservation:
         """Return what the submit machine has to know now."""
-        place = self._place_of(job, now)
+        if job.landing is None:
+            place = self._cli.place_of(job.prompt, job.pasted_at)
+        else:
+            known = PasteContext(
+                is_entered=job.typing.has_entered,
+                is_clearing=job.clears > 0,
+                is_late=job.see_at is not None and now >= job.see_at,
+            )
+            place = self._cli.place_by(job.landing, known, job.pasted_at)
         last_output = self._cli.pane.last_output
         return PasteObservation(
             gate=gate,
@@ -213,27 +211,30 @@ class Injector:
             has_reacted=job.written_at is None or (last_output is not None and last_output > job.pressed_at),
         )
 
-    def _place_of(self, job: Injection, now: float) -> PastePlace:
-        if job.landing is None:
-            return self._cli.place_of(job.prompt, job.pasted_at)
-        known = PasteContext(
-            is_entered=job.typing.has_entered,
-            is_clearing=job.clears > 0,
-            is_late=job.see_at is not None and now >= job.see_at,
-        )
-        return self._cli.place_by(job.landing, known, job.pasted_at)
-
     def _do(self, job: Injection, step: Step) -> None:
         match step:
-            case ReportState():
-                self._report_step(job, step)
+            case ReportState(state=state, reason=reason):
+                report = asyncio.ensure_future(self._report(job.item.id, ReportedState(state), reason, job))
+                job.reports.append(report)
+                if state is DeliveryState.TYPED:
+                    job.announced = report
+                if state is DeliveryState.SUBMITTED:
+                    self._progress.note_submitted(job.prompt.tag)
+                    self.on_submitted(job.prompt)
+                log.info(
+                    "delivery state changed",
+                    extra={"message_id": job.item.id, "state": state, "why": reason},
+                )
             case KeyAction.PASTE:
                 self._paste(job)
             case KeyAction.ENTER:
-                self._press(job, self._cli.profile.keys.submit.encode())
+                self._press(job, self._cli.profile.keys.submit)
                 self.on_entered()
-            case KeyAction.CLEAR:
-                self._clear(job)
+            case KeyAction.CLEAR if keys := self._cli.profile.keys.clear:
+                # The next one where there are several: what did not help once will not.
+                chosen = keys[job.clears % len(keys)]
+                self._press(job, chosen.replace(BACKSPACES, "\x7f" * len(job.prompt.text)))
+                job.clears += 1
             case KeyAction.RELEASE:
                 self._cli.port.release_keys()
 
@@ -251,17 +252,8 @@ class Injector:
         keys = job.prompt.keys(is_pasted=cli.pane.screen.bracketed_paste)
         self._await_written(job, cli.port.write_unless(cli.pane.keys_seen, keys))
 
-    def _press(self, job: Injection, keys: bytes) -> None:
-        self._await_written(job, self._cli.port.write(keys))
-
-    def _clear(self, job: Injection) -> None:
-        """Press the clear key, the next one where there are several: what did not help once will not."""
-        keys = self._cli.profile.keys.clear
-        if keys:
-            chosen = keys[job.clears % len(keys)]
-            backspaces = "\x7f" * len(job.prompt.text)
-            self._press(job, chosen.replace(BACKSPACES, backspaces).encode())
-            job.clears += 1
+    def _press(self, job: Injection, keys: str) -> None:
+        self._await_written(job, self._cli.port.write(keys.encode()))
 
     def _await_written(self, job: Injection, written: "asyncio.Future[bool]") -> None:
         job.written, job.written_at, job.is_refused = written, None, False
@@ -283,19 +275,6 @@ class Injector:
         job.written_at = at
         if job.landing is not None and job.see_at is None and not job.typing.has_entered:
             job.see_at = at + self._cli.profile.delivery.shown_s
-
-    def _report_step(self, job: Injection, step: ReportState) -> None:
-        report = asyncio.ensure_future(self._report(job.item.id, ReportedState(step.state), step.reason, job))
-        job.reports.append(report)
-        if step.state is DeliveryState.TYPED:
-            job.announced = report
-        if step.state is DeliveryState.SUBMITTED:
-            self._progress.note_submitted(job.prompt.tag)
-            self.on_submitted(job.prompt)
-        log.info(
-            "delivery state changed",
-            extra={"message_id": job.item.id, "state": step.state, "why": step.reason},
-        )
 
     async def _report(
         self, message: str, state: ReportedState, reason: str, job: Injection | None = None

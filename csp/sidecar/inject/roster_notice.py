@@ -6,7 +6,7 @@ from typing import Final
 
 from csp.errors import CspError
 from csp.http_client import GatewayClient, field
-from csp.protocol.events import AnyEvent, Joined, Left
+from csp.protocol.events import Joined, Left
 from csp.sidecar.run_record import SidecarRecord
 
 #: More names than this would say less.
@@ -33,7 +33,7 @@ class RosterNotice:
             if isinstance(agent, Mapping) and agent.get("online"):
                 self._add(field(dict(agent), "id", str))
 
-    def note(self, event: AnyEvent) -> None:
+    def note(self, event: object) -> None:
         """Note who joins and leaves."""
         if isinstance(event, Joined):
             self._add(event.sender)

@@ -7,12 +7,7 @@ import sys
 import termios
 
 from csp.sidecar.relay.input_queue import NEVER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-else:
-    import _signal as signal
+from csp.sidecar.relay.job_control import signal
 
 _WINSIZE = struct.Struct("HHHH")
 _NUDGE_S = 0.1

@@ -1,4 +1,4 @@
-"""The input that is still to be written to the child: the person's keys and the brain's text."""
+"""The input of the child: the person's keys and the brain's text, until the child has read them."""
 
 import os
 
@@ -7,6 +7,15 @@ MAX_KEYS_BYTES = 64 * 1024
 MAX_INPUT_BYTES = 2 * 1024 * 1024
 MAX_HOLD_S = 1.5
 NEVER = float("inf")
+#: How soon to look whether the child has read what was typed, and how seldom while it does not read.
+_FIRST_LOOK_S = 0.02
+_MAX_LOOK_S = 0.25
+_BACKSPACE = 0x7F
+_BACKSPACES = (_BACKSPACE, 0x08)
+_ENTER = 0x0D
+#: After these the composer is empty, whatever stood there.
+_WIPES = (_ENTER, 0x03, 0x15)
+_LONGEST = 32
 
 #: Which brain gave an input, with its own name for it.
 Tag = tuple[int, int]
@@ -83,7 +92,10 @@ class InputQueue:
                 except BlockingIOError:
                     break
                 del data[:count]
-                self._account(tag, count)
+                if tag is None:
+                    self._keys_bytes -= count
+                else:
+                    self._input_bytes -= count
             if data:
                 break
             del self._queue[0]
@@ -91,14 +103,70 @@ class InputQueue:
                 done.append(tag)
         return done
 
-    def _account(self, tag: Tag | None, count: int) -> None:
-        if tag is None:
-            self._keys_bytes -= count
-        else:
-            self._input_bytes -= count
-
     def clear(self) -> None:
         """Forget what was meant for a child that is gone."""
         self._queue.clear()
         self._keys_bytes = len(self._held)
         self._input_bytes = 0
+
+
+class UnreadInput:
+    """Says when to look whether the child has read what was typed; looks become rarer while it has not."""
+
+    def __init__(self) -> None:
+        self._tags: list[Tag] = []
+        self._period_s = _FIRST_LOOK_S
+        self.look_at = NEVER
+
+    def add(self, tags: list[Tag], now: float) -> None:
+        """Remember inputs that are written now. The kernel takes a moment to pass them on."""
+        if tags:
+            self._tags += tags
+            self._period_s = _FIRST_LOOK_S
+            self.look_at = min(self.look_at, now + _FIRST_LOOK_S)
+
+    def look(self, has_read: bool, now: float) -> list[Tag]:
+        """Return the inputs that turned out to be read; without any, set the time of the next look."""
+        if not has_read:
+            self._period_s = min(2 * self._period_s, _MAX_LOOK_S)
+            self.look_at = now + self._period_s
+            return []
+        read, self._tags, self.look_at = self._tags, [], NEVER
+        return read
+
+    def clear(self) -> None:
+        """Forget them, as nobody is there any more to read them."""
+        self._tags, self.look_at = [], NEVER
+
+
+class LineInterceptor:
+    """Finds whole lines typed in the pane that are meant for the room, not for the CLI.
+
+    It follows the line being typed, and takes one that is a word of `ours` out of the CLI's composer again.
+    """
+
+    def __init__(self) -> None:
+        self.ours: tuple[bytes, ...] = ()
+        self._line = bytearray()
+        self._is_known = True
+
+    def feed(self, keys: bytes, *, is_heard: bool = True) -> tuple[bytes, bytes]:
+        """Return the keys for the CLI, with the word of ours that they completed, if any and `is_heard`."""
+        passed, word = bytearray(), b""
+        for key in keys:
+            if key == _ENTER and is_heard and self._is_known and bytes(self._line) in self.ours:
+                word = bytes(self._line)
+                passed += bytes([_BACKSPACE]) * len(word)
+            else:
+                passed.append(key)
+            if key in _WIPES:
+                self._line.clear()
+                self._is_known = True
+            elif key in _BACKSPACES:
+                del self._line[-1:]
+            elif 0x20 <= key < _BACKSPACE and len(self._line) < _LONGEST:
+                self._line.append(key)
+            else:
+                # An arrow, a paste, a completion: the line may be anything until it is sent.
+                self._is_known = False
+        return bytes(passed), word

@@ -1,4 +1,4 @@
-"""Let a child in its own session be stopped from its keyboard.
+"""Signals, and how a child in its own session can be stopped from its keyboard.
 
 The system stops a process group by SIGTSTP only while one of its members has a parent outside the group, yet
 in the same session: somebody who could continue it. A child alone in a new session has none, so Ctrl-Z would
@@ -11,8 +11,11 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Iterable
 else:
-    import _signal as signal
+    import _signal as signal  # signal itself adds enum, a tenth of the relay's memory
+
+__all__ = ["Signals", "has_shell_above", "open_life", "signal", "stand_by"]
 
 _WAIT = ["/bin/sh", "-c", "read _"]
 
@@ -67,3 +70,44 @@ def _wait_for_the_end(life: int) -> None:
     os.dup2(nothing, 2)
     os.closerange(3, 1 << 16)
     os.execve(_WAIT[0], _WAIT, {})
+
+
+class Signals:
+    """Turns signals into bytes, so that the loop can wait for them as for everything else.
+
+    Hears some signals for as long as the process lives. `fd` can be read when one has come.
+    """
+
+    def __init__(self) -> None:
+        self.fd, self._woken = os.pipe()
+        self._was_continued = False
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._woken, False)
+
+    def hear(self, numbers: "Iterable[int]") -> None:
+        """Begin to hear these."""
+        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        for number in numbers:
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, _: object) -> None:
+        if number == signal.SIGCONT:
+            self._was_continued = True
+
+    def drain(self) -> list[int]:
+        """Return the signals that have come, each once."""
+        try:
+            return list(dict.fromkeys(os.read(self.fd, 4096)))
+        except BlockingIOError:
+            return []
+
+    def stop(self) -> bool:
+        """Stop with our process group until somebody continues it; False if nobody would have.
+
+        The system does not stop a group that no shell looks after, so it need not be asked for one.
+        """
+        self._was_continued = False
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.killpg(os.getpgrp(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._note)
+        return self._was_continued

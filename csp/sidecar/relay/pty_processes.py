@@ -9,16 +9,13 @@ import os
 import sys
 import termios
 
-from csp.sidecar.relay.job_control import stand_by
+from csp.sidecar.relay.job_control import signal, stand_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Callable
 
     from csp.sidecar.relay.user_terminal import Attributes
-else:
-    import _signal as signal  # signal itself adds enum, a tenth of the relay's memory
 
 #: Where a relay finds its plan, or a brain the relay.
 HANDED_FD = 3
@@ -41,8 +38,6 @@ class SpawnPlan:
         brain_argv: list[str],
         state: str,
         log: str = os.devnull,
-        brain: int = 0,
-        link: int = -1,
         life: int = -1,
     ) -> None:
         #: The process in the pseudo-terminal, whose other end is `master`.
@@ -51,8 +46,8 @@ class SpawnPlan:
         self.life = life
         #: How it was started, to start it again.
         self.argv, self.env, self.cwd = argv, env, cwd
-        #: How to start a brain; the one that runs already, with our end of its socket, if there is one.
-        self.brain_argv, self.brain, self.link = brain_argv, brain, link
+        #: How to start a brain.
+        self.brain_argv = brain_argv
         #: A folder for records of terminals, a file for what a brain prints.
         self.state, self.log = state, log
 
@@ -74,13 +69,20 @@ def start_child(
     end as `life` the child can be stopped by Ctrl-Z, until the pipe's other end is closed.
     """
     master, slave = os.openpty()
+
+    def enter() -> None:
+        os.login_tty(slave)
+        os.chdir(cwd)
+        if life >= 0:
+            stand_by(life)
+
     try:
         if isinstance(like, int):
             like = termios.tcgetattr(like) if like >= 0 and os.isatty(like) else []
         if like:
             termios.tcsetattr(slave, termios.TCSANOW, like)
         termios.tcsetwinsize(slave, (rows, cols))
-        pid = _start(argv, env, lambda: _enter(slave, cwd, life), HANDED_FD)
+        pid = _start(argv, env, enter, HANDED_FD)
     except OSError:
         os.close(master)
         raise
@@ -88,13 +90,6 @@ def start_child(
         os.close(slave)
     os.set_blocking(master, False)
     return pid, master
-
-
-def _enter(slave: int, cwd: str, life: int) -> None:
-    os.login_tty(slave)
-    os.chdir(cwd)
-    if life >= 0:
-        stand_by(life)
 
 
 def start_brain(argv: list[str], log: str) -> tuple[int, int]:
@@ -109,8 +104,18 @@ def start_brain(argv: list[str], log: str) -> tuple[int, int]:
 
     env = child_environment(HELPER, process_environment())
     ours, its = (end.detach() for end in _socket.socketpair())
+
+    def enter() -> None:
+        os.setsid()
+        os.dup2(its, HANDED_FD)
+        os.set_inheritable(HANDED_FD, True)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+
     try:
-        pid = _start(argv, env, lambda: _sit_down(its, log), HANDED_FD + 1)
+        pid = _start(argv, env, enter, HANDED_FD + 1)
     except OSError:
         os.close(ours)
         raise
@@ -118,16 +123,6 @@ def start_brain(argv: list[str], log: str) -> tuple[int, int]:
         os.close(its)
     os.set_blocking(ours, False)
     return pid, ours
-
-
-def _sit_down(link: int, log: str) -> None:
-    os.setsid()
-    os.dup2(link, HANDED_FD)
-    os.set_inheritable(HANDED_FD, True)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
 
 
 def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", fds: int) -> int:
@@ -139,7 +134,11 @@ def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", 
     if pid == 0:
         try:
             prepare()
-            _forget_signals()
+            # Undo what a program would inherit of us: the interpreter ignores SIGPIPE, the relay blocks none.
+            signal.set_wakeup_fd(-1)
+            for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
             os.closerange(fds, failed)
             os.closerange(failed + 1, _MAX_FD)
             os.execve(argv[0], argv, env)
@@ -152,17 +151,9 @@ def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", 
     os.close(heard)
     if failure:
         os.waitpid(pid, 0)
-        number, _, name = failure.partition(b" ")
-        raise OSError(int(number), os.strerror(int(number)), os.fsdecode(name))
+        code, _, name = failure.partition(b" ")
+        raise OSError(int(code), os.strerror(int(code)), os.fsdecode(name))
     return pid
-
-
-def _forget_signals() -> None:
-    """Undo what a program would inherit of us: the interpreter ignores SIGPIPE, the relay blocks none."""
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def exec_relay(plan: SpawnPlan, env: dict[str, str], title: str = "") -> None:
@@ -175,18 +166,16 @@ def exec_relay(plan: SpawnPlan, env: dict[str, str], title: str = "") -> None:
     path = f"{plan.state}/plan.{os.getpid()}"
     written = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     os.unlink(path)
-    plan.master, plan.link, plan.life = map(_handed, (plan.master, plan.link, plan.life))
+    # Copies that outlive exec, out of the way of the plan's own.
+    plan.master = fcntl.fcntl(plan.master, fcntl.F_DUPFD, HANDED_FD + 1)
+    if plan.life >= 0:
+        plan.life = fcntl.fcntl(plan.life, fcntl.F_DUPFD, HANDED_FD + 1)
     os.write(written, marshal.dumps(vars(plan)))
     os.lseek(written, 0, os.SEEK_SET)
     os.dup2(written, HANDED_FD)
     os.set_inheritable(HANDED_FD, True)
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "relay.py")
     os.execve(sys.executable, [sys.executable, "-I", "-S", script, *([title] if title else [])], env)
-
-
-def _handed(fd: int) -> int:
-    """Return a copy of a descriptor that outlives exec, out of the way of the plan's."""
-    return fcntl.fcntl(fd, fcntl.F_DUPFD, HANDED_FD + 1) if fd >= 0 else fd
 
 
 def read_plan() -> SpawnPlan:
@@ -196,7 +185,7 @@ def read_plan() -> SpawnPlan:
         parts.append(part)
     plan = SpawnPlan(**marshal.loads(b"".join(parts)))
     lowest = HANDED_FD
-    for fd in sorted({plan.master, plan.link, plan.life} - {-1}):
+    for fd in sorted({plan.master, plan.life} - {-1}):
         os.closerange(lowest, fd)
         os.set_inheritable(fd, False)
         os.set_blocking(fd, False)

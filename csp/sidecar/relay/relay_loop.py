@@ -8,20 +8,15 @@ import time
 
 from csp.sidecar.relay import relay_frames
 from csp.sidecar.relay.child_process import ChildProcess
-from csp.sidecar.relay.input_queue import NEVER, InputQueue
-from csp.sidecar.relay.line_interceptor import LineInterceptor
-from csp.sidecar.relay.pty_processes import SpawnPlan, read_plan, start_child
+from csp.sidecar.relay.input_queue import NEVER, InputQueue, LineInterceptor, UnreadInput
+from csp.sidecar.relay.job_control import Signals, signal
+from csp.sidecar.relay.pty_processes import SpawnPlan, start_child
 from csp.sidecar.relay.relay_socket import BrainLink
-from csp.sidecar.relay.signals import Signals
-from csp.sidecar.relay.unread_input import UnreadInput
 from csp.sidecar.relay.user_terminal import CLEAR, RESET, UserTerminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Callable
-else:
-    import _signal as signal
 
 _READ_BYTES = 16 * 1024
 #: A terminal gives at most 4 KiB at a time; one that gives so much probably has more.
@@ -81,11 +76,7 @@ class Relay:
         """Relay until the child has ended; return the exit code that stands for its end."""
         self._signals.hear(self._on_signal)
         self._terminal.make_raw()
-        now = time.monotonic()
-        if self._plan.link >= 0:
-            self._link.adopt(self._plan.brain, self._plan.link, now)
-            self._greet()
-        elif self._link.start(now):
+        if self._link.start(time.monotonic()):
             self._greet()
         self._resize()
         self._reap()
@@ -156,7 +147,10 @@ class Relay:
             self._keyboard.release()
             self._type()
         if self._unread.look_at <= now:
-            self._report_read(now)
+            # A second Enter that is read with the first acts twice, so the brain waits for this.
+            for brain, tag in self._unread.look(self._child.has_read(), now):
+                if brain == self._link.starts:
+                    self._send(relay_frames.DONE, tag.to_bytes(4, "big"))
         if self._child.due_at <= now:
             self._child.do_what_is_due(now)
         if self._muted_until <= now:
@@ -179,7 +173,11 @@ class Relay:
             except OSError:
                 data = b""
             if not data:
-                self._lose_master()
+                # Nobody has the child's terminal open; a child that lives may open it again.
+                if self._child.status is None:
+                    self._muted_until = time.monotonic() + _MUTE_S
+                else:
+                    self._is_master_open = False
                 return False
             self._show(data)
             self._link.backlog.add_output(data)
@@ -195,23 +193,6 @@ class Relay:
             self._terminal.show(data)
         except OSError:
             self._hang_up()
-
-    def _show_all(self) -> None:
-        """Show what the child has written so far, if the terminal takes it in a moment."""
-        until = time.monotonic() + _DRAIN_S
-        while time.monotonic() < until:
-            if self._terminal.unshown:
-                select.select((), (self._terminal.screen,), (), _MUTE_S)
-                self._show()
-            elif not select.select((self._child.master,), (), (), _MUTE_S)[0] or not self._read_output():
-                return
-
-    def _lose_master(self) -> None:
-        """Nobody has the child's terminal open; a child that lives may open it again."""
-        if self._child.status is None:
-            self._muted_until = time.monotonic() + _MUTE_S
-        else:
-            self._is_master_open = False
 
     # --- the person's keys -----------------------------------------------------------------------
 
@@ -234,17 +215,14 @@ class Relay:
             self._send_soon()
         elif not self._terminal.is_tty:
             self._are_keys_open = False
-            self._end_keys()
+            # Tell a child that reads lines that there are no more, as a terminal would.
+            _, _, _, lflag, _, _, codes = termios.tcgetattr(self._child.master)
+            if lflag & termios.ICANON:
+                # The first may only end a line that has no newline.
+                self._keyboard.press(codes[termios.VEOF] * 2)
+                self._type()
         elif self._terminal.size() is None:
             self._hang_up()
-
-    def _end_keys(self) -> None:
-        """Tell a child that reads lines that there are no more, as a terminal would."""
-        _, _, _, lflag, _, _, codes = termios.tcgetattr(self._child.master)
-        if lflag & termios.ICANON:
-            # The first may only end a line that has no newline.
-            self._keyboard.press(codes[termios.VEOF] * 2)
-            self._type()
 
     def _type(self) -> None:
         try:
@@ -253,12 +231,6 @@ class Relay:
             self._keyboard.clear()
         else:
             self._unread.add(done, time.monotonic())
-
-    def _report_read(self, now: float) -> None:
-        """Tell the brain that its inputs are read; a second Enter that is read with the first acts twice."""
-        for brain, tag in self._unread.look(self._child.has_read(), now):
-            if brain == self._link.starts:
-                self._send(relay_frames.DONE, tag.to_bytes(4, "big"))
 
     # --- the brain -------------------------------------------------------------------------------
 
@@ -298,22 +270,19 @@ class Relay:
         self._link.lose(time.monotonic())
         self._nudge_at = NEVER
 
-    def _insert(self, tag: bytes, data: bytes) -> None:
+    def _insert(self, tag: bytes, data: bytes, keys_known: int | None = None) -> None:
+        """Insert what the brain wants, unless a key of the person crossed it, which it would be glued to."""
+        if keys_known not in (None, self._keys_told):
+            self._send(relay_frames.REFUSED, tag)
+            return
         self._keyboard.insert(data, (self._link.starts, int.from_bytes(tag, "big")))
         self._type()
-
-    def _insert_unless_crossed(self, tag: bytes, keys_known: int, data: bytes) -> None:
-        """Insert what the brain wants, unless a key of the person crossed it, which it would be glued to."""
-        if keys_known == self._keys_told:
-            self._insert(tag, data)
-        else:
-            self._send(relay_frames.REFUSED, tag)
 
     def _obey(self, kind: bytes, payload: bytes) -> None:
         if kind == relay_frames.INPUT:
             self._insert(payload[:4], payload[4:])
         elif kind == relay_frames.INPUT_UNLESS:
-            self._insert_unless_crossed(payload[:4], int.from_bytes(payload[4:12], "big"), payload[12:])
+            self._insert(payload[:4], payload[12:], int.from_bytes(payload[4:12], "big"))
         elif kind == relay_frames.HOLD:
             (seconds,) = struct.unpack("!d", payload)
             self._keyboard.hold(seconds, time.monotonic())
@@ -372,7 +341,14 @@ class Relay:
 
     def _suspend(self) -> None:
         """Stop as the child did, or continue it where nobody could."""
-        self._show_all()
+        # Show first what the child has written so far, if the terminal takes it in a moment.
+        until = time.monotonic() + _DRAIN_S
+        while time.monotonic() < until:
+            if self._terminal.unshown:
+                select.select((), (self._terminal.screen,), (), _MUTE_S)
+                self._show()
+            elif not select.select((self._child.master,), (), (), _MUTE_S)[0] or not self._read_output():
+                break
         self._send(relay_frames.PHASE, relay_frames.STOPPED)
         self._terminal.restore()
         was_stopped = self._signals.stop()
@@ -410,9 +386,8 @@ class Relay:
             self._next = argv, env
             self._child.end(time.monotonic())
         else:
-            self._send(
-                relay_frames.PHASE, relay_frames.NOT_RESTARTED + f"cannot execute {argv[0]!r}".encode()
-            )
+            reason = f"cannot execute {argv[0]!r}".encode()
+            self._send(relay_frames.PHASE, relay_frames.NOT_RESTARTED + reason)
 
     def _is_over(self) -> bool:
         if self._over_at == NEVER:
@@ -479,11 +454,6 @@ class Relay:
             self._link.flush()
         # Not by the same signal: a core file of the relay would help nobody, and a shell says 128+N for both.
         return _KILLED - code if code < 0 else code
-
-
-def run() -> int:
-    """Relay by the plan that was handed over; return the exit code."""
-    return relay(read_plan())
 
 
 def relay(plan: SpawnPlan) -> int:

@@ -1,24 +1,25 @@
-"""The relay's end of the socket to its brain, which is started again whenever it dies."""
+"""The relay's end of the socket to its brain, which is started again whenever it dies.
+
+The frames that the brain has not got yet are kept within bounds.
+"""
 
 import os
 
-from csp.sidecar.relay.brain_backlog import BrainBacklog
 from csp.sidecar.relay.child_process import ChildProcess
 from csp.sidecar.relay.input_queue import NEVER
+from csp.sidecar.relay.job_control import signal
 from csp.sidecar.relay.pty_processes import start_brain
-from csp.sidecar.relay.relay_frames import MAX_NOTE_BYTES, NOTE, START, Decoder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-else:
-    import _signal as signal
+from csp.sidecar.relay.relay_frames import GAP, KEYS, MAX_NOTE_BYTES, NOTE, OUTPUT, START, Decoder, encode
 
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 _PROVEN_S = 60.0
 _START = '{"pid": %d, "rows": %d, "cols": %d, "starts": %d, "held_keys": %s, "tty": "%s"}'
 _READ_BYTES = 64 * 1024
+MAX_OUTPUT_BYTES = 256 * 1024
+_SLACK_BYTES = 64 * 1024
+_PIECE_BYTES = 64 * 1024
+_MAX_FRAMES_BYTES = 512 * 1024
 
 
 class BrainLink:
@@ -106,10 +107,13 @@ class BrainLink:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+        self._retry_later(now)
         if self.pid:
             pid, self.pid = self.pid, 0
-            _kill(pid)
-        self._retry_later(now)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
 
     def _retry_later(self, now: float) -> None:
         if now - self._started_at > _PROVEN_S:
@@ -118,8 +122,73 @@ class BrainLink:
         self._wait_s = min(self._wait_s * 2, _LONGEST_WAIT_S)
 
 
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+class BrainBacklog:
+    """The newest output of the child, with the other frames at their places in it.
+
+    The same bytes serve the brain that reads them now or the next one, which is given them again. A brain
+    that is too slow misses the oldest, and is told how many.
+    """
+
+    def __init__(self) -> None:
+        self._output = bytearray()
+        #: Places in all that the child ever wrote: its end, how far the brain has been told.
+        self._end = 0
+        self._told = 0
+        self._frames: list[tuple[int, bytes]] = []
+        self._frames_bytes = 0
+
+    def add_output(self, data: bytes) -> None:
+        """Take in what the child has written."""
+        self._output += data
+        self._end += len(data)
+        if len(self._output) > MAX_OUTPUT_BYTES + _SLACK_BYTES:
+            del self._output[:-MAX_OUTPUT_BYTES]
+
+    def add(self, kind: bytes, payload: bytes = b"") -> None:
+        """Take in another frame, to be told after the output so far; too many keys push out the oldest."""
+        self._keep(self._end, kind, payload)
+        if self._frames_bytes > _MAX_FRAMES_BYTES:
+            oldest = next((item for item in self._frames if item[1].startswith(KEYS)), None)
+            if oldest is not None:
+                self._frames.remove(oldest)
+                self._frames_bytes -= len(oldest[1])
+
+    def greet(self, kind: bytes, payload: bytes) -> None:
+        """Take in a frame that a new brain is told before all output."""
+        self._keep(0, kind, payload)
+
+    def _keep(self, place: int, kind: bytes, payload: bytes) -> None:
+        frame = encode(kind, payload)
+        self._frames.append((place, frame))
+        self._frames_bytes += len(frame)
+
+    def start_over(self) -> None:
+        """Start over for a new brain, with the output that is still there."""
+        self._frames.clear()
+        self._frames_bytes = 0
+        self._told = 0
+
+    def unsent_bytes(self) -> int:
+        """Return how much output the brain has not been told yet."""
+        return self._end - self._told
+
+    def next_frames(self) -> bytes:
+        """Return the next frames to write, none if all is told."""
+        frames = self._frames
+        if frames and frames[0][0] <= self._told:
+            count = sum(place <= self._told for place, _ in frames)
+            taken = b"".join(frame for _, frame in frames[:count])
+            del frames[:count]
+            self._frames_bytes -= len(taken)
+            return taken
+        first = max(self._end - len(self._output), self._end - MAX_OUTPUT_BYTES)
+        if self._told < first:
+            gap, self._told = first - self._told, first
+            return encode(GAP, gap.to_bytes(8, "big"))
+        last = min(frames[0][0] if frames else self._end, self._told + _PIECE_BYTES)
+        if last == self._told:
+            return b""
+        offset = self._end - len(self._output)
+        data = bytes(self._output[self._told - offset : last - offset])
+        self._told = last
+        return encode(OUTPUT, data)

@@ -35,14 +35,24 @@ _WRITE_BYTES = 64 * 1024
 def repair(fd: int, folder: str) -> bool:
     """Put a terminal right that a killed relay left raw; say whether there was one to put right."""
     found = False
-    for path in _records_of(fd, folder):
+    try:
+        prefix = _key(fd) + "."
+        paths = [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.startswith(prefix)]
+    except OSError:
+        paths = []
+    for path in paths:
         try:
             record = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             continue
         try:
             fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _put_right(fd, os.read(record, 4096))
+            attributes = _parse(os.read(record, 4096))
+            if attributes:
+                _set(fd, attributes)
+                screen = os.open(os.ttyname(fd), os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+                os.write(screen, RESET)
+                os.close(screen)
             os.unlink(path)
             found = True
         except OSError:
@@ -52,32 +62,8 @@ def repair(fd: int, folder: str) -> bool:
     return found
 
 
-def _put_right(fd: int, record: bytes) -> None:
-    attributes = _parse(record)
-    if attributes:
-        _set(fd, attributes)
-        screen = os.open(os.ttyname(fd), os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
-        os.write(screen, RESET)
-        os.close(screen)
-
-
-def _records_of(fd: int, folder: str) -> list[str]:
-    try:
-        prefix = _key(fd) + "."
-        return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.startswith(prefix)]
-    except OSError:
-        return []
-
-
 def _key(fd: int) -> str:
     return "tty" + os.ttyname(fd).replace("/", "-")
-
-
-def _format(attributes: Attributes) -> bytes:
-    *numbers, codes = attributes
-    assert isinstance(codes, list)
-    values = (code if isinstance(code, int) else code[0] for code in codes)
-    return f"{' '.join(map(str, numbers))} {bytes(values).hex()}\n".encode()
 
 
 def _parse(record: bytes) -> Attributes | None:
@@ -185,7 +171,10 @@ class UserTerminal:
             record = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             self._record, self._path = record, path
             fcntl.flock(record, fcntl.LOCK_EX)
-            os.write(record, _format(attributes))
+            *numbers, codes = attributes
+            assert isinstance(codes, list)
+            values = (code if isinstance(code, int) else code[0] for code in codes)
+            os.write(record, f"{' '.join(map(str, numbers))} {bytes(values).hex()}\n".encode())
         except OSError:
             # Without a record the terminal is not restored after kill -9, which is no reason not to run.
             return

@@ -14,7 +14,7 @@ from csp.terminal.gates import GateRules, PaneFacts, is_busy, is_waived, next_lo
 from csp.terminal.paste_locator import PasteContext, PasteLocator, PastePlace
 from csp.terminal.prompt import Prompt
 from csp.terminal.reply_tracker import Tracker
-from csp.terminal.screen_rules import Frame
+from csp.terminal.screen import Frame
 from csp.terminal.submit_machine import SubmitRules
 
 #: How long a busy CLI may take to say that it has a prompt of a person's.
@@ -38,12 +38,18 @@ class CliState:
         self.port = port
         self.tracker = tracker
         self.is_paused = False
+        #: Whether a person was told that the disk is full, so that hooks may miss the end of a turn.
+        self.is_disk_full = False
         #: The CLI itself said that its last turn has ended.
         self.is_end_known = False
         #: When the last turn began.
         self.turn_began: float | None = None
         self.injection_timeout_s = 10.0
-        self.gate_rules = _gate_rules(profile)
+        self.gate_rules = GateRules(
+            typing_quiet_s=profile.delivery.typing_quiet_ms / 1000,
+            settled_s=profile.delivery.idle_stands_ms / 1000,
+            guesses_idle=profile.delivery.proof == "none",
+        )
         #: When we last pressed the key that stops an answer.
         self.interrupted_at: float | None = None
         self._had_draft = False
@@ -92,10 +98,13 @@ class CliState:
 
     def snapshot(self, now: float) -> PaneFacts:
         """Return what the gates ask for, as of the last `observe`."""
+        # A person may have queued a prompt of their own, which the CLI takes up by itself.
+        last_key, began = self.pane.ledger.last_key, self.turn_began
+        was_typed_in_turn = last_key is not None and began is not None and last_key >= began
         facts = self.pane.snapshot(
             now,
             is_turn_open=self.tracker.is_open or self._is_turn_awaited(now),
-            is_end_known=self.is_end_known and not self._was_typed_in_turn(),
+            is_end_known=self.is_end_known and not was_typed_in_turn,
             is_paused=self.is_paused,
         )
         return replace(facts, emptied_at=self._emptied_at)
@@ -106,11 +115,6 @@ class CliState:
         if sent is None or self.profile.delivery.proof == "none" or now - sent > AWAITED_S:
             return False
         return self.turn_began is None or self.turn_began < sent
-
-    def _was_typed_in_turn(self) -> bool:
-        """Tell whether a person may have queued a prompt of their own, which the CLI takes up by itself."""
-        last_key = self.pane.ledger.last_key
-        return last_key is not None and self.turn_began is not None and last_key >= self.turn_began
 
     def next_look(self, now: float) -> float | None:
         """Return when time alone may open a gate."""
@@ -161,8 +165,12 @@ class CliState:
             return PastePlace.HERE if self.pane.ends_at_cursor(prompt.footer) else PastePlace.UNSEEN
         if composer.is_empty:
             return PastePlace.EMPTY
-        if self._is_marker(composer.text):
-            return PastePlace.HERE if self._is_our_paste(pasted_at) else PastePlace.OTHER
+        marker = self.profile.rules.composer.paste_marker
+        if marker is not None and marker.fullmatch(composer.text.strip()):
+            # It is ours if no key of a person can have reached the composer since we pasted.
+            last_key, now = self.pane.ledger.last_key, time.monotonic()
+            is_ours = last_key is None or last_key < pasted_at or now - pasted_at < MAX_HOLD_S
+            return PastePlace.HERE if is_ours else PastePlace.OTHER
         text = _SPACES.sub("", composer.text)
         header = _SPACES.sub("", prompt.header)
         # A brain before this one may have had other news for the last line.
@@ -190,15 +198,6 @@ class CliState:
             # The composer was not there yet at the time of the paste, which nobody has taken.
             return PastePlace.EMPTY
         return place
-
-    def _is_marker(self, text: str) -> bool:
-        marker = self.profile.rules.composer.paste_marker
-        return marker is not None and marker.fullmatch(text.strip()) is not None
-
-    def _is_our_paste(self, pasted_at: float) -> bool:
-        """Tell whether no key of a person can have reached the composer since we pasted."""
-        last_key, now = self.pane.ledger.last_key, time.monotonic()
-        return last_key is None or last_key < pasted_at or now - pasted_at < MAX_HOLD_S
 
     def was_stopped(self, for_s: float) -> bool:
         """Tell whether an open turn has been stopped without a word: a stop key, then a long rest."""
@@ -236,12 +235,3 @@ class CliState:
             enter_again_s=waits,
             proof_s=0.0 if delivery.proof == "none" else delivery.proof_s,
         )
-
-
-def _gate_rules(profile: Profile) -> GateRules:
-    delivery = profile.delivery
-    return GateRules(
-        typing_quiet_s=delivery.typing_quiet_ms / 1000,
-        settled_s=delivery.idle_stands_ms / 1000,
-        guesses_idle=delivery.proof == "none",
-    )

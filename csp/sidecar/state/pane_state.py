@@ -8,13 +8,10 @@ from typing import Final
 
 from csp.clis.profile import Profile
 from csp.sidecar.emulator import Emulator, make_emulator
-from csp.terminal.dialogs import find_dialog
-from csp.terminal.draft_tracker import DraftTracker
-from csp.terminal.gates import ECHO_S, PaneFacts
+from csp.terminal.gates import ECHO_S, DraftTracker, PaneFacts
 from csp.terminal.paste_locator import find_caret, is_blank, stands_behind
-from csp.terminal.screen import Screen
-from csp.terminal.screen_reader import Reading, read_screen, without_work
-from csp.terminal.screen_rules import Frame
+from csp.terminal.screen import Frame, Screen
+from csp.terminal.screen_reader import Reading, find_dialog, read_screen, without_work
 
 #: A permission that was asked for has its dialog on the screen within this time.
 ASKING_S: Final = 5.0
@@ -181,18 +178,24 @@ class PaneState:
         """Read the screen if anything came in since the last time, and note what has changed by now."""
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
-            self._read_signals()
+            for number, text in self._emulator.drain_osc():
+                if state := self.profile.state_of(number, text):
+                    self._signs[_TITLE if number in _TITLES else number] = state
             before, self._reading = self._reading, without_work(self._read(), self.idle_rows)
             if self._reading.dialog is None and self._reading.said != before.said:
                 self.said_at = now
-            self._note_change(now)
+            if self.profile.delivery.proof == "none" and (shown := self.screen.text) != self._shown:
+                self._shown, self._changed_at = shown, now
         self._note_rest(now)
         self._note_dialog(now)
         if not self.is_ready:
             self.is_ready = self._looks_ready(now)
         composer = self._reading.composer
         self.has_had_composer = self.has_had_composer or composer is not None
-        if composer is not None and composer.is_empty and self._is_echoed(now):
+        # The screen must have had the time to show the last key.
+        last_key = self.ledger.last_key
+        is_echoed = last_key is None or (now - last_key >= ECHO_S and not self._is_unread(now))
+        if composer is not None and composer.is_empty and is_echoed:
             self.ledger.clear()
 
     def _read(self) -> Reading:
@@ -227,21 +230,17 @@ class PaneState:
         finally:
             os.close(other_end)
 
-    def _read_signals(self) -> None:
-        for number, text in self._emulator.drain_osc():
-            state = self.profile.state_of(number, text)
-            if state is not None:
-                self._signs[_TITLE if number in _TITLES else number] = state
-
     def _looks_ready(self, now: float) -> bool:
-        if self._reading.blocked is not None or (self._reading.is_starting and not self.is_login_known):
+        is_late = now - self._began >= self.profile.ready_s
+        is_starting = self._reading.is_starting and not self.is_login_known and not is_late
+        if self._reading.blocked is not None or is_starting:
             return False
         if not self._has_signs:
             screen = self.screen
             if is_blank(screen):
                 return False
-            is_quiet = self._quiet_since is not None and now - self._quiet_since >= self._stands_s
-            is_late = now - self._began >= self.profile.ready_s
+            stands_s = self.profile.delivery.idle_stands_ms / 1000
+            is_quiet = self._quiet_since is not None and now - self._quiet_since >= stands_s
             return is_late or (is_quiet and find_caret(screen) is not None)
         # A composer may be drawn before anybody reads what is typed into it.
         takes_paste = self.screen.bracketed_paste or not self.profile.delivery.multiline
@@ -253,10 +252,6 @@ class PaneState:
         return now - self._drawn_at >= needed_s
 
     @property
-    def _stands_s(self) -> float:
-        return self.profile.delivery.idle_stands_ms / 1000
-
-    @property
     def looks_busy(self) -> bool:
         """Tell whether a sign of work shows.
 
@@ -265,13 +260,6 @@ class PaneState:
         is_alive = self.last_output is not None and time.monotonic() - self.last_output < ANIMATED_S
         is_sign = self._reading.is_busy and (is_alive or self.profile.delivery.proof == "none")
         return is_sign or "busy" in self._signs.values()
-
-    def _note_change(self, now: float) -> None:
-        if self.profile.delivery.proof != "none":
-            return
-        shown = self.screen.text
-        if shown != self._shown:
-            self._shown, self._changed_at = shown, now
 
     def disregard_work(self) -> None:
         """Take the signs of work that show now for none from now on."""
@@ -302,6 +290,8 @@ class PaneState:
     def snapshot(self, now: float, *, is_turn_open: bool, is_end_known: bool, is_paused: bool) -> PaneFacts:
         """Return all that the gates ask for, as of the last `observe`."""
         reading = self._reading
+        # Something else has taken the composer's place; where that is a guess, the cursor is hidden too.
+        is_gone = self.has_had_composer and reading.composer is None
         return PaneFacts(
             is_stopped=self.is_stopped,
             is_ready=self.is_ready and not self.is_leaving,
@@ -315,23 +305,12 @@ class PaneState:
             is_unasked=not self.was_asked and self.ledger.last_sent is None,
             has_dialog=reading.dialog is not None or "dialog" in self._signs.values(),
             is_asking=self._asked_at is not None,
-            is_composer_gone=self._is_composer_gone(),
+            is_composer_gone=is_gone and (self._has_signs or not self.screen.cursor_visible),
             last_key=self.ledger.last_key,
             draft=self.draft(now),
             may_hold_draft=self.ledger.may_hold_draft,
             is_paused=is_paused,
         )
-
-    def _is_composer_gone(self) -> bool:
-        """Tell whether something else has taken the composer's place; a guess needs a hidden cursor too."""
-        if not self.has_had_composer or self._reading.composer is not None:
-            return False
-        return self._has_signs or not self.screen.cursor_visible
-
-    def _is_echoed(self, now: float) -> bool:
-        """Tell whether the screen has had the time to show the last key."""
-        last_key = self.ledger.last_key
-        return last_key is None or (now - last_key >= ECHO_S and not self._is_unread(now))
 
     def draft(self, now: float) -> bool | None:
         """Tell whether the composer shows a draft; None: nothing is known by the screen."""

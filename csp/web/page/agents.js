@@ -2,8 +2,8 @@
 
 import { press } from "./acts.js";
 import { now } from "./api.js";
-import { button, byId, h, swap } from "./dom.js";
-import { appendText } from "./text.js";
+import { button, byId, changes, h, swapFocused } from "./dom.js";
+import { textElement } from "./text.js";
 import { agentWord, clock, hueOf, several, whyHeld } from "./words.js";
 
 const REST = new Set(["idle", "busy"]);
@@ -20,22 +20,14 @@ export function startAgents(room, look) {
   draw();
 }
 
-let drawn = "";
+const isNew = changes();
 
 function drawAgents(room, look) {
   const cards = room.agents.map((agent) => cardOf(room, agent));
   // Redrawn only if it looks different: a focus or an open menu in a card would be lost.
-  const wanted = JSON.stringify(cards);
-  if (wanted === drawn) return;
-  drawn = wanted;
-  const place = byId("agent-list");
-  const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
-  swap(place, ...(cards.length ? cards.map((card) => cardElement(card, look)) : [nobody()]));
-  if (focused) document.getElementById(focused)?.focus();
-}
-
-function nobody() {
-  return h("li", { class: "hint" }, "Nobody is here yet. In a shell: ", h("code", {}, "csp add NAME -- COMMAND"));
+  if (!isNew(cards)) return;
+  const nobody = h("li", { class: "hint" }, "Nobody is here yet. In a shell: ", h("code", {}, "csp add NAME -- COMMAND"));
+  swapFocused(byId("agent-list"), ...(cards.length ? cards.map((card) => cardElement(card, look)) : [nobody]));
 }
 
 /** Everything that a card shows, as plain values. */
@@ -72,16 +64,10 @@ function cardElement(card, look) {
       h("div", { class: "agent-name" }, h("b", { class: "name" }, card.id), h("span", { class: "kind" }, [card.kind, card.model].filter(Boolean).join(" · "))),
       h("span", { class: "state", data: { state: card.state } }, card.until ? `${card.word} until ${card.until}` : card.word)),
     card.turn && h("p", { class: "turn-word" }, `[${card.turn}]`),
-    card.detail && detail(card.detail),
+    card.detail && textElement("p", { class: "detail", dir: "auto" }, card.detail),
     card.waiting.length > 0 && waitingList(card.waiting),
     buttons(card, look),
   );
-}
-
-function detail(text) {
-  const words = h("p", { class: "detail", dir: "auto" });
-  appendText(words, text);
-  return words;
 }
 
 function waitingList(waiting) {

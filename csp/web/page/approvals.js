@@ -1,8 +1,8 @@
 // What agents ask of the person, above the composer, where it cannot be overlooked.
 
 import { press } from "./acts.js";
-import { button, byId, h, swap } from "./dom.js";
-import { appendText, shortened } from "./text.js";
+import { button, byId, changes, h, swap } from "./dom.js";
+import { shortened, textElement } from "./text.js";
 import { hueOf } from "./words.js";
 
 const ASKING = new Set(["needs_approval", "needs_human"]);
@@ -13,12 +13,10 @@ const LONGEST = 2000;
  * @param {(agent: string) => void} look shows the screen of an agent
  */
 export function startApprovals(room, look) {
-  let drawn = "";
+  const isNew = changes();
   room.agentsChanged.on(() => {
     const asking = room.agents.filter((agent) => ASKING.has(agent.state));
-    const wanted = JSON.stringify(asking.map(({ id, state, detail, dialog }) => [id, state, detail, dialog]));
-    if (wanted === drawn) return;
-    drawn = wanted;
+    if (!isNew(asking.map(({ id, state, detail, dialog }) => [id, state, detail, dialog]))) return;
     swap(byId("approvals"), ...asking.map((agent) => callElement(agent, look)));
   });
 }
@@ -41,9 +39,7 @@ function callElement(agent, look) {
 }
 
 function block(tag, text) {
-  const element = h(tag, { class: "asked", dir: "auto", ...(tag === "pre" && { tabindex: "0" }) });
-  appendText(element, shortened(text, LONGEST));
-  return element;
+  return textElement(tag, { class: "asked", dir: "auto", ...(tag === "pre" && { tabindex: "0" }) }, shortened(text, LONGEST));
 }
 
 /** Yes and no by the CLI's own keys; where it offers more answers, each of them. */

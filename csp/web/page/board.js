@@ -1,7 +1,7 @@
 // The whiteboard: what stands on it, what is found there, new notes, a summary.
 
 import { act, get, post } from "./api.js";
-import { byId, h, set, setText, swap } from "./dom.js";
+import { byId, changes, h, offer, set, setText, swap } from "./dom.js";
 import { save } from "./export.js";
 import { showMarkdown } from "./markdown.js";
 import { showTab, tabChanged } from "./tabs.js";
@@ -21,15 +21,15 @@ export class Board {
   /** What is shown: notes of a page, or the hits of a search. */
   #searched = "";
   #notes = [];
-  #drawn = "";
+  #isNew = changes();
   #looker = new Looker(() => this.#look(), REST_MS);
 
   /** @param {import("./room.js").Room} room */
   constructor(room) {
     this.#room = room;
     room.noted.on(() => this.#wake());
-    room.sessionsChanged.on(() => this.#fillChoices());
-    room.agentsChanged.on(() => this.#fillWriters());
+    room.sessionsChanged.on(() => this.#offerBoards());
+    room.agentsChanged.on(() => this.#offerWriters());
     room.statusChanged.on(() => room.status === "live" && this.#wake());
     tabChanged.on((tab) => this.#open(tab === "board"));
     byId("board-session").addEventListener("change", () => this.#choose());
@@ -62,18 +62,13 @@ export class Board {
 
   async #look() {
     const asked = this.#searched;
-    if (asked) return this.#draw(await this.#hits(asked), asked);
+    if (asked) return this.#draw((await get(`/board/search?${this.#query({ q: asked, limit: HITS })}`)).items, asked);
     const page = await get(`/board?${this.#query({ limit: PAGE })}`);
     const oldest = page.items[0]?.id;
     // What was read further back stays above the newest page.
     const older = this.#notes.slice(0, Math.max(0, this.#notes.findIndex((note) => note.id === oldest)));
     this.#notes = [...older, ...page.items];
     if (!this.#searched) this.#draw(this.#notes.map((note) => ({ note })).reverse(), "");
-  }
-
-  async #hits(asked) {
-    const found = await get(`/board/search?${this.#query({ q: asked, limit: HITS })}`);
-    return found.items;
   }
 
   #query(fields) {
@@ -100,33 +95,22 @@ export class Board {
   // --- drawing ---------------------------------------------------------------------------------
 
   #draw(items, asked) {
-    const wanted = JSON.stringify([asked, items]);
-    if (wanted === this.#drawn) return;
-    this.#drawn = wanted;
+    if (!this.#isNew([asked, items])) return;
     swap(byId("board-notes"), ...items.map(noteElement));
     const none = asked ? "Nothing was found." : "Nothing stands on this board yet.";
     setText(byId("board-state"), items.length ? stateWords(items.length, asked) : none);
     set(byId("board-older"), { hidden: Boolean(asked) || items.length < PAGE });
   }
 
-  #fillChoices() {
-    const choice = byId("board-session");
-    const ids = this.#room.sessions.map((session) => session.id);
-    if (ids.join() === [...choice.options].slice(2).map((option) => option.value).join()) return;
-    const chosen = choice.value;
-    const named = this.#room.sessions.map(({ id, mode, topic }) => h("option", { value: id }, `${id} · ${mode} ${topic ?? ""}`.slice(0, 60)));
-    swap(choice, h("option", { value: "" }, "All boards"), h("option", { value: ROOM }, "The room's own"), ...named);
-    choice.value = ids.includes(chosen) || chosen === ROOM ? chosen : "";
+  #offerBoards() {
+    const named = this.#room.sessions.map(({ id, mode, topic }) => [id, `${id} · ${mode} ${topic ?? ""}`.slice(0, 60)]);
+    offer(byId("board-session"), [["", "All boards"], [ROOM, "The room's own"], ...named]);
   }
 
-  #fillWriters() {
-    const choice = byId("board-by");
-    const ids = this.#room.agents.filter((agent) => agent.online).map((agent) => agent.id);
-    if (ids.join() === [...choice.options].map((option) => option.value).join()) return;
-    const chosen = choice.value;
-    swap(choice, ...ids.map((id) => h("option", { value: id }, id)));
-    if (ids.includes(chosen)) choice.value = chosen;
-    set(byId("board-sum"), { hidden: !ids.length });
+  #offerWriters() {
+    const online = this.#room.agents.filter((agent) => agent.online);
+    offer(byId("board-by"), online.map((agent) => [agent.id]));
+    set(byId("board-sum"), { hidden: !online.length });
   }
 
   // --- acting ----------------------------------------------------------------------------------

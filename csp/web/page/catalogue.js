@@ -1,4 +1,4 @@
-// The modes, states, reasons and commands as the gateway describes them.
+// The modes, states, reasons, notices and commands as the gateway describes them.
 
 import { get } from "./api.js";
 
@@ -19,6 +19,8 @@ export const catalogue = {
   end_reasons: [],
   /** @type {{id: string, text: string}[]} */
   agent_states: [],
+  /** @type {{id: string, text: string, is_heading?: boolean}[]} */
+  notices: [],
   /** @type {{name: string, form: string, help: string}[]} */
   commands: [],
 };

@@ -21,7 +21,8 @@ export class Completion {
     this.#list = list;
     this.#words = words;
     input.addEventListener("input", () => this.#look());
-    input.addEventListener("blur", () => setTimeout(() => this.close(), 150));
+    // At once: a person who comes back and types finds the list of what they type now.
+    input.addEventListener("blur", () => this.close());
   }
 
   #prefix() {

@@ -4,7 +4,7 @@ import { act } from "./api.js";
 import { catalogue } from "./catalogue.js";
 import { runCommand } from "./commands.js";
 import { Completion } from "./completion.js";
-import { byId, h, set, swap } from "./dom.js";
+import { byId, offer, set } from "./dom.js";
 import { attempt, tell } from "./toast.js";
 
 const MAX_LINES_PX = 240;
@@ -19,19 +19,15 @@ export class Composer {
   constructor(room) {
     this.#room = room;
     this.#completion = new Completion(this.#text, byId("completion"), () => this.#words());
-    room.agentsChanged.on(() => this.#fillTargets());
+    room.agentsChanged.on(() => this.#offerTargets());
     byId("composer").addEventListener("submit", (event) => this.#submit(event));
     this.#text.addEventListener("keydown", (event) => this.#key(event));
     this.#text.addEventListener("input", () => this.#grow());
-    this.#fillTargets();
+    this.#offerTargets();
   }
 
-  #fillTargets() {
-    const chosen = this.#target.value || "all";
-    const ids = ["all", ...this.#room.agents.map((agent) => agent.id)];
-    if (ids.join() === [...this.#target.options].map((option) => option.value).join()) return;
-    swap(this.#target, ...ids.map((id) => h("option", { value: id }, id === "all" ? "everybody" : id)));
-    this.#target.value = ids.includes(chosen) ? chosen : "all";
+  #offerTargets() {
+    offer(this.#target, [["all", "everybody"], ...this.#room.agents.map((agent) => [agent.id])]);
   }
 
   #words() {

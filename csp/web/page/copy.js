@@ -2,6 +2,8 @@
  * Makes buttons that copy a text exactly as it was written.
  */
 
+import { button } from "./dom.js";
+
 const SAID_FOR_MS = 2000;
 
 /**
@@ -10,15 +12,11 @@ const SAID_FOR_MS = 2000;
  * @returns {HTMLButtonElement}
  */
 export function makeCopyButton(source) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "copy";
-  button.textContent = "Copy";
-  button.addEventListener("click", async () => {
-    button.textContent = (await copy(source())) ? "Copied" : "Not copied";
-    setTimeout(() => (button.textContent = "Copy"), SAID_FOR_MS);
-  });
-  return button;
+  const made = button("Copy", async () => {
+    made.textContent = (await copy(source())) ? "Copied" : "Not copied";
+    setTimeout(() => (made.textContent = "Copy"), SAID_FOR_MS);
+  }, { class: "copy" });
+  return made;
 }
 
 async function copy(text) {

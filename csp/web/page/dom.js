@@ -50,6 +50,31 @@ export function swap(element, ...children) {
   element.replaceChildren(...children.flat().filter(Boolean));
 }
 
+/** Put these in place of what an element holds; one with the id of what had the focus gets it again. */
+export function swapFocused(element, ...children) {
+  const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
+  swap(element, ...children);
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+/** Make a function that tells of each value whether it differs from the last one: what looks the same stays. */
+export function changes() {
+  let last = "";
+  return (value) => {
+    const before = last;
+    last = JSON.stringify(value);
+    return last !== before;
+  };
+}
+
+/** Offer choices in a list, [value, text] each, without undoing what was chosen there. */
+export function offer(list, choices) {
+  if (choices.map(([value]) => value).join() === [...list.options].map((option) => option.value).join()) return;
+  const chosen = list.value;
+  swap(list, ...choices.map(([value, text = value]) => h("option", { value }, text)));
+  if (choices.some(([value]) => value === chosen)) list.value = chosen;
+}
+
 /** A button with a text. */
 export function button(text, onClick, props = {}) {
   return h("button", { type: "button", ...props, on: { click: onClick, ...(props.on ?? {}) } }, text);

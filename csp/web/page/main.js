@@ -103,7 +103,8 @@ async function start() {
   await room.open();
   room.statusChanged.tell();
   await chat.load();
-  byId("composer-text").focus();
+  // Who has begun to search or to write meanwhile goes on there.
+  if (document.activeElement === document.body) byId("composer-text").focus();
 }
 
 start().catch((error) => showGate(error.message));

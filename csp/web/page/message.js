@@ -1,11 +1,11 @@
 // One message of the conversation.
 
+import { catalogue } from "./catalogue.js";
 import { h } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 import { appendText, shortened } from "./text.js";
 import { clock, hueOf, moment, money, tokens } from "./words.js";
 
-const PART = /^(Mode: [A-Z_]+|Round \d+.*|[A-Z_]+ (complete|paused|goes on|ended|stopped)\b.*)$/s;
 const ENDINGS = { interrupted: "interrupted", failed: "failed", limited: "reached a usage limit" };
 const NOTICE_LIMIT = 6000;
 
@@ -21,10 +21,10 @@ export function messageElement(event, { isLive = false } = {}) {
 }
 
 function notice(event) {
-  const kind = PART.test(event.text) ? "part" : "notice";
+  const isHeading = catalogue.notices.find(({ id }) => id === event.code)?.is_heading;
   const words = h("p", { class: "notice-text", dir: "auto" });
   appendText(words, shortened(event.text, NOTICE_LIMIT));
-  return h("li", { class: kind }, words, time(event));
+  return h("li", { class: isHeading ? "part" : "notice" }, words, time(event));
 }
 
 /** A line about who came, who went. */

@@ -2,7 +2,7 @@
 
 import { act } from "./api.js";
 import { catalogue } from "./catalogue.js";
-import { byId, h, set, setText, swap } from "./dom.js";
+import { byId, h, offer, set, setText, swap } from "./dom.js";
 import { has, modeOf, unitOf } from "./modes.js";
 import { attempt, tell } from "./toast.js";
 import { hueOf } from "./words.js";
@@ -62,14 +62,14 @@ export class ModeForm {
     if (wanted === this.#drawn) return;
     this.#drawn = wanted;
     swap(byId("mode-agents"), ...(here.length ? here.map((agent) => this.#choice(agent)) : [h("p", { class: "hint" }, "Nobody is online.")]));
-    const ids = here.map(({ id }) => id);
-    offer("mode-first", ids, "in order");
-    offer("mode-synth", ids, "the room itself");
-    const roles = ["mode-builder", "mode-reviewer"];
-    const chosen = roles.map((place) => byId(place).value);
-    for (const place of roles) offer(place, ids);
+    const ids = here.map(({ id }) => [id]);
+    offer(byId("mode-first"), [["", "in order"], ...ids]);
+    offer(byId("mode-synth"), [["", "the room itself"], ...ids]);
+    const roles = [byId("mode-builder"), byId("mode-reviewer")];
+    const isSame = roles[0].value === roles[1].value;
+    for (const list of roles) offer(list, ids);
     // One agent alone stood in both places; a second one is there to review.
-    if (chosen[0] === chosen[1]) roles.forEach((place, index) => (byId(place).selectedIndex = Math.min(index, ids.length - 1)));
+    if (isSame) roles.forEach((list, index) => (list.selectedIndex = Math.min(index, ids.length - 1)));
   }
 
   #choice({ id, role }) {
@@ -144,13 +144,4 @@ export class ModeForm {
     byId("session-panel").scrollTop = 0;
     this.#room.refresh();
   }
-}
-
-/** Offer these names in a list, without undoing what was chosen there. */
-function offer(place, ids, none = null) {
-  const list = byId(place);
-  const chosen = list.value;
-  const options = ids.map((id) => h("option", { value: id }, id));
-  swap(list, none !== null && h("option", { value: "" }, none), ...options);
-  if (ids.includes(chosen)) list.value = chosen;
 }

@@ -6,6 +6,7 @@
  */
 
 import { makeCopyButton } from "./copy.js";
+import { h } from "./dom.js";
 import { hostBehind, safeUrl } from "./links.js";
 import { appendSlices, hasManyMarks, headLength, makeMoreButton } from "./slices.js";
 import { appendText } from "./text.js";
@@ -74,14 +75,8 @@ export function renderPlain(text, { limit = 20000 } = {}) {
   return fragment;
 }
 
-function element(name, attributes = {}) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
-}
-
 function append(parent, name, attributes) {
-  const made = element(name, attributes);
+  const made = h(name, attributes);
   parent.append(made);
   return made;
 }

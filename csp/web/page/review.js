@@ -1,8 +1,8 @@
 // A builder's run with its reviewer: the plan, the checks, the findings, what a person is asked.
 
 import { act as actOnce, get, part } from "./api.js";
-import { button, byId, h, set, swap } from "./dom.js";
-import { appendText, shortened } from "./text.js";
+import { button, byId, changes, h, set, swap } from "./dom.js";
+import { shortened, textElement } from "./text.js";
 import { attempt } from "./toast.js";
 import { several } from "./words.js";
 
@@ -22,12 +22,10 @@ const UNDER_WAY = [["Halt", "halt"], ["Abort", "abort"]];
 
 /** @param {import("./room.js").Room} room */
 export function startRuns(room) {
-  let drawn = "";
+  const isNew = changes();
   room.sessionsChanged.on(async () => {
     const detail = await newestOf(room.shown?.session);
-    const wanted = JSON.stringify(detail);
-    if (wanted === drawn) return;
-    drawn = wanted;
+    if (!isNew(detail)) return;
     set(byId("run-part"), { hidden: !detail });
     if (detail) draw(room, detail);
   });
@@ -60,11 +58,7 @@ function head({ run, risk }) {
   return h("dl", { class: "facts" }, ...rows.filter(Boolean).flatMap(([name, value]) => [h("dt", {}, name), text("dd", value)]));
 }
 
-function text(tag, value, props = {}) {
-  const element = h(tag, { dir: "auto", ...props });
-  appendText(element, shortened(String(value), LONGEST));
-  return element;
-}
+const text = (tag, value, props = {}) => textElement(tag, { dir: "auto", ...props }, shortened(String(value), LONGEST));
 
 function plan({ plan: known, notes = [] }) {
   if (!known) return [];

@@ -1,6 +1,6 @@
 // The screens of the agents, live, as long as somebody looks.
 
-import { byId, h, set, setText, swap } from "./dom.js";
+import { byId, h, offer, set, setText, swap } from "./dom.js";
 import { tabChanged } from "./tabs.js";
 import { hueOf } from "./words.js";
 
@@ -35,20 +35,14 @@ export class Screens {
 
   #arrange() {
     const ids = this.#room.agents.map((agent) => agent.id);
-    this.#fillChoice(ids);
+    const choice = byId("screen-choice");
+    offer(choice, [[ALL, "All screens"], ...ids.map((id) => [id])]);
+    choice.value = ids.includes(this.#chosen) ? this.#chosen : ALL;
     const wanted = this.#isOpen ? ids.filter((id) => this.#chosen === ALL || id === this.#chosen) : [];
     for (const id of [...this.#views.keys()].filter((one) => !wanted.includes(one))) this.#end(id);
     for (const id of wanted) if (!this.#views.has(id)) this.#begin(id);
     set(byId("screens"), { "data-one": String(wanted.length === 1) });
     for (const id of wanted) this.#views.get(id).setState(this.#room.agent(id));
-  }
-
-  #fillChoice(ids) {
-    const choice = byId("screen-choice");
-    if (ids.join() !== [...choice.options].slice(1).map((option) => option.value).join()) {
-      swap(choice, h("option", { value: ALL }, "All screens"), ...ids.map((id) => h("option", { value: id }, id)));
-    }
-    choice.value = ids.includes(this.#chosen) ? this.#chosen : ALL;
   }
 
   #begin(id) {

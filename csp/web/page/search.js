@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { button, byId, h, set, swap } from "./dom.js";
-import { appendText, cutBefore } from "./text.js";
+import { appendText, cutBefore, textElement } from "./text.js";
 import { showTab } from "./tabs.js";
 import { attempt } from "./toast.js";
 import { hueOf, moment, several } from "./words.js";
@@ -62,9 +62,7 @@ function excerpt(whole, searched) {
   const word = searched.toLowerCase().split(/\s+/).find((one) => whole.toLowerCase().includes(one)) ?? "";
   const at = Math.max(0, whole.toLowerCase().indexOf(word));
   appendText(place, whole.slice(cutBefore(whole, Math.max(0, at - AROUND)), at));
-  const mark = h("mark", {});
-  appendText(mark, whole.slice(at, at + word.length));
-  place.append(mark);
+  place.append(textElement("mark", {}, whole.slice(at, at + word.length)));
   appendText(place, whole.slice(at + word.length, cutBefore(whole, at + word.length + AROUND)));
   return place;
 }

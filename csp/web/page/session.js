@@ -2,9 +2,9 @@
 
 import { steer } from "./acts.js";
 import { act as actOnce, now } from "./api.js";
-import { button, byId, h, set, setText, swap } from "./dom.js";
+import { button, byId, changes, h, set, setText, swap, swapFocused } from "./dom.js";
 import { chipText, endOf, minutes, modeOf, unitOf } from "./modes.js";
-import { appendText, shortened } from "./text.js";
+import { shortened, textElement } from "./text.js";
 import { attempt } from "./toast.js";
 import { clock, money, tokens } from "./words.js";
 
@@ -45,12 +45,10 @@ function viewOption(session) {
   const topic = shortened(session.topic, 40);
   const thread = session.thread === "default" ? "" : ` (${session.thread})`;
   const live = session.status === "ended" ? "" : "● ";
-  const option = h("option", { value: session.id });
-  appendText(option, `${live}${modeOf(session.mode).name}: ${topic || session.id}${thread}`);
-  return option;
+  return textElement("option", { value: session.id }, `${live}${modeOf(session.mode).name}: ${topic || session.id}${thread}`);
 }
 
-let drawn = "";
+const isNew = changes();
 let wasRunning = false;
 
 /** While a session runs, what begins another one is out of the way. */
@@ -64,24 +62,18 @@ function drawSession(room) {
   drawChip(room);
   foldForm(room);
   const shown = room.shown;
-  const wanted = JSON.stringify(shown && [shown.session, shown.orchestration.waitingFor, shown.orchestration.phase]);
-  if (wanted === drawn) return;
-  drawn = wanted;
-  const place = byId("session-now");
-  const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
-  swap(place, ...(shown ? sessionParts(room, shown) : [h("p", { class: "hint" }, "No session yet. Choose a mode below, say what it is about.")]));
-  if (focused) document.getElementById(focused)?.focus();
+  if (!isNew(shown && [shown.session, shown.orchestration.waitingFor, shown.orchestration.phase])) return;
+  const none = h("p", { class: "hint" }, "No session yet. Choose a mode below, say what it is about.");
+  swapFocused(byId("session-now"), ...(shown ? sessionParts(room, shown) : [none]));
   drawChip(room);
 }
 
 function sessionParts(room, { session, orchestration }) {
   const isOver = session.status === "ended";
-  const topic = h("p", { class: "topic", dir: "auto" });
-  appendText(topic, session.topic || "(no topic)");
   return [
     h("div", { class: "session-head" },
       h("b", {}, modeOf(session.mode).name), h("span", { class: "status", data: { status: session.status } }, isOver ? endOf(session.reason) : session.status)),
-    topic,
+    textElement("p", { class: "topic", dir: "auto" }, session.topic || "(no topic)"),
     facts(session, orchestration, isOver),
     !isOver && sessionButtons(room, session, orchestration),
   ];

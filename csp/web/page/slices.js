@@ -2,7 +2,8 @@
  * Shows long texts in slices, so that no single task holds up the page.
  */
 
-import { appendText, cutBefore, endOfMarks } from "./text.js";
+import { button } from "./dom.js";
+import { cutBefore, endOfMarks, textElement } from "./text.js";
 
 const SLICE = 8000;
 // A cut looks back this far for the end of a line.
@@ -62,18 +63,13 @@ export function appendSlices(parent, text, end) {
  * @returns {HTMLButtonElement}
  */
 export function makeMoreButton(text, from) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "more";
-  button.textContent = `Show all (${sizeOf(text)})`;
-  button.addEventListener("click", () => showRest(button, text, from), { once: true });
-  return button;
+  return button(`Show all (${sizeOf(text)})`, (event) => showRest(event.currentTarget, text, from), { class: "more" });
 }
 
-function showRest(button, text, from) {
-  const had = document.activeElement === button;
+function showRest(pressed, text, from) {
+  const had = document.activeElement === pressed;
   const first = nextSlice(text, from);
-  button.replaceWith(first.slice);
+  pressed.replaceWith(first.slice);
   // The button took the focus with it; a reader goes on where the rest begins.
   first.slice.tabIndex = -1;
   if (had) first.slice.focus({ preventScroll: true });
@@ -92,9 +88,7 @@ function nextSlice(text, from) {
 }
 
 function makeSlice(text) {
-  const slice = document.createElement("div");
-  slice.className = "plain";
-  appendText(slice, text);
+  const slice = textElement("div", { class: "plain" }, text);
   slice.dir = "auto"; // last, or each node that is added looks for the direction again
   return slice;
 }

@@ -1,7 +1,7 @@
 // Tokens and money per agent, as bars.
 
-import { byId, h, set, setText, swap } from "./dom.js";
-import { appendText } from "./text.js";
+import { byId, changes, h, set, setText, swap } from "./dom.js";
+import { textElement } from "./text.js";
 import { hueOf, money, several, tokens } from "./words.js";
 
 /** @param {import("./room.js").Room} room */
@@ -12,15 +12,13 @@ export function startSpending(room) {
   byId("spending-scope").addEventListener("change", draw);
 }
 
-let drawn = "";
+const isNew = changes();
 
 function drawSpending(room) {
   const ofSession = byId("spending-scope").value === "session";
   const rows = ofSession ? (room.shown?.session.spent ?? []) : room.usage.items;
-  const wanted = JSON.stringify([rows, room.usage.prices]);
   set(byId("spending-part"), { hidden: !room.usage.items.length });
-  if (wanted === drawn) return;
-  drawn = wanted;
+  if (!isNew([rows, room.usage.prices])) return;
   const most = Math.max(1, ...rows.map((row) => row.new));
   swap(byId("spending"), ...(rows.length ? rows.map((row) => bar(row, most)) : [h("li", { class: "hint" }, "Nothing yet.")]));
   setText(byId("spending-total"), total(rows));
@@ -29,8 +27,7 @@ function drawSpending(room) {
 
 function bar(row, most) {
   const price = row.cost_usd === null ? "no known price" : money(row.cost_usd);
-  const model = h("span", { class: "kind" });
-  appendText(model, row.model ?? "unnamed model");
+  const model = textElement("span", { class: "kind" }, row.model ?? "unnamed model");
   return h("li", { class: "spent", vars: { hue: hueOf(row.agent), share: row.new / most, out: row.new ? row.output / row.new : 0 } },
     h("div", { class: "spent-head" }, h("b", { class: "name" }, row.agent), model, h("span", { class: "tally" }, price)),
     h("div", { class: "bar", "aria-hidden": "true" }),

@@ -5,6 +5,8 @@
  * without a shape stands as a mark, and only where a script or an emoji needs it does it act.
  */
 
+import { h } from "./dom.js";
+
 const MARKS_IN_A_ROW = 6;
 const LONGEST_STEP_BACK = 32;
 const LONGEST_TITLE = 200;
@@ -30,44 +32,28 @@ const C0 = (
   "ESCAPE,FILE SEPARATOR,GROUP SEPARATOR,RECORD SEPARATOR,UNIT SEPARATOR"
 ).split(",");
 
-const NAMES = new Map([
-  [0x7f, "DELETE"],
-  [0x9b, "CONTROL SEQUENCE INTRODUCER"],
-  [0xad, "SOFT HYPHEN"],
-  [0x34f, "COMBINING GRAPHEME JOINER"],
-  [0x61c, "ARABIC LETTER MARK"],
-  [0x115f, "HANGUL CHOSEONG FILLER"],
-  [0x1160, "HANGUL JUNGSEONG FILLER"],
-  [0x180e, "MONGOLIAN VOWEL SEPARATOR"],
-  [0x200b, "ZERO WIDTH SPACE"],
-  [0x200c, "ZERO WIDTH NON-JOINER"],
-  [0x200d, "ZERO WIDTH JOINER"],
-  [0x200e, "LEFT-TO-RIGHT MARK"],
-  [0x200f, "RIGHT-TO-LEFT MARK"],
-  [0x2028, "LINE SEPARATOR"],
-  [0x2029, "PARAGRAPH SEPARATOR"],
-  [0x202a, "LEFT-TO-RIGHT EMBEDDING"],
-  [0x202b, "RIGHT-TO-LEFT EMBEDDING"],
-  [0x202c, "POP DIRECTIONAL FORMATTING"],
-  [0x202d, "LEFT-TO-RIGHT OVERRIDE"],
-  [0x202e, "RIGHT-TO-LEFT OVERRIDE"],
-  [0x2060, "WORD JOINER"],
-  [0x2061, "FUNCTION APPLICATION"],
-  [0x2062, "INVISIBLE TIMES"],
-  [0x2063, "INVISIBLE SEPARATOR"],
-  [0x2064, "INVISIBLE PLUS"],
-  [0x2066, "LEFT-TO-RIGHT ISOLATE"],
-  [0x2067, "RIGHT-TO-LEFT ISOLATE"],
-  [0x2068, "FIRST STRONG ISOLATE"],
-  [0x2069, "POP DIRECTIONAL ISOLATE"],
-  [0x2800, "BRAILLE PATTERN BLANK"],
-  [0x3164, "HANGUL FILLER"],
-  [0xfeff, "ZERO WIDTH NO-BREAK SPACE"],
-  [0xffa0, "HALFWIDTH HANGUL FILLER"],
-  [0xfff9, "INTERLINEAR ANNOTATION ANCHOR"],
-  [0xfffa, "INTERLINEAR ANNOTATION SEPARATOR"],
-  [0xfffb, "INTERLINEAR ANNOTATION TERMINATOR"],
-]);
+/** The names of characters that follow each other, by the first of them. */
+const NAMED = [
+  [0x00, C0],
+  [0x7f, ["DELETE"]],
+  [0x9b, ["CONTROL SEQUENCE INTRODUCER"]],
+  [0xad, ["SOFT HYPHEN"]],
+  [0x34f, ["COMBINING GRAPHEME JOINER"]],
+  [0x61c, ["ARABIC LETTER MARK"]],
+  [0x115f, ["HANGUL CHOSEONG FILLER", "HANGUL JUNGSEONG FILLER"]],
+  [0x180e, ["MONGOLIAN VOWEL SEPARATOR"]],
+  [0x200b, ["ZERO WIDTH SPACE", "ZERO WIDTH NON-JOINER", "ZERO WIDTH JOINER", "LEFT-TO-RIGHT MARK", "RIGHT-TO-LEFT MARK"]],
+  [0x2028, ["LINE SEPARATOR", "PARAGRAPH SEPARATOR", "LEFT-TO-RIGHT EMBEDDING", "RIGHT-TO-LEFT EMBEDDING"]],
+  [0x202c, ["POP DIRECTIONAL FORMATTING", "LEFT-TO-RIGHT OVERRIDE", "RIGHT-TO-LEFT OVERRIDE"]],
+  [0x2060, ["WORD JOINER", "FUNCTION APPLICATION", "INVISIBLE TIMES", "INVISIBLE SEPARATOR", "INVISIBLE PLUS"]],
+  [0x2066, ["LEFT-TO-RIGHT ISOLATE", "RIGHT-TO-LEFT ISOLATE", "FIRST STRONG ISOLATE", "POP DIRECTIONAL ISOLATE"]],
+  [0x2800, ["BRAILLE PATTERN BLANK"]],
+  [0x3164, ["HANGUL FILLER"]],
+  [0xfeff, ["ZERO WIDTH NO-BREAK SPACE"]],
+  [0xffa0, ["HALFWIDTH HANGUL FILLER"]],
+  [0xfff9, ["ANCHOR", "SEPARATOR", "TERMINATOR"].map((part) => `INTERLINEAR ANNOTATION ${part}`)],
+];
+const NAMES = new Map(NAMED.flatMap(([first, names]) => names.map((name, at) => [first + at, name])));
 
 // The first row that holds the code point names it.
 const KINDS = [
@@ -126,16 +112,16 @@ export function visible(text) {
  */
 export function appendText(parent, text) {
   for (const piece of pieces(text)) {
-    if (typeof piece === "string") {
-      appendWords(parent, piece);
-    } else {
-      const span = document.createElement("span");
-      span.className = "odd";
-      span.title = piece.title;
-      span.textContent = piece.mark;
-      parent.append(span);
-    }
+    if (typeof piece === "string") appendWords(parent, piece);
+    else parent.append(h("span", { class: "odd", title: piece.title }, piece.mark));
   }
+}
+
+/** Makes an element that holds a text, after what is in it already. */
+export function textElement(tag, props, text, ...before) {
+  const element = h(tag, props, ...before);
+  appendText(element, text);
+  return element;
 }
 
 /**
@@ -234,7 +220,7 @@ function readPile(source, start) {
 
 function markOf(code, count) {
   const point = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
-  const name = C0[code] ?? NAMES.get(code) ?? kindOf(code);
+  const name = NAMES.get(code) ?? kindOf(code);
   const sign = code < 0x20 ? String.fromCodePoint(0x2400 + code) : code === 0x7f ? "\u2421" : point;
   return { mark: count > 1 ? `${sign}\u00d7${count}` : sign, title: `${point} ${name}` };
 }

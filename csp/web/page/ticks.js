@@ -3,7 +3,7 @@
 import { act as actOnce, get, part } from "./api.js";
 import { button, h, swap } from "./dom.js";
 import { Pacer } from "./pace.js";
-import { appendText } from "./text.js";
+import { textElement } from "./text.js";
 import { attempt } from "./toast.js";
 import { stepOf, whyHeld } from "./words.js";
 
@@ -114,10 +114,8 @@ function grouped(steps) {
 function tick(agent, { state, reason }) {
   const step = stepOf(state);
   const why = reason ? `: ${whyHeld(reason)}` : "";
-  const name = h("span", { class: "tick-name" }, agent);
-  const said = h("span", {}, ` ${step.sign} `);
-  appendText(said, `${step.text}${why}`);
-  return h("span", { class: "tick", data: { kind: step.kind, state } }, name, said);
+  return h("span", { class: "tick", data: { kind: step.kind, state } },
+    h("span", { class: "tick-name" }, agent), textElement("span", {}, `${step.text}${why}`, ` ${step.sign} `));
 }
 
 function act(id, label, action) {

@@ -1,17 +1,16 @@
 // Short words to the person at the bottom of the page.
 
 import { button, byId, h } from "./dom.js";
-import { appendText } from "./text.js";
+import { textElement } from "./text.js";
 
 const STAYS_MS = 8000;
 
 /** Tell something; an error stays until it is closed. */
 export function tell(text, { isError = false, hint = "" } = {}) {
   const place = byId("toasts");
-  const words = h("p", {});
-  appendText(words, hint ? `${text} (${hint})` : text);
   const toast = h("div", { class: "toast", role: isError ? "alert" : "status", data: { kind: isError ? "error" : "note" } },
-    words, button("×", () => toast.remove(), { class: "icon", "aria-label": "Close" }));
+    textElement("p", {}, hint ? `${text} (${hint})` : text),
+    button("×", () => toast.remove(), { class: "icon", "aria-label": "Close" }));
   place.append(toast);
   while (place.children.length > 3) place.firstChild.remove();
   if (!isError) setTimeout(() => toast.remove(), STAYS_MS);

@@ -1,19 +1,17 @@
 // The ballot of a session: bars with the reasons.
 
-import { byId, h, set, swap } from "./dom.js";
-import { appendText, shortened } from "./text.js";
+import { byId, changes, h, set, swap } from "./dom.js";
+import { shortened, textElement } from "./text.js";
 import { hueOf, several } from "./words.js";
 
 const EXCERPT = 280;
 
 /** @param {import("./room.js").Room} room */
 export function startVotes(room) {
-  let drawn = "";
+  const isNew = changes();
   room.sessionsChanged.on(() => {
     const { proposals = {}, votes = {} } = room.shown?.orchestration ?? {};
-    const wanted = JSON.stringify([proposals, votes]);
-    if (wanted === drawn) return;
-    drawn = wanted;
+    if (!isNew([proposals, votes])) return;
     const labels = Object.keys(proposals).sort();
     set(byId("votes-part"), { hidden: !labels.length });
     const voters = labels.map((label) => votersOf(votes, proposals, label));
@@ -34,20 +32,18 @@ function votersOf(votes, proposals, label) {
 const counted = (voters) => voters.filter((voter) => voter.counts).length;
 
 function candidate(label, proposal, voters, most) {
-  const text = h("p", { class: "proposal", dir: "auto" });
-  appendText(text, shortened(proposal.text, EXCERPT));
   return h("li", { class: "candidate", data: { label }, vars: { share: counted(voters) / most, hue: hueOf(proposal.agent || label) } },
     h("div", { class: "candidate-head" },
       h("b", {}, label), proposal.agent && h("span", { class: "name", vars: { hue: hueOf(proposal.agent) } }, proposal.agent),
       h("span", { class: "tally" }, several(counted(voters), "vote"))),
     h("div", { class: "bar", "aria-hidden": "true" }),
-    text,
+    textElement("p", { class: "proposal", dir: "auto" }, shortened(proposal.text, EXCERPT)),
     voters.length > 0 && h("ul", { class: "reasons" }, ...voters.map(reason)));
 }
 
 function reason({ agent, reason: why, counts }) {
-  const line = h("li", { dir: "auto" }, h("b", { class: "name", vars: { hue: hueOf(agent) } }, agent), " ");
-  appendText(line, why || "gave no reason");
+  const name = h("b", { class: "name", vars: { hue: hueOf(agent) } }, agent);
+  const line = textElement("li", { dir: "auto" }, why || "gave no reason", name, " ");
   if (!counts) line.append(" (for its own, so it does not count)");
   return line;
 }

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.room.agent_text.code_lines import MAX_LINES
+from csp.room.agent_text.chat_markdown import MAX_LINES
 from csp.room.agent_text.grammar import (
     MAX_GUESSES,
     Finish,
     HandOver,
+    Misspelt,
     ModeRequest,
     Noop,
     QueryLog,
@@ -22,7 +23,6 @@ from csp.room.agent_text.grammar import (
     parse_commands,
     read_agent_text,
 )
-from csp.room.agent_text.spelling import Misspelt
 
 HI = SendTo(to="codex", text="hi")
 COMMANDS: dict[str, Spoken] = {

@@ -257,9 +257,9 @@ def test_provider_is_noted_once(live: Play) -> None:
 
 def test_change_of_provider_is_told(live: Play) -> None:
     live.do(SetBoardProvider(session="room", provider=Provider.OPENAI, store="vs_1"))
-    live.do(SetBoardProvider(session="room", provider=Provider.LOCAL, notice="It is away."))
+    live.do(SetBoardProvider(session="room", provider=Provider.LOCAL, problem="it is away"))
 
-    assert live.all(NoticePosted)[-1].text == "It is away."
+    assert live.all(NoticePosted)[-1].text == "The board of room is searched locally from now on: it is away."
     assert live.room.boards.of(None).provider is Provider.LOCAL
 
 

@@ -35,8 +35,7 @@ from csp.protocol.review_messages import (
 )
 from csp.protocol.session_parts import EndReason, Limits, TurnState
 from csp.room.commands import PostReply, Remove, SayInRun, SetMode, Stop
-from csp.room.runs.run_protocol import ASKS, LEGAL, MAX_STEPS, TURN_OF, continue_after
-from csp.room.runs.run_views import REMIND_S
+from csp.room.runs.run_protocol import ASKS, LEGAL, MAX_STEPS, REMIND_S, TURN_OF, continue_after
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, Play
 from tests.room.reviewing import PLAN, Reviewing

@@ -20,6 +20,7 @@ from csp.room.sessions.cost_estimate import (
     reserved,
 )
 from tests.room.live import CLAUDE, CODEX, GEMINI
+from tests.room.playing import RULES
 from tests.room.sessions.test_collaborations import FREE, Work
 
 #: A dollar for each thousand tokens that go in, two for each thousand that come out.
@@ -265,6 +266,13 @@ def test_unknown_prices_are_told_and_limit_the_tokens() -> None:
     assert work.session.setup.limits.tokens == 1_000_000
     (notice,) = [text for text in work.notices if text.startswith("No price is known for codex:")]
     assert "The limit of 1,000,000 new tokens holds." in notice
+
+
+def test_unknown_prices_are_told_where_no_tokens_are_limited() -> None:
+    work = Work(rules=replace(RULES, limits=Limits(turns=200)))
+    work.collaborate(cost=1.0, prices={CLAUDE: DEAR}, agents=("codex", "claude"))
+
+    assert "No price is known for codex: what a call of theirs costs counts once it is told." in work.notices
 
 
 def test_random_costs_never_pass_the_limit_where_replies_keep_to_their_length() -> None:

@@ -13,7 +13,7 @@ from csp.room.commands import ExtendTurn, Stop
 from csp.room.room_reducer import replay
 from csp.room.room_rules import RoomRules
 from csp.room.room_state import dump, load
-from csp.room.sessions.limits import limit_text, near_text
+from csp.room.sessions.limits import limit_near, limit_reached
 from csp.room.sessions.spending import MOST_UNDER_WAY, Spent
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import PROMPTS, Play
@@ -93,9 +93,13 @@ def test_figures_of_limits_are_written_out() -> None:
     play = autopilot(tokens=1_000_000, cost=0.25)
     see(play, CLAUDE, Usage(input=801_234, cost_usd=0.2125))
 
-    assert near_text(play.session, EndReason.EMERGENCY_TOKENS).startswith("801,234 of 1,000,000 new tokens")
-    assert near_text(play.session, EndReason.EMERGENCY_COST).startswith("0.2125 of 0.25 US dollars")
-    assert limit_text(play.session, EndReason.EMERGENCY_TOKENS).endswith("limit of 1,000,000 new tokens.")
+    near = [
+        limit_near(play.session, one).text for one in (EndReason.EMERGENCY_TOKENS, EndReason.EMERGENCY_COST)
+    ]
+    reached = limit_reached(play.session, EndReason.EMERGENCY_TOKENS).text
+    assert near[0].startswith("801,234 of 1,000,000 new tokens")
+    assert near[1].startswith("0.2125 of 0.25 US dollars")
+    assert reached.endswith("limit of 1,000,000 new tokens.")
 
 
 # --- while a turn runs ---------------------------------------------------------------------------

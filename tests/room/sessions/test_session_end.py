@@ -3,20 +3,17 @@
 import pytest
 
 from csp.protocol.enums import HUMAN
+from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import EndReason
 from csp.room.commands import Stop
-from csp.room.sessions.session_end import closing
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import Play
 
 
 @pytest.mark.parametrize("reason", EndReason)
 def test_every_reason_has_its_line(reason: EndReason) -> None:
-    play = Play()
-    play.start("debate")
-
-    assert closing(play.session, reason)[-1] == "."
+    assert NoticeCode[f"ENDED_{reason.name}"](mode="DEBATE").text[-1] == "."
 
 
 def test_summary_says_who_said_what_for_how_much() -> None:

@@ -1,0 +1,127 @@
+"""Declare the arguments of a verb beside the function that carries it out."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from csp.config import nearest
+from csp.errors import BadInput
+from csp.setting_types import COUNT, NUMBER, SettingType, read_text
+
+if TYPE_CHECKING:
+    from csp.cli.verb_call import VerbCall
+
+    Run = Callable[[VerbCall], int]
+    RunForm = Callable[[VerbCall, list[str]], int]
+
+#: More words than a command line has.
+ANY: Final = 1 << 20
+
+
+class Arg(NamedTuple):
+    """One argument or option, with the options of argparse."""
+
+    name: str
+    help: str
+    options: Mapping[str, Any]
+
+
+def value(name: str, metavar: str, help: str, **options: Any) -> Arg:
+    """Return an argument, or an option with a value."""
+    return Arg(name, help, {"metavar": metavar, **options})
+
+
+def switch(flag: str, help: str) -> Arg:
+    """Return an option without a value."""
+    return Arg(flag, help, {"action": "store_true"})
+
+
+def read_as(kind: SettingType[Any]) -> Callable[[str], Any]:
+    """Return a type function of argparse that reads a value as a setting of this kind."""
+
+    def read(text: str) -> Any:
+        try:
+            return read_text(kind, text, "")
+        except BadInput as exc:
+            raise argparse.ArgumentTypeError(exc.message.removeprefix(": ")) from exc
+
+    return read
+
+
+WHOLE: Final = read_as(COUNT)
+SECONDS: Final = read_as(NUMBER)
+
+JSON: Final = switch("--json", "print json for a script")
+YES: Final = switch("--yes", "do it without asking")
+TRUST: Final = switch("--trust", "accept what the csp.toml here sets, without a question")
+HISTORY_DIR: Final = value("--history", "DIR", "folder of the journals")
+THREAD: Final = value("--thread", "T", "thread of the session")
+ROLES: Final = ("agent", "orchestrator")
+
+#: These may stand before or after any verb.
+GLOBAL: Final = (
+    value("--room", "NAME", "room to use; found by itself if only one fits"),
+    switch("--verbose", "log to stderr what is being done"),
+)
+
+
+class Handler(NamedTuple):
+    """The function of a verb with its arguments, and examples of its use."""
+
+    run: "Run"
+    args: tuple[Arg, ...]
+    examples: tuple[str, ...]
+
+    def __call__(self, call: "VerbCall") -> int:
+        return self.run(call)
+
+
+def takes(*args: Arg, examples: tuple[str, ...]) -> "Callable[[Run], Handler]":
+    """Declare the arguments of the decorated function; `{verb}` in an example is the verb's name."""
+    return lambda run: Handler(run, args, examples)
+
+
+class _Form(NamedTuple):
+    """One form: its function, the number of words it takes and its options."""
+
+    do: "RunForm"
+    words: int
+    options: tuple[str, ...]
+
+
+class Forms:
+    """The forms of a verb, such as `csp mode set`, each with its own words and options."""
+
+    def __init__(self, verb: str, default: str) -> None:
+        self._verb = verb
+        self._default = default
+        self._forms: dict[str, _Form] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._forms
+
+    def form(
+        self, name: str, words: int = 0, options: tuple[str, ...] = ()
+    ) -> "Callable[[RunForm], RunForm]":
+        """Add the decorated function as a form."""
+
+        def add(do: "RunForm") -> "RunForm":
+            self._forms[name] = _Form(do, words, options)
+            return do
+
+        return add
+
+    def do(self, call: "VerbCall") -> int:
+        """Run the form that the first word names; refuse arguments that only other forms take."""
+        name, *words = call.args.form or [self._default]
+        form, command, help_hint = self._forms.get(name), f"csp {self._verb}", f"see: csp {self._verb} --help"
+        if form is None:
+            what = f"unknown form {name!r} of {self._verb}, expected one of: {', '.join(self._forms)}"
+            raise BadInput(what, nearest(name, list(self._forms)) or help_hint)
+        if len(words) > form.words:
+            raise BadInput(f"{command} {name} takes no {words[form.words]!r}", help_hint)
+        others = {option for one in self._forms.values() for option in one.options} - set(form.options)
+        for option in sorted(others):
+            if getattr(call.args, option) not in (None, False):
+                raise BadInput(f"{command} {name} takes no --{option.replace('_', '-')}", help_hint)
+        return form.do(call, words)

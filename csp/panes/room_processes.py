@@ -1,0 +1,57 @@
+"""What runs of a room on this machine, and the files that say so."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from csp.errors import Broken
+from csp.fast_start.atomic_files import replace_file
+from csp.http_client import GatewayClient
+from csp.panes.members import PaneMember
+from csp.panes.start_gateway import running_room
+from csp.room_registry import RunningRoom
+from csp.sidecar.run_record import SidecarRecord, agents_dir
+
+
+class RoomProcesses:
+    """The gateway, the sidecars and the members of one room; each call looks again."""
+
+    def __init__(self, state_dir: Path, name: str) -> None:
+        self.state_dir = state_dir
+        self.name = name
+        #: The folder with one folder for each sidecar.
+        self.agents_dir = agents_dir(state_dir, name)
+        # Not *.json, which are rooms.
+        self._lineup = state_dir / f"{name}.lineup"
+
+    def running(self) -> RunningRoom | None:
+        """Return the running room, if its gateway has announced itself."""
+        return running_room(self.state_dir, self.name)
+
+    def gateway(self) -> GatewayClient:
+        """Return a client of the gateway at its current address."""
+        found = self.running()
+        if found is None:
+            raise Broken(f"the gateway of room {self.name!r} has ended", "see: csp logs gateway")
+        return GatewayClient(found.url, found.token)
+
+    def sidecars(self) -> list[SidecarRecord]:
+        """Return the readable records of the sidecars, ended ones included."""
+        runs = [SidecarRecord.load(folder) for folder in sorted(self.agents_dir.glob("*/"))]
+        return [run for run in runs if run is not None]
+
+    def lineup(self) -> tuple[PaneMember, ...]:
+        """Return the members that were saved, or none; they lie there for as long as the room is up."""
+        try:
+            return tuple(
+                PaneMember(**row | {"cwd": Path(row["cwd"]), "command": tuple(row["command"])})
+                for row in json.loads(self._lineup.read_text("utf-8")) or []
+            )
+        except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            return ()
+
+    def save_lineup(self, members: Sequence[PaneMember]) -> None:
+        """Save the members for a second `up`."""
+        rows = [asdict(member) | {"cwd": str(member.cwd)} for member in members]
+        replace_file(self._lineup, json.dumps(rows, indent=1).encode())

@@ -1,0 +1,200 @@
+"""The notices of a room: a code with parameters each, turned into text in this one place.
+
+The event of a notice carries its code, its parameters and the text. People read the text, which may be
+reworded at any time; programs decide by the code. Events of older journals have a text alone.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from csp.protocol.enums import Struct
+
+NoticeParam = str | int | float
+
+
+class NoticeWords(NamedTuple):
+    """What a notice says: `NoticeCode.YOUR_TURN(agent="ada")`."""
+
+    code: "NoticeCode"
+    params: dict[str, NoticeParam]
+
+    @property
+    def text(self) -> str:
+        """What people read."""
+        return self.code.template.format_map(self.params)
+
+
+class NoticeCode(StrEnum):
+    """What a notice is about: its code on the wire, then its text with the parameters in braces."""
+
+    template: str
+
+    def __new__(cls, code: str, template: str) -> "NoticeCode":
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.template = template
+        return member
+
+    def __call__(self, **params: NoticeParam) -> "NoticeWords":
+        """Return a notice with this code."""
+        return NoticeWords(self, params)
+
+    # fmt: off
+    # The course of a session.
+    MODE = "mode", "Mode: {mode}"
+    TOPIC = "topic", "Topic: {topic}"
+    ROUND = "round", "Round {round}"
+    SESSION_PAUSED = "session_paused", "{mode} paused."
+    SESSION_RESUMED = "session_resumed", "{mode} goes on."
+    SESSION_CONTINUED = "session_continued", "{mode} goes on for {steps} steps at most."
+    SESSION_EXTENDED = "session_extended", "Extended by {amounts}."
+    TURNS_EXTENDED = "turns_extended", "The open turns got more time."
+    SESSION_SUMMARY = ("session_summary",
+        "Summary of {session} ({mode}): {reason} after {replies} replies, {about}{tokens:,} new tokens "
+        "({output:,} output), {cached:,} cached, {seconds:.0f} s.{details}")
+    COLLABORATION_ENDED = "collaboration_ended", "Collaboration {session}: {closing}"
+    COLLABORATION_RESULT = "collaboration_result", "Collaboration {session}: {closing}\n{outcome}"
+    NO_SYNTHESIS = "no_synthesis", "No synthesis was written: {instead}."
+    PARALLEL_IGNORED = "parallel_ignored", "{agent} names one at a time, so `parallel` is ignored."
+    PRICE_UNKNOWN = ("price_unknown",
+        "No price is known for {agents}: what a call of theirs costs counts once it is told.")
+    PRICE_UNKNOWN_CAPPED = ("price_unknown_capped",
+        "No price is known for {agents}: what a call of theirs costs counts once it is told. The limit of "
+        "{tokens:,} new tokens holds.")
+    LIMIT_NEAR = "limit_near", "{used} of {most} {unit} are used: the session stops at its limit."
+    LIMIT_REACHED = "limit_reached", "Emergency cap: the session has reached its limit of {most} {unit}."
+    COST_LIMIT = "cost_limit", "Cost limit: {why}, so it is not made."
+    AUTOPILOT_RUNNING = "autopilot_running", "Autopilot running. Say 'Allstop' to end."
+    AUTOPILOT_ROUNDS_IGNORED = ("autopilot_rounds_ignored",
+        "Autopilot has no rounds, so theirs are ignored. Say 'Allstop' to end.")
+    ALLSTOP_IDLE = "allstop_idle", "Allstop: no session is running in thread {thread}."
+
+    # Its end, one for each reason: `ended_` with the reason.
+    ENDED_STOPPED_BY_USER = "ended_stopped_by_user", "Collaboration stopped by user (Allstop)."
+    ENDED_CANCELED = "ended_canceled", "Collaboration canceled by user."
+    ENDED_DONE = "ended_done", "{mode} complete."
+    ENDED_FINAL = "ended_final", "{mode} complete."
+    ENDED_NO_HANDOFF = "ended_no_handoff", "{mode} ended: nobody was named to go on."
+    ENDED_MALFORMED = ("ended_malformed",
+        "{mode} ended: the last reply was malformed, so it named nobody to go on.")
+    ENDED_CAP_REACHED = "ended_cap_reached", "{mode} ended: cap reached."
+    ENDED_EMERGENCY_TURNS = "ended_emergency_turns", "{mode} stopped: emergency cap of turns."
+    ENDED_EMERGENCY_TOKENS = "ended_emergency_tokens", "{mode} stopped: emergency cap of tokens."
+    ENDED_EMERGENCY_MINUTES = "ended_emergency_minutes", "{mode} stopped: emergency cap of minutes."
+    ENDED_EMERGENCY_COST = "ended_emergency_cost", "{mode} stopped: emergency cap of cost."
+    ENDED_TOO_FEW = "ended_too_few", "{mode} ended: too few participants are left."
+    ENDED_ALL_FAILED = "ended_all_failed", "{mode} ended: nobody could take a turn."
+    ENDED_TIE = "ended_tie", "{mode} ended: the vote is tied."
+    ENDED_NO_QUORUM = "ended_no_quorum", "{mode} ended: too few have voted."
+    ENDED_ACCEPTED = "ended_accepted", "{mode} complete: the work is accepted."
+    ENDED_ABORTED = "ended_aborted", "{mode} ended: it was aborted."
+    ENDED_HALTED = "ended_halted", "{mode} ended: it was halted."
+    ENDED_SUPERSEDED = "ended_superseded", "{mode} ended: another session takes its place."
+
+    # Turns and replies.
+    YOUR_TURN = "your_turn", "@{agent} - Your turn."
+    PASSED_OVER = "passed_over", "{agent} is passed over: {reason}."
+    SKIPPED = "skipped", "{agent} was skipped."
+    KICKED = "kicked", "{agent} no longer takes part."
+    BENCHED = "benched", "{agent} is benched: it is not asked again until it speaks."
+    TURN_FAILED = "turn_failed", "{agent}: its turn failed, {reason}. The turn passes on."
+    TURN_TIMED_OUT = "turn_timed_out", "{agent}: timed out, {reason}. The turn passes on."
+    TURN_LATE = "turn_late", "{agent} has been at its turn for {seconds:g} s."
+    TURN_OBSTRUCTED = "turn_obstructed", "The turn of {agent} cannot be typed in: a {reason} is in the way."
+    NEEDS_PERSON = "needs_person", "{agent} waits for a person."
+    NEEDS_PERSON_FOR = "needs_person_for", "{agent} waits for a person: {detail}"
+    REPLY_BROKE_OFF = "reply_broke_off", "{agent}: its answer was {ending}: {reason}"
+    REPLY_MALFORMED = "reply_malformed", "{agent}'s reply was malformed, so it is taken for plain text."
+    HANDOFF_UNKNOWN = "handoff_unknown", "{agent} named {to!r}, who takes no part. Taking part: {members}."
+    SAID_THE_SAME = "said_the_same", "{agent} said the same as before."
+    SUGGESTS_FINISH = ("suggests_finish",
+        "Agent suggests finish: press ALLSTOP to end or let them continue. ({agent})")
+
+    # Votes.
+    VOTES_COUNTED = "votes_counted", "Votes: {counts}.{details}"
+    BALLOT_TIED = "ballot_tied", "Tied: {labels}. One more ballot among them."
+    VOTE_TIED = "vote_tied", "The vote is tied: the human or the orchestrator decides."
+
+    # Review runs.
+    RUN_STARTED = "run_started", "Run {run}: {builder} builds, {reviewer} reviews."
+    RUN_ENDED = "run_ended", "Run {run} has ended: {reason}. Its worktree stays at {place}."
+    RUN_NOTE = "run_note", "Run {run}: {note}."
+    RUN_BRANCH = "run_branch", "Run {run}: the accepted work is on branch {branch}."
+    RUN_PLAN_CHANGED = "run_plan_changed", "Run {run}: {agent} has changed the plan."
+    RUN_MINOR_ONLY = ("run_minor_only",
+        "Run {run}: all findings are minor, so the revise counts as an accept with notes.")
+    RUN_ALERT = "run_alert", "Run {run}: {agent} notes: {text}"
+    RUN_ABORTED = "run_aborted", "Run {run}: {agent} aborts: {reason}"
+    RUN_NEEDS_PERSON = "run_needs_person", "Run {run} waits for a person: {why}. Answer with: {answer}"
+    RUN_WAITS_FOR_PERSON = ("run_waits_for_person",
+        "Run {run} has waited for a person for {minutes:.0f} minutes. Answer with: {answer}")
+    RUN_WAITS_FOR_FILE = ("run_waits_for_file",
+        "Run {run} has waited for a file of the {role} for {minutes:.0f} minutes. It goes into "
+        "mailbox/{role}/. To give up: csp review abort {run} WHY")
+    MAILBOX_SKIPPED = "mailbox_skipped", "Mailbox: {file} of the {role} was accepted before and is skipped."
+    MAILBOX_REFUSED = "mailbox_refused", "Mailbox: {file} of the {role} was refused: {why}."
+
+    # Messages, and the commands that agents write.
+    DELIVERY_FAILED = "delivery_failed", "{message} to {agent} failed: {reason}"
+    DELIVERY_EXPIRED = "delivery_expired", "{message} to {agent} expired: it was not taken in time"
+    # It names the button; `message` is the event that pressed it.
+    CONTROL_EXPIRED = "control_expired", "{control} to {agent} expired: it was not taken in time"
+    LOOP_HELD = ("loop_held",
+        "{message} from {sender} to {target} is one more answer in a long row between agents, so it is "
+        "held. Release it with: csp continue {message}")
+    NOT_SENT_AGAIN = "not_sent_again", "{agent}: {what} was not sent again: {message} has said the same"
+    COMMAND_REFUSED = "command_refused", "{agent}: {command} was not run: {problem} ({hint})"
+    COMMAND_MISSPELT = "command_misspelt", "{agent}: {line!r} was not understood; {hint}"
+    TOO_MANY_COMMANDS = ("too_many_commands",
+        "{agent}: {count} commands were not run: one text may have {most}")
+
+    # Participants; the first four are the kinds of `NoticeKind`.
+    UNTESTED_VERSION = ("untested_version",
+        "{agent} runs {detail}; messages are still checked, some states may not be recognised")
+    DISK_FULL = ("disk_full",
+        "{agent}: no space is left in {detail}; the agent keeps running, but events from its hooks are "
+        "lost until there is")
+    FILE_ATTACHED = ("file_attached",
+        "ATTENTION: {agent} was given a file that no message asked for: {detail}. It is paused, so nothing "
+        "more is typed into its pane. Look at the pane, then release it with: csp resume {agent}")
+    PAST_THE_ROOM = ("past_the_room",
+        "{agent} tried to write to {detail} past the room; only what goes through the room is delivered")
+    AGENT_LEFT = "agent_left", "{agent} left: {detail}"
+    ORCHESTRATOR_SILENT = ("orchestrator_silent",
+        "{agent} has left {count} wake-ups unanswered.{state} The modes go on without it.")
+
+    # The whiteboard and the journal.
+    BOARD_FULL = ("board_full",
+        "The whiteboard of {board} is full, so replies are no longer put on it; have it summed up with csp "
+        "board summarise, or raise CSP_BOARD_MAX_KB.")
+    BOARD_LOCAL = "board_local", "The board of {board} is searched locally from now on: {problem}."
+    SUMMARY_FAILED = ("summary_failed",
+        "The summary of {board} by {agent} failed: {why}. The board is as it was.")
+    JOURNAL_DAMAGED = ("journal_damaged",
+        "The journal is damaged in {count} places (line {lines}). See: csp doctor --journal")
+    JOURNAL_REPAIRED = "journal_repaired", "The journal was repaired: {warning}."
+    # fmt: on
+
+
+_N = NoticeCode
+
+#: These divide the talk of a session into its parts: interfaces show them as headings.
+HEADINGS: Final = frozenset(
+    {_N.MODE, _N.ROUND, _N.SESSION_PAUSED, _N.SESSION_RESUMED, _N.SESSION_CONTINUED}
+    | {code for code in _N if code.startswith("ended_")} - {_N.ENDED_STOPPED_BY_USER, _N.ENDED_CANCELED}
+)
+#: These say no more than the delivery of their `message` does, which its sender may follow.
+OF_DELIVERIES: Final = frozenset({_N.DELIVERY_FAILED, _N.DELIVERY_EXPIRED, _N.CONTROL_EXPIRED})
+
+
+class NoticeEntry(Struct, frozen=True):
+    """A notice as interfaces read it from the catalogue."""
+
+    id: str
+    text: str
+    is_heading: bool = False
+
+
+def notice_entries() -> tuple[NoticeEntry, ...]:
+    """Return every notice, for the catalogue."""
+    return tuple(NoticeEntry(id=one, text=one.template, is_heading=one in HEADINGS) for one in NoticeCode)
