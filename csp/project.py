@@ -1,0 +1,167 @@
+"""Find the project of a directory, and the name of its room.
+
+A project is a git repository, or a directory without one. All worktrees of a repository are one project: git
+keeps what they share in one folder, and the path of that folder is the project's identity. Which room has
+which name is written to one small file per room, the claim, so that two projects of the same name never
+share a room. Only what starts a room makes a claim.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from csp.errors import Broken
+from csp.fast_start.atomic_files import replace_file
+from csp.fast_start.process_environment import xdg
+from csp.fast_start.room_files import is_name, make_private_dir
+
+_OTHERS: Final = re.compile(r"[^a-z0-9]+")
+_GIT_FILE: Final = "gitdir: "
+#: A name is at most 32 characters, and a suffix takes five of them.
+_MAX_BASE: Final = 27
+_SUFFIX: Final = 4
+_UNNAMED: Final = "room"
+_MAX_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A directory that has a room; `identity` is equal for all worktrees of a repository."""
+
+    root: Path
+    identity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A room that was started for a project; `history` is the folder that holds the room's own.
+
+    `is_named` says that a person chose the name. Such a room is one more of its project, not the one that is
+    found by the directory.
+    """
+
+    room: str
+    identity: str
+    dir: str
+    history: str
+    created: float
+    is_named: bool = False
+
+
+def project_of(cwd: Path, claimed: Collection[str] = ()) -> Project:
+    """Return the project of a directory; `claimed` are the identities that have a room.
+
+    Without git a directory belongs to the nearest one above it that has a room, or else is its own project.
+    """
+    here = Path(os.path.realpath(cwd))
+    above = (here, *here.parents)
+    for folder in above:
+        if identity := _git_identity(folder):
+            return Project(root=folder, identity=identity)
+    root = next((folder for folder in above if str(folder) in claimed), here)
+    return Project(root=root, identity=str(root))
+
+
+def _git_identity(folder: Path) -> str:
+    """Return the real path of what all worktrees share; empty if no work tree begins here."""
+    dot_git = folder / ".git"
+    if dot_git.is_dir():
+        return os.path.realpath(dot_git) if (dot_git / "HEAD").exists() else ""
+    line = _first_line(dot_git)
+    if not line.startswith(_GIT_FILE):
+        return ""
+    own = folder / line.removeprefix(_GIT_FILE)
+    shared = _first_line(own / "commondir")
+    return os.path.realpath(own / shared if shared else own)
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return os.fsdecode(file.readline(_MAX_BYTES)).rstrip("\r\n")
+    except OSError:
+        return ""
+
+
+def room_name(project: Project, claims: Collection[Claim]) -> str:
+    """Return the name of a project's room: the claimed one, or the one that it would get."""
+    for claim in claims:
+        if claim.identity == project.identity and not claim.is_named:
+            return claim.room
+    return _new_name(project, {claim.room for claim in claims})
+
+
+def _new_name(project: Project, taken: Collection[str]) -> str:
+    """Return the name of the directory; a short suffix makes it valid and unique."""
+    folder = project.root.name.lower()
+    if is_name(folder) and folder not in taken:
+        return folder
+    base = _OTHERS.sub("-", folder).strip("-")[:_MAX_BASE].rstrip("-") or _UNNAMED
+    digest = hashlib.sha256(os.fsencode(project.identity)).hexdigest()
+    suffixes = (digest[at : at + _SUFFIX] for at in range(0, len(digest), _SUFFIX))
+    return next(name for suffix in suffixes if (name := f"{base}-{suffix}") not in taken)
+
+
+# --- the claims ----------------------------------------------------------------------------------
+
+
+def claims_folder(env: Mapping[str, str]) -> Path | None:
+    """Return the folder of the claims; None without a home directory."""
+    data = xdg(env, "XDG_DATA_HOME", ".local/share")
+    return Path(data, "csp", "rooms") if data else None
+
+
+def read_claims(folder: Path | None) -> tuple[Claim, ...]:
+    """Return all claims by name; a file that cannot be read is passed over."""
+    found = []
+    for path in sorted(folder.glob("*.json")) if folder else ():
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            claim = Claim(**json.loads(path.read_bytes()))
+            if claim.room == path.stem and is_name(claim.room):
+                found.append(claim)
+    return tuple(found)
+
+
+def claim_room(folder: Path, project: Project, history: Path, now: float, *, named: str = "") -> Claim:
+    """Write which project a room belongs to, before the room starts; return it.
+
+    `named` is a name that a person chose; it wins over an earlier claim of another project.
+    """
+    with _locked(folder):
+        claims = read_claims(folder)
+        room = named or room_name(project, claims)
+        before = next((claim for claim in claims if claim.room == room), None)
+        is_same = before is not None and before.identity == project.identity
+        claim = Claim(
+            room=room,
+            identity=project.identity,
+            dir=str(project.root),
+            history=str(history),
+            created=before.created if before and is_same else now,
+            # The room of the directory stays that, also if somebody writes out its name.
+            is_named=bool(named) and not (before and is_same and not before.is_named),
+        )
+        if claim != before:
+            replace_file(str(folder / f"{room}.json"), json.dumps(asdict(claim)).encode())
+    return claim
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        make_private_dir(folder)
+        fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise Broken(f"cannot write to {str(folder)!r}: {(exc.strerror or '').lower()}") from exc
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
