@@ -7,7 +7,7 @@ first of: a flag, the environment, ./csp.toml, the user's config.toml, the defau
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,6 +16,7 @@ from csp.clis.registry import cli_names, find_adapter
 from csp.errors import BadInput
 from csp.fast_start import process_environment as places
 from csp.fast_start.process_environment import process_environment as process_environment
+from csp.project import Claim, Project, claims_folder, project_of, read_claims, room_name
 from csp.setting_types import (
     BOOLEAN,
     COMMAND,
@@ -106,6 +107,8 @@ class Settings:
     of_clis: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[AgentSpec, ...] = ()
     state_dir: Path = Path()
+    #: The project that the run belongs to; None only for settings that no run has.
+    project: Project | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     #: Settings of ./csp.toml that its user has not accepted; they are not applied.
     withheld: Untrusted | None = None
@@ -142,7 +145,8 @@ class Row(NamedTuple):
     secret: bool = False
 
 
-_LOCAL: Final = "history in a clone, else ~/.local/share/csp/history"
+_LOCAL: Final = "~/.local/share/csp/history; of a clone of CSP its own history"
+_OWN_ROOM: Final = "that of the directory's project"
 _NEXT: Final = "8765, else the next free one"
 
 
@@ -182,7 +186,7 @@ ROWS: Final = (
     _row("gateway_url", "", WEB, "gateway to talk to, instead of looking for a running room"),
     _row("auth_token", "", LINE, "token to speak with; it decides the sender", secret=True),
     _row("agent", "", LINE, "agent in whose pane a command runs; the sidecar sets it"),
-    _row("room", "room", ROOM, "room to start or to talk to", key="name", flag="--room"),
+    _row("room", "room", ROOM, "room to start or to talk to", key="name", flag="--room", default=_OWN_ROOM),
     _row("history_dir", "room", PATH, "folder of the journals", flag="--history", default=_LOCAL),
     _row("history_cap", "room", COUNT, "newest events kept in memory"),
     _row("durability", "room", DURABILITY,
@@ -269,17 +273,29 @@ def load_settings(
     """
     env = process_environment() if env is None else env
     cwd = current_dir() if cwd is None else cwd
-    files, withheld = _with_trust(_read_files(env, cwd), env, ask)
-    values: dict[str, Any] = {"history_dir": default_history_dir(env), "state_dir": default_state_dir(env)}
+    claims = read_claims(claims_folder(env))
+    project = project_of(cwd, {claim.identity for claim in claims})
+    files, withheld = _with_trust(_read_files(env, cwd, project), env, ask)
+    values: dict[str, Any] = {"state_dir": default_state_dir(env)}
     sources: dict[str, str] = {}
     for row in ROWS:
         found = _find(row, flags or {}, env, files)
         sources[row.name] = found[1] if found else DEFAULT
         if found:
             values[row.name] = found[0]
+    values.setdefault("room", room_name(project, claims))
+    if "history_dir" not in values:
+        values["history_dir"] = history_dir_of(values["room"], project, claims, env)
     values["history_dir"] = Path(os.path.abspath(cwd / values["history_dir"]))
     of_clis = {name: values.pop(name) for name in CLI_DEFAULTS if name in values}
-    return Settings(**values, of_clis=of_clis, agents=_read_agents(files), sources=sources, withheld=withheld)
+    return Settings(
+        **values,
+        of_clis=of_clis,
+        agents=_read_agents(files),
+        project=project,
+        sources=sources,
+        withheld=withheld,
+    )
 
 
 def _with_trust(
@@ -322,14 +338,18 @@ def _find(
     return None
 
 
-def _read_files(env: Mapping[str, str], cwd: Path) -> list[_File]:
+def _read_files(env: Mapping[str, str], cwd: Path, project: Project) -> list[_File]:
+    """Return the csp.toml of this directory, or else of its project, then the user's own file."""
     chosen = env.get("CSP_CONFIG_FILE")
-    project = cwd / read_text(PATH, chosen, "CSP_CONFIG_FILE") if chosen else cwd / "csp.toml"
+    if chosen:
+        project_file = _read_file(cwd / read_text(PATH, chosen, "CSP_CONFIG_FILE"))
+        if project_file is None:
+            raise BadInput(f"CSP_CONFIG_FILE: expected a file that exists, got {chosen!r}")
+    else:
+        here = _read_file(cwd / "csp.toml", is_found=True)
+        project_file = here or _read_file(project.root / "csp.toml", is_found=True)
     user = _found(places.xdg(env, "XDG_CONFIG_HOME", ".config")) / "csp" / "config.toml"
-    found = [_read_file(project, is_found=not chosen), _read_file(user)]
-    if chosen and not found[0]:
-        raise BadInput(f"CSP_CONFIG_FILE: expected a file that exists, got {chosen!r}")
-    return [file for file in found if file]
+    return [file for file in (project_file, _read_file(user)) if file]
 
 
 def _read_file(path: Path, *, is_found: bool = False) -> _File | None:
@@ -441,13 +461,33 @@ def _found(place: str) -> Path:
     return Path(place)
 
 
-def default_history_dir(env: Mapping[str, str]) -> Path:
-    """Return the history folder of the clone this package runs from, or else of the user."""
-    clone = Path(__file__).resolve().parent.parent
-    is_clone = (clone / ".git").exists() or (clone / "pyproject.toml").exists()
-    if is_clone and (clone / "history").is_dir():
-        return clone / "history"
-    return _found(places.xdg(env, "XDG_DATA_HOME", ".local/share")) / "csp" / "history"
+def history_dir_of(
+    room: str, project: Project, claims: Collection[Claim], env: Mapping[str, str]
+) -> Path:
+    """Return the folder that holds the history of a room, where no setting names one."""
+    claim = next((claim for claim in claims if claim.room == room), None)
+    if claim is not None:
+        return Path(claim.history)
+    folders = history_dirs(env)
+    # A room of an earlier version, which had no claim yet.
+    if found := next((folder for folder in folders if (folder / room / "journal.jsonl").exists()), None):
+        return found
+    clone = clone_dir()
+    return folders[0] if clone is not None and project.root == clone else folders[-1]
+
+
+def history_dirs(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders that may hold histories: that of the clone this package runs from, the user's."""
+    clone = clone_dir()
+    own = _found(places.xdg(env, "XDG_DATA_HOME", ".local/share")) / "csp" / "history"
+    return (clone / "history", own) if clone else (own,)
+
+
+def clone_dir() -> Path | None:
+    """Return the top of the clone that this package runs from, if it was not installed."""
+    top = Path(__file__).resolve().parent.parent
+    is_clone = (top / ".git").exists() or (top / "pyproject.toml").exists()
+    return top if is_clone and (top / "history").is_dir() else None
 
 
 def default_state_dir(env: Mapping[str, str]) -> Path:

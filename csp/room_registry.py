@@ -17,6 +17,7 @@ from csp.errors import BadInput, Broken, Refused, Unauthenticated, Unreachable
 from csp.fast_start.fast_json import dumps
 from csp.fast_start.room_files import is_at, lock, read_running, save_token, token_path
 from csp.fast_start.room_files import make_private_dir as make_private_dir
+from csp.project import project_of
 
 NO_ROOM: Final = "no room is running; start one with: csp up"
 # A command that checks whether a room runs holds its lock for an instant.
@@ -35,7 +36,10 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningRoom:
-    """The announcement of a gateway to local commands; `history` is the room's folder."""
+    """The announcement of a gateway to local commands; `history` is the room's folder.
+
+    `project` is the identity of the project that the room belongs to.
+    """
 
     room: str
     url: str
@@ -45,6 +49,7 @@ class RunningRoom:
     dir: Path
     history: Path
     started: float
+    project: str = ""
 
     @property
     def address(self) -> Address:
@@ -117,11 +122,14 @@ def running_rooms(state_dir: Path) -> list[RunningRoom]:
 
 
 def find_room(settings: Settings, cwd: Path) -> Address:
-    """Return the room of a command: by environment, name or directory, or the only one."""
+    """Return the room of a command: by environment, by name, or that of the directory's project."""
     rooms = running_rooms(settings.state_dir)
     if settings.gateway_url:
         return _by_environment(settings, rooms)
-    found = _by_name(settings.room, rooms) if settings.is_set("room") else _by_directory(rooms, cwd)
+    if settings.is_set("room"):
+        found = _by_name(settings.room, rooms)
+    else:
+        found = _by_project(settings, rooms, cwd)
     return Address(url=found.url, token=_own_token(settings, found.room) or found.token, room=found.room)
 
 
@@ -165,13 +173,28 @@ def _by_name(name: str, rooms: list[RunningRoom]) -> RunningRoom:
     raise Unreachable(f"room {name!r} is not running", hint)
 
 
-def _by_directory(rooms: list[RunningRoom], cwd: Path) -> RunningRoom:
+def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> RunningRoom:
+    """Return the running room of a directory's project; never that of another one."""
     if not rooms:
         raise Unreachable(NO_ROOM)
-    above = (cwd, *cwd.parents)
-    near = sorted((above.index(room.dir), room.room, room) for room in rooms if room.dir in above)
-    best = [room for depth, _, room in near if depth == near[0][0]] or rooms
-    if len(best) == 1:
-        return best[0]
-    names = ", ".join(f"{room.room} ({room.dir})" for room in best)
-    raise Refused(f"several rooms are running: {names}", "choose one with --room")
+    own = rooms_of_project(settings, rooms, cwd)
+    if len(own) == 1:
+        return own[0]
+    if own:
+        raise Refused(f"several rooms are running here: {_listed(own)}", "choose one with --room")
+    raise Unreachable(
+        f"no room is running for {str(cwd)!r}; running elsewhere: {_listed(rooms)}",
+        "start one here with: csp up; choose another one with --room",
+    )
+
+
+def rooms_of_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> list[RunningRoom]:
+    """Return the running rooms of a directory's project: its own one, else those that people named."""
+    # A room without git also serves the directories below it.
+    project = project_of(cwd, {room.project or str(room.dir) for room in rooms})
+    own = [room for room in rooms if (room.project or str(room.dir)) == project.identity]
+    return [room for room in own if room.room == settings.room] or own
+
+
+def _listed(rooms: list[RunningRoom]) -> str:
+    return ", ".join(f"{room.room} ({room.dir})" for room in rooms)
