@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from csp.cli.arguments import ANY, JSON, SECONDS, THREAD, Forms, read_as, switch, takes, value
-from csp.cli.output import duration, talk
+from csp.cli.output import duration
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, NotFound
 from csp.http_client import Object, field, segment
@@ -89,10 +89,8 @@ def _start(call: VerbCall, words: list[str]) -> int:
 def _list(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.get("/runs")
     runs = field(answer, "items", list)
-    call.show(answer, map(run_line, runs))
-    if not runs and not call.is_json:
-        talk("no runs yet; begin one with: csp review start")
-    return 0
+    nothing = "" if runs else "no runs yet; begin one with: csp review start"
+    return call.show(answer, map(run_line, runs), nothing)
 
 
 def run_line(run: Object) -> str:
@@ -226,10 +224,7 @@ def _run_id(call: VerbCall, words: list[str]) -> str:
 @_FORMS.form("stats")
 def _stats(call: VerbCall, words: list[str]) -> int:
     stats = call.gateway.get("/runs").get("stats") or []
-    call.show(stats, map(stat_line, stats))
-    if not stats and not call.is_json:
-        talk("no run has ended yet")
-    return 0
+    return call.show(stats, map(stat_line, stats), "" if stats else "no run has ended yet")
 
 
 def stat_line(one: Object) -> str:
