@@ -9,7 +9,7 @@ from csp.cli.send import read_stdin
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, Unreachable
 from csp.http_client import GatewayClient, Object, field, segment
-from csp.human.cost_text import tokens_text
+from csp.human.status_lines import tokens_text
 
 _HELP: Final = "see: csp collaborate --help"
 _POLL_S: Final = 20.0

@@ -141,7 +141,7 @@ def _skip(call: VerbCall, words: list[str]) -> int:
 
 @_FORMS.form("votes")
 def _votes(call: VerbCall, words: list[str]) -> int:
-    from csp.human.vote_view import vote_lines
+    from csp.human.status_lines import vote_lines
 
     view = _view(call)
     return call.show({name: view.get(name) or {} for name in ("proposals", "votes")}, vote_lines(view))
