@@ -84,7 +84,7 @@ def stop(call: VerbCall) -> int:
 @takes(_AGENT, JSON, examples=("csp remove codex",))
 def remove(call: VerbCall) -> int:
     """Remove an agent from the room, with its pane if it has ended there."""
-    from csp.panes.remove_pane import close_ended
+    from csp.panes.down import close_ended
 
     removed = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
     if call.address.room:

@@ -17,8 +17,8 @@ from csp.errors import BadInput, CspError, Refused
 from csp.fast_start import failure_report
 from csp.fast_start.child_environment import USER, child_environment
 from csp.model_providers import variables_of, well_known
-from csp.panes.lock import locked
 from csp.panes.members import MemberRequest, PaneMember, member_for, model_for, need
+from csp.panes.room_processes import RoomProcesses, locked
 
 if TYPE_CHECKING:
     from csp.panes.tmux_session import TmuxSession
@@ -161,9 +161,8 @@ def add_cli(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]
 def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]":
     """Start a model in a pane, or without one where the room has none."""
     from csp.agents.api.requirements import wanted
-    from csp.panes.background_agents import start_in_background
-    from csp.panes.room_processes import RoomProcesses
     from csp.panes.up import AddAgents, sidecar_argv
+    from csp.panes.wait_ready import start_in_background
 
     args, settings, room = call.args, call.settings, call.address.room
     found = wanted(args.provider, args.base_url, args.key_env, env)
