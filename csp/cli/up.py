@@ -152,7 +152,7 @@ def add_cli(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]
     check_tmux(env)
     args, settings = call.args, call.settings
     with at_work(settings.state_dir, call.address.room) as progress:
-        joining = AddAgents(settings, call.address, env, progress.show)
+        joining = AddAgents(settings, call.address, progress.show)
         dir = call.directory(args.dir) if args.dir else joining.dir
         member = member_for(args.name, args.command, settings, dir, args.profile or "")
         return member.agent, joining.add(need(member, env))
@@ -172,7 +172,7 @@ def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcom
         dir = call.directory(args.dir) if args.dir else None
         panes = panes_of(settings.state_dir, room)
         if panes is not None and panes.id:
-            joining = AddAgents(settings, call.address, env, progress.show)
+            joining = AddAgents(settings, call.address, progress.show)
             member = model_of(args, dir or joining.dir)
             # The room was opened in another environment, which may not have the key.
             return member.agent, joining.add(member, {variable: found.key} if found.key else {})
