@@ -139,14 +139,12 @@ class _Following:
         """Return its view at its end, or after the timeout."""
         deadline = time.monotonic() + (0.0 if self._call.args.no_wait else self._call.args.timeout)
         view: Object = {}
-        try:
+        with self._progress:
             while True:
                 left = max(deadline - time.monotonic(), 0.0)
                 view = self._look(min(_POLL_S, left)) or view
                 if view and (view.get("reason") is not None or left <= 0):
                     return view
-        finally:
-            self._progress.clear()
 
     def _look(self, wait_s: float) -> Object:
         """Return its view, or an empty one while the gateway is away."""

@@ -42,9 +42,8 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
     """Wait for the outcome of a control; a gateway that is away keeps it, so wait for it too."""
     path, started = f"/messages/{segment(field(pressed, 'id', str))}", time.monotonic()
     gateway: GatewayClient | None = call.gateway
-    progress = Progress()
     state, reason = "queued", ""
-    try:
+    with Progress() as progress:
         while state in _PENDING and time.monotonic() - started < _PATIENCE_S:
             try:
                 gateway = gateway or call.reconnect()
@@ -56,8 +55,6 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
                 progress.show(f"waiting for {call.args.agent} ({reason or state})…")
             if state in _PENDING:
                 time.sleep(_POLL_S)
-    finally:
-        progress.clear()
     problem = {
         "confirmed": "",
         "submitted": "",
@@ -88,7 +85,6 @@ def remove(call: VerbCall) -> int:
 
     removed = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
     if call.address.room:
-        progress = Progress()
-        close_ended(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
-        progress.clear()
+        with Progress() as progress:
+            close_ended(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
     return call.tell(removed, f"removed {call.args.agent}")

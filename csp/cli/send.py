@@ -121,14 +121,12 @@ class _Waiting:
     def run(self) -> int:
         started = time.monotonic()
         deadline = started + self._call.args.timeout
-        try:
+        with self._progress:
             while self._open and (left := deadline - time.monotonic()) > 0:
                 self._look(min(_POLL_S, left))
                 if self._open and time.monotonic() - started > _QUIET_S:
                     waiting = ", ".join(f"{agent} ({state})" for agent, state in self._open.items())
                     self._progress.show(f"waiting for {waiting}…")
-        finally:
-            self._progress.clear()
         for agent, state in list(self._open.items()):
             self._lose(agent, f"no reply within {self._call.args.timeout:g} s ({state})")
         if self._call.is_json:

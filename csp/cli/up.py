@@ -229,24 +229,23 @@ def _refuse_agents(call: VerbCall) -> None:
 @contextlib.contextmanager
 def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
     """Hold the room's lock and show progress."""
-    progress = Progress()
-    try:
-        with locked(state_dir, room, progress.show):
-            yield progress
-    except KeyboardInterrupt:
-        from csp.panes.start_gateway import running_room
+    with Progress() as progress:
+        try:
+            with locked(state_dir, room, progress.show):
+                yield progress
+        except KeyboardInterrupt:
+            from csp.panes.start_gateway import running_room
 
-        # Say what still runs, and how to go on or end it.
-        running, panes = running_room(state_dir, room), panes_of(state_dir, room)
-        left = [f"the gateway at {running.url}"] if running else []
-        left += [f"tmux session {panes.name}"] if panes and panes.id else []
-        which = "" if room == DEFAULT else f" --room {room}"
-        todo = f"go on with: csp up{which}; end it with: csp down{which}"
-        still = f"still running: {', '.join(left)} ({todo})" if left else f"nothing of room {room} is running"
-        _say(progress, f"interrupted; {still}")
-        raise
-    finally:
-        progress.clear()
+            # Say what still runs, and how to go on or end it.
+            running, panes = running_room(state_dir, room), panes_of(state_dir, room)
+            left = [f"the gateway at {running.url}"] if running else []
+            left += [f"tmux session {panes.name}"] if panes and panes.id else []
+            which = "" if room == DEFAULT else f" --room {room}"
+            todo = f"go on with: csp up{which}; end it with: csp down{which}"
+            nothing = f"nothing of room {room} is running"
+            still = f"still running: {', '.join(left)} ({todo})" if left else nothing
+            _say(progress, f"interrupted; {still}")
+            raise
 
 
 def panes_of(state_dir: Path, room: str) -> "TmuxSession | None":
