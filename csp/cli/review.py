@@ -3,7 +3,8 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from csp.cli.arguments import ANY, JSON, SECONDS, THREAD, Forms, read_as, switch, takes, value
@@ -168,16 +169,12 @@ def _decide(call: VerbCall, words: list[str]) -> int:
     return _act(call, words[0], "decide", body)
 
 
-def _with_reason(action: str) -> Callable[[VerbCall, list[str]], int]:
-    def act(call: VerbCall, words: list[str]) -> int:
-        run_id = words[0] if words else _run_id(call, words)
-        return _act(call, run_id, action, {"rationale": " ".join(words[1:])})
-
-    return act
+def _with_reason(action: str, call: VerbCall, words: list[str]) -> int:
+    return _act(call, _run_id(call, words), action, {"rationale": " ".join(words[1:])})
 
 
 for _action in ("halt", "resume", "abort"):
-    _FORMS.form(_action, ANY)(_with_reason(_action))
+    _FORMS.form(_action, ANY)(partial(_with_reason, _action))
 
 
 @_FORMS.form("finding", 3)
