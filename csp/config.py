@@ -345,7 +345,7 @@ def _read_files(env: Mapping[str, str], cwd: Path, project: Project) -> list[_Fi
     """Return the csp.toml of this directory, or else that of its project, then the user's own file."""
     chosen = env.get("CSP_CONFIG_FILE")
     if chosen:
-        local = _read_file(cwd / read_text(types.PATH, chosen, "CSP_CONFIG_FILE"))
+        local = _read_file(cwd / types.read_text(types.PATH, chosen, "CSP_CONFIG_FILE"))
         if local is None:
             raise BadInput(f"CSP_CONFIG_FILE: expected a file that exists, got {chosen!r}")
     else:
@@ -464,9 +464,7 @@ def _found(place: str) -> Path:
     return Path(place)
 
 
-def history_dir_of(
-    room: str, project: Project, claims: Collection[Claim], env: Mapping[str, str]
-) -> Path:
+def history_dir_of(room: str, project: Project, claims: Collection[Claim], env: Mapping[str, str]) -> Path:
     """Return the folder that holds the history of a room, where no setting names one."""
     claim = next((claim for claim in claims if claim.room == room), None)
     if claim is not None:
@@ -483,6 +481,13 @@ def history_dirs(env: Mapping[str, str]) -> tuple[Path, ...]:
     clone = clone_dir()
     own = _found(places.xdg(env, "XDG_DATA_HOME", ".local/share")) / "csp" / "history"
     return (clone / "history", own) if clone else (own,)
+
+
+def earlier_rooms(env: Mapping[str, str]) -> list[tuple[str, Path]]:
+    """Return the rooms that have a history but no claim, with their folders: those of earlier versions."""
+    claimed = {claim.room for claim in read_claims(claims_folder(env))}
+    journals = [path for folder in history_dirs(env) for path in sorted(folder.glob("*/journal.jsonl"))]
+    return [(path.parent.name, path.parent) for path in journals if path.parent.name not in claimed]
 
 
 def clone_dir() -> Path | None:

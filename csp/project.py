@@ -54,6 +54,10 @@ class Claim:
     created: float
     is_named: bool = False
 
+    def is_away(self, project: "Project | None") -> bool:
+        """Return whether the room belongs to another project."""
+        return project is None or self.identity != project.identity
+
 
 def project_of(cwd: Path, claimed: Collection[str] = ()) -> Project:
     """Return the project of a directory; `claimed` are the identities that have a room.
@@ -151,6 +155,12 @@ def claim_room(folder: Path, project: Project, history: Path, now: float, *, nam
         if claim != before:
             replace_file(str(folder / f"{room}.json"), json.dumps(asdict(claim)).encode())
     return claim
+
+
+def drop_claim(folder: Path, room: str) -> None:
+    """Forget a room whose history was removed."""
+    with _locked(folder):
+        (folder / f"{room}.json").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

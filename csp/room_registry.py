@@ -8,7 +8,8 @@ import contextlib
 import fcntl
 import os
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from csp.errors import BadInput, Broken, Refused, Unauthenticated, Unreachable
 from csp.fast_start.fast_json import dumps
 from csp.fast_start.room_files import is_at, lock, read_running, save_token, token_path
 from csp.fast_start.room_files import make_private_dir as make_private_dir
-from csp.project import project_of
+from csp.project import claim_room, claims_folder, project_of
 
 NO_ROOM: Final = "no room is running; start one with: csp up"
 # A command that checks whether a room runs holds its lock for an instant.
@@ -88,6 +89,19 @@ def remove_room(file: RoomFile) -> None:
     """Remove the announcement."""
     file.path.unlink(missing_ok=True)
     os.close(file.fd)
+
+
+def claim(settings: Settings, env: Mapping[str, str]) -> Settings:
+    """Write down that this room belongs to its project; return the settings with the name that it got.
+
+    Two projects of one name may start together; the second one gets another name.
+    """
+    folder = claims_folder(env)
+    if folder is None or settings.project is None:
+        return settings
+    named = settings.room if settings.is_set("room") else ""
+    found = claim_room(folder, settings.project, settings.history_dir, time.time(), named=named)
+    return replace(settings, room=found.room)
 
 
 # --- the tokens of agents ------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """Start the gateway of a room."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from csp.cli.arguments import HISTORY_DIR, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
-from csp.config import GatewayOptions
+from csp.config import GatewayOptions, process_environment, settings_for
 from csp.errors import BadInput
+from csp.room_registry import claim
 
 
 @takes(
@@ -24,6 +26,7 @@ from csp.errors import BadInput
 def gateway(call: VerbCall) -> int:
     """Run the gateway until it is told to end."""
     options = gateway_options(call)
+    options = replace(options, settings=claim(options.settings, process_environment()))
     from csp.gateway.server import run  # loads aiohttp, which no other verb needs
 
     return run(options)
@@ -35,13 +38,14 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
     cert, key = _file(call, "--tls-cert", args.tls_cert), _file(call, "--tls-key", args.tls_key)
     if (cert is None) != (key is None):
         raise BadInput("expected --tls-cert with --tls-key, got only one of them")
+    dir = call.directory(args.dir)
     return GatewayOptions(
-        settings=call.settings,
+        settings=settings_for(call.settings, dir, process_environment()),
         tls_cert=cert,
         tls_key=key,
         insecure=args.insecure,
         supervise=args.supervise,
-        dir=call.directory(args.dir),
+        dir=dir,
     )
 
 

@@ -43,8 +43,13 @@ def _may_be(path: str) -> bool:
     return True
 
 
+def _is_here(room: "Mapping[str, object]") -> bool:
+    """Return whether a room was opened in the current folder; any other place takes a closer look."""
+    return room.get("dir") == os.path.realpath(".")
+
+
 def plain_room(chosen: str, env: "Mapping[str, str]") -> tuple[str, str, str] | None:
-    """Return the url, the token and the name of the named room, or of the only one that runs."""
+    """Return the url, the token and the name of the named room, or of the only one of this very folder."""
     state_dir = process_environment.state_dir(env)
     name = chosen or env.get("CSP_ROOM", "")
     try:
@@ -55,7 +60,7 @@ def plain_room(chosen: str, env: "Mapping[str, str]") -> tuple[str, str, str] | 
     if not all(map(is_name, names)):
         return None
     paths = [os.path.join(state_dir, f"{name}.json") for name in names]
-    running = [found for path in paths if (found := read_running(path))]
+    running = [found for path in paths if (found := read_running(path)) and (name or _is_here(found))]
     if len(running) != 1:
         return None
     url, token, room = (running[0].get(key) for key in ("url", "token", "room"))

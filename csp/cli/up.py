@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, switch, takes, value
 from csp.cli.output import Progress, confirm, is_terminal, put, put_json, talk
+from csp.cli.parser import setting_flags
 from csp.cli.sidecar import COMMAND, PROFILE
 from csp.cli.verb_call import VerbCall
-from csp.config import AgentSpec, process_environment
+from csp.config import AgentSpec, Settings, earlier_rooms, load_settings, process_environment, settings_for
 from csp.errors import BadInput, CspError, Refused
 from csp.fast_start import failure_report
 from csp.fast_start.child_environment import USER, child_environment
 from csp.model_providers import variables_of, well_known
 from csp.panes.members import MemberRequest, PaneMember, member_for, model_for, need
 from csp.panes.room_processes import RoomProcesses, locked
+from csp.project import claims_folder, drop_claim, read_claims
+from csp.room_registry import claim
 
 if TYPE_CHECKING:
     from csp.panes.tmux_session import TmuxSession
     from csp.panes.wait_ready import StartOutcome
 
-#: The room of those who name none.
-DEFAULT: Final = "default"
 #: What only a model behind an API has, by its name among the arguments.
 _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
 
@@ -44,11 +45,14 @@ _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
 )
 def up(call: VerbCall) -> int:
     """Open the room or join the running one; return or attach when all agents have joined."""
+    from csp.panes.start_gateway import running_room
     from csp.panes.tmux_session import check_terminal, check_tmux
     from csp.panes.up import OpenRoom, plan
 
     check_place(call)
-    settings, env, wish = call.settings, process_environment(), wish_of(call)
+    env = process_environment()
+    settings, dir = room_to_open(call, env)
+    wish = wish_of(call, dir)
     check_tmux(env)
     try:
         size = os.get_terminal_size()
@@ -61,6 +65,9 @@ def up(call: VerbCall) -> int:
     attaches = is_shown and not call.args.detach and not call.is_json
     if attaches:
         check_terminal(env)
+    if running_room(settings.state_dir, settings.room) is None:
+        report_earlier_rooms(settings, env)
+        settings = claim(settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
         opening = OpenRoom(settings, wish, call.cwd, env, progress.show, lambda line: _say(progress, line))
         outcomes = opening.open(terminal if attaches else None)
@@ -89,6 +96,8 @@ def down(call: VerbCall) -> int:
         panes = panes_of(settings.state_dir, room)
         report = end_room(settings.state_dir, room, history, progress.show, panes)
         kept = purge(history, env) if call.args.purge else []
+        if call.args.purge and (claims := claims_folder(env)):
+            drop_claim(claims, room)
     if call.is_json:
         found = {"room": room, "ended": report.ended, "left": report.left, "purged": bool(call.args.purge)}
         put_json({**found, "kept": [str(path) for path in kept]})
@@ -200,15 +209,39 @@ def model_of(args: argparse.Namespace, dir: Path) -> PaneMember:
 # --- what was asked for ---------------------------------------------------------------------------
 
 
-def wish_of(call: VerbCall) -> MemberRequest:
+def room_to_open(call: VerbCall, env: Mapping[str, str]) -> tuple[Settings, Path]:
+    """Return the settings of the room to open, and the directory that its agents work in.
+
+    A room that --room names may belong to another directory; it is opened there.
+    """
+    settings, dir = call.settings, call.directory(call.args.dir)
+    if call.args.dir:
+        return settings_for(settings, dir, env), dir
+    if settings.is_set("room"):
+        found = next((one for one in read_claims(claims_folder(env)) if one.room == settings.room), None)
+        home = Path(found.dir) if found and found.is_away(settings.project) else None
+        if home is not None and home.is_dir():
+            return load_settings(setting_flags(call.args), cwd=home), home
+    return settings, dir
+
+
+def report_earlier_rooms(settings: Settings, env: Mapping[str, str]) -> None:
+    """Say once, when a directory gets its room, which rooms of earlier versions can be continued."""
+    claims = read_claims(claims_folder(env))
+    if settings.is_set("room") or any(one.room == settings.room for one in claims):
+        return
+    for room, history in earlier_rooms(env):
+        if room != settings.room:
+            talk(f"csp: an earlier room {room!r} is in {history}; open it here with: csp up --room {room}")
+
+
+def wish_of(call: VerbCall, dir: Path) -> MemberRequest:
     """Return who is to take part."""
     args = call.args
     only = tuple(dict.fromkeys(name.strip() for name in (args.agents or "").split(",") if name.strip()))
     if args.agents is not None and not only:
         raise BadInput("--agents: expected names with commas between, got nothing")
-    return MemberRequest(
-        dir=call.directory(args.dir), demo=args.demo, orchestrator=args.orchestrator, only=only
-    )
+    return MemberRequest(dir=dir, demo=args.demo, orchestrator=args.orchestrator, only=only)
 
 
 def check_place(call: VerbCall) -> None:
@@ -240,8 +273,7 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
             running, panes = running_room(state_dir, room), panes_of(state_dir, room)
             left = [f"the gateway at {running.url}"] if running else []
             left += [f"tmux session {panes.name}"] if panes and panes.id else []
-            which = "" if room == DEFAULT else f" --room {room}"
-            todo = f"go on with: csp up{which}; end it with: csp down{which}"
+            todo = f"go on with: csp up --room {room}; end it with: csp down --room {room}"
             nothing = f"nothing of room {room} is running"
             still = f"still running: {', '.join(left)} ({todo})" if left else nothing
             _say(progress, f"interrupted; {still}")

@@ -27,6 +27,7 @@ class Verb(NamedTuple):
 VERBS: Final = (
     Verb("up", "open the group chat in tmux", "up"),
     Verb("down", "end a room's panes with its gateway", "up:down"),
+    Verb("rooms", "list your rooms, running or not", "rooms"),
     Verb("add", "start one more agent in the room", "up:add"),
     Verb("chat", "talk to the room from this terminal", "chat"),
     Verb("web", "open the room in a browser", "web"),

@@ -158,7 +158,7 @@ async def serve(
             dir=options.dir,
             history=gateway.folder,
             started=gateway.started,
-            project=project_of(options.dir).identity,
+            project=settings.project.identity if settings.project else str(options.dir),
         )
         announcement = write_room(settings.state_dir, running)
         gateway.run_worker.dir = options.dir

@@ -99,7 +99,7 @@ async def focus(chat: "Chat", words: list[str]) -> None:
 
 
 async def leave(chat: "Chat", words: list[str]) -> None:
-    """End the pane; that of a room's own session stays, and who looks at it is brought out of there."""
+    """End the pane; that of a room's own session stays, and who looks at it goes back to where they were."""
     pane = chat.order.env.get("TMUX_PANE", "")
     is_of_room = False
     if pane and MARK in chat.order.env:
@@ -109,12 +109,18 @@ async def leave(chat: "Chat", words: list[str]) -> None:
     if not is_of_room:
         chat.out.leave()
         return
-    form = "#{client_control_mode} #{client_activity} #{client_name}"
+    form = "#{client_control_mode} #{client_activity} #{client_name} #{client_last_session}"
     _, listed, _ = await _run(chat, "tmux", "list-clients", "-t", pane, "-F", form)
-    people = sorted(row.split(" ", 2)[1:] for row in listed.splitlines() if row.startswith("0 "))
+    people = sorted(row.split(" ", 3)[1:] for row in listed.splitlines() if row.startswith("0 "))
     chat.out.put("the room goes on; come back with: csp up; end it with: csp down")
     if people:
-        await _run(chat, "tmux", "detach-client", "-t", people[-1][1])
+        _, client, before = people[-1]
+        # A client that came from another session of this server goes back there; another one leaves tmux.
+        code = 1
+        if before:
+            code, _, _ = await _run(chat, "tmux", "switch-client", "-c", client, "-t", f"={before}")
+        if code:
+            await _run(chat, "tmux", "detach-client", "-t", client)
 
 
 # --- messages ------------------------------------------------------------------------------------

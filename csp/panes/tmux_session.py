@@ -3,6 +3,7 @@
 Everything that is set is set on this session, its windows, its panes: nothing of the server's is touched.
 """
 
+import contextlib
 import hashlib
 import os
 import re
@@ -19,6 +20,7 @@ import libtmux
 from libtmux.common import tmux_cmd
 
 from csp.errors import Broken, NotFound, Refused
+from csp.fast_start.atomic_files import replace_file
 from csp.fast_start.child_environment import IDENTITY, TOOL, USER, child_environment
 from csp.fast_start.process_environment import process_environment
 from csp.panes.pane_borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS
@@ -107,8 +109,23 @@ class TmuxSession:
     def __init__(self, room: str, state_dir: Path) -> None:
         self.name = session_name(room)
         self._key = room_key(state_dir, room)
+        #: The socket of the tmux server that has the session: the caller may be inside another one.
+        self._socket_file = state_dir / f"{room}.tmux"
         self._server = libtmux.Server()
-        self.id = self._find()
+        self.id = self._find_elsewhere() or self._find()
+
+    def _find_elsewhere(self) -> str:
+        """Return the session on the server that it was opened on; stay on the caller's if it is not there."""
+        try:
+            path = self._socket_file.read_text("utf-8")
+        except (OSError, UnicodeError):
+            return ""
+        here, self._server = self._server, libtmux.Server(socket_path=path)
+        with contextlib.suppress(Refused):
+            if found := self._find():
+                return found
+        self._server = here
+        return ""
 
     def _find(self) -> str:
         rows = self._try("list-sessions", "-F", "#{session_id} #{?@csp_room,#{@csp_room},-} #{session_name}")
@@ -139,6 +156,7 @@ class TmuxSession:
         self.id = self._find()
         if not self.id:
             raise Broken("tmux did not make the session", "see: tmux list-sessions")
+        replace_file(str(self._socket_file), self.socket.encode(), is_durable=False)
         (seat,) = self._rows()
         own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
         # The status line has to have room for the session's name and for the mode.
@@ -156,7 +174,7 @@ class TmuxSession:
         script = "".join(" ".join(map(_quoted, words)) + "\n" for words in lines)
         for _ in range(_TRIES):
             done = subprocess.run(
-                ["tmux", "start-server", ";", "source-file", "-"],
+                [*self._command, "start-server", ";", "source-file", "-"],
                 # A server passes the environment it was started with to all its panes.
                 env=child_environment(USER, process_environment()),
                 input=script.encode("utf-8", "surrogateescape"),
@@ -299,9 +317,14 @@ class TmuxSession:
 
     # --- ending, attaching -----------------------------------------------------------------------
 
+    @property
+    def socket(self) -> str:
+        """The path of the socket of the session's server; empty if the server does not run."""
+        return "".join(self._try("display-message", "-p", "#{socket_path}").stdout[:1])
+
     def kill(self) -> None:
         """End the session; the server and its other sessions stay."""
-        sockets = self._try("display-message", "-p", "#{socket_path}").stdout
+        path = self.socket
         form = "#{client_name} #{client_last_session}"
         for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
             client, _, session = line.partition(" ")
@@ -311,13 +334,24 @@ class TmuxSession:
         others = len(self._try("list-sessions").stdout) - 1
         self._try("kill-session", "-t", self.id)
         self.id = ""
-        if sockets and not others:
-            remove_dead_socket(sockets[0])
+        self._socket_file.unlink(missing_ok=True)
+        if path and not others:
+            remove_dead_socket(path)
 
     def attach_argv(self, env: Mapping[str, str]) -> list[str]:
         """Return the command that attaches to the session."""
         self._try("select-window", "-t", f"{self.id}:^")
-        return ["tmux", "switch-client" if env.get("TMUX") else "attach-session", "-t", self.id]
+        path, here = self.socket, env.get("TMUX", "").split(",")[0]
+        if here and os.path.realpath(here) == os.path.realpath(path):
+            return ["tmux", "switch-client", "-t", self.id]
+        # Inside another tmux server the session can only be shown within its pane.
+        outside = ["env", "-u", "TMUX"] if here else []
+        return [*outside, "tmux", "-S", path, "attach-session", "-t", self.id]
+
+    @property
+    def _command(self) -> list[str]:
+        path = self._server.socket_path
+        return ["tmux", "-S", str(path)] if path else ["tmux"]
 
     def _try(self, *words: str) -> tmux_cmd:
         return self._server.cmd(*words)

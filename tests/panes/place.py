@@ -45,7 +45,8 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home = folder / "home"
-        self.dir = folder / "project"
+        #: Its room is named after it.
+        self.dir = folder / "default"
         self.history = folder / "history"
         self.state = folder / "run" / "csp"
         for path in (self.home, self.dir, folder / "run", folder / "tmux"):

@@ -1,0 +1,73 @@
+"""List the rooms of this user, running or not."""
+
+from pathlib import Path
+from typing import Any
+
+from csp.cli.arguments import JSON, takes
+from csp.cli.output import put, put_json
+from csp.cli.up import panes_of
+from csp.cli.verb_call import VerbCall
+from csp.config import Settings, earlier_rooms, process_environment
+from csp.errors import CspError
+from csp.http_client import GatewayClient, objects
+from csp.human.safe_text import columns
+from csp.project import Claim, claims_folder, read_claims
+from csp.room_registry import RunningRoom, running_rooms
+
+
+@takes(JSON, examples=("csp rooms",))
+def rooms(call: VerbCall) -> int:
+    """List every room with its directory, its agents, its state and the command that opens it."""
+    env = process_environment()
+    claims = {claim.room: claim for claim in read_claims(claims_folder(env))}
+    running = {room.room: room for room in running_rooms(call.settings.state_dir)}
+    rows = [_row(call.settings, name, claims.get(name), running.get(name)) for name in {**running, **claims}]
+    rows += [_earlier(room, history) for room, history in earlier_rooms(env) if room not in running]
+    rows.sort(key=lambda row: (row["state"] == "stopped", row["room"]))
+    if call.is_json:
+        put_json(rows)
+        return 0
+    if not rows:
+        put("no rooms yet; open one in your project with: csp up")
+    for line in columns([_cells(row) for row in rows]):
+        put(line)
+    return 0
+
+
+def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom | None) -> dict[str, Any]:
+    panes = panes_of(settings.state_dir, name)
+    has_panes = panes is not None and bool(panes.id)
+    history = str(room.history) if room else str(Path(claim.history) / name) if claim else ""
+    return {
+        "room": name,
+        "dir": str(room.dir) if room else claim.dir if claim else "",
+        "state": ("running" if has_panes else "no panes") if room else "stopped",
+        "agents": _agents(room) if room else [],
+        "history": history,
+        "url": room.url if room else None,
+        "session": panes.name if panes and has_panes else None,
+        "socket": panes.socket if panes and has_panes else None,
+        "open": f"csp up --room {name}",
+    }
+
+
+def _earlier(room: str, history: Path) -> dict[str, Any]:
+    """Return a room of an earlier version, of which only the history is known."""
+    nothing = dict.fromkeys(("url", "session", "socket"))
+    found = {"room": room, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
+    return {**found, **nothing, "open": f"csp up --room {room}"}
+
+
+def _agents(room: RunningRoom) -> list[dict[str, Any]]:
+    """Return the agents with their states; none if the gateway does not answer."""
+    try:
+        found = objects(GatewayClient(room.url, room.token).get("/agents"))
+    except CspError:
+        return []
+    return [{"id": item.get("id"), "state": item.get("state")} for item in found]
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    agents = ", ".join(f"{agent['id']} {agent['state']}" for agent in row["agents"])
+    place = row["dir"] or f"history in {row['history']}"
+    return [row["room"], row["state"], place, agents or "-", row["open"]]
