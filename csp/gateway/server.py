@@ -19,18 +19,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, Broken
+from csp.gateway import journal_maintenance
 from csp.gateway.acceptor import Acceptor, HttpServer
 from csp.gateway.auth import is_loopback
 from csp.gateway.connections import new_event_loop
 from csp.gateway.gateway import Gateway
 from csp.gateway.http_border import make_runner
-from csp.gateway.journal_maintenance import (
-    finish_rewrites,
-    index_notes,
-    index_when_quiet,
-    report_mending,
-    scrub_journal,
-)
 from csp.gateway.supervisor import supervise
 from csp.room_registry import RoomFile, RunningRoom, remove_room, write_room
 
@@ -143,8 +137,8 @@ async def serve(
     announcement: RoomFile | None = None
     acceptor: Acceptor | None = None
     try:
-        await finish_rewrites(gateway)
-        await report_mending(gateway)
+        await journal_maintenance.finish_rewrites(gateway)
+        await journal_maintenance.report_mending(gateway)
         await runner.setup()
         assert isinstance(runner.server, HttpServer)
         acceptor = Acceptor(runner.server, listener, tls)
@@ -179,12 +173,11 @@ def start_background(gateway: Gateway) -> None:
     gateway.set_alarm()
     gateway.spawn(gateway.answer_queries())
     gateway.spawn(gateway.watch_presence())
-    gateway.spawn(gateway.run_worker.work())
-    gateway.spawn(gateway.board_summaries.work())
-    gateway.spawn(gateway.remote_boards.work())
-    gateway.spawn(index_when_quiet(gateway))
-    gateway.spawn(index_notes(gateway))
-    gateway.spawn(scrub_journal(gateway))
+    for worker in (gateway.run_worker, gateway.board_summaries, gateway.remote_boards):
+        gateway.spawn(worker.work())
+    gateway.spawn(journal_maintenance.index_when_quiet(gateway))
+    gateway.spawn(journal_maintenance.index_notes(gateway))
+    gateway.spawn(journal_maintenance.scrub_journal(gateway))
 
 
 async def shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
