@@ -1,9 +1,9 @@
 """Background work that ends when its caller does."""
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -26,27 +26,15 @@ async def in_thread(function: Callable[[], T]) -> T:
 
     The threads of asyncio.to_thread are waited for when the loop ends, and a long poll cannot be cancelled.
     """
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[T] = loop.create_future()
-
-    def settle(value: T | None, error: Exception | None) -> None:
-        if outcome.done():
-            return
-        if error is not None:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(value)  # type: ignore[arg-type]  # T may itself be None
+    outcome: Future[T] = Future()
+    # It cannot be cancelled any more: whether its caller still waits is for asyncio to know.
+    outcome.set_running_or_notify_cancel()
 
     def work() -> None:
-        value: T | None = None
-        error: Exception | None = None
         try:
-            value = function()
+            outcome.set_result(function())
         except Exception as exc:
-            error = exc
-        # The loop may have ended in the meantime.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, value, error)
+            outcome.set_exception(exc)
 
     threading.Thread(target=work, name="csp-client", daemon=True).start()
-    return await outcome
+    return await asyncio.wrap_future(outcome)

@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import logging
 import re
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
+
+import msgspec
 
 from csp.client.connection import Connection, OnStatus, Status
 from csp.client.http_calls import HttpCalls
@@ -16,52 +17,27 @@ from csp.client.inbox import Inbox
 from csp.client.incoming_frames import CallAnswer, Item
 from csp.client.outbox import Outbox
 from csp.errors import BadInput, Broken, CspError, Refused, Unreachable
+from csp.protocol import enums, requests
 from csp.protocol.codec import check_text, encode
-from csp.protocol.enums import (
-    AgentId,
-    Capabilities,
-    DeliveryState,
-    Ending,
-    JoinRole,
-    MessageId,
-    ParticipantKind,
-    ReportedAgentState,
-    ReportedState,
-    Struct,
-)
-from csp.protocol.requests import (
-    AgentNotice,
-    DeliveryBody,
-    Dialog,
-    Handoff,
-    MessageBody,
-    OutputBody,
-    RegisterBody,
-    StateBody,
-    Usage,
-    WatchBody,
-    WorkingBody,
-)
+from csp.protocol.enums import AgentId, MessageId, Struct
+from csp.protocol.requests import AgentNotice, Dialog, Handoff, Usage
 from csp.protocol.responses import RegisteredView
 from csp.protocol.screen_frames import LiveBody, ScreenView
 from csp.room.messages.delivery import PENDING
 
 log = logging.getLogger(__name__)
 
-KEEPALIVE_S: Final = 20.0
 CLOSE_S: Final = 5.0
 _AGENT_TOKEN: Final = re.compile(r"(?P<agent>[a-z0-9-]{1,32})\.\d+\.[0-9a-f]{40}\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
+class Registered(NamedTuple):
     agent: AgentId
     token: str
     seq: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class Sent(Struct, frozen=True, kw_only=True):
     """A message that the room has accepted."""
 
     id: MessageId
@@ -90,21 +66,13 @@ class Client:
         after: int | None = None,
         on_status: OnStatus | None = None,
         give_up_s: float | None = None,
-        keepalive_s: float = KEEPALIVE_S,
     ) -> None:
         self._http = HttpCalls(_checked(url), token)
         #: The agent of the token; None for the room's token.
         self.agent = owner_of(token)
         self._inbox = Inbox(after, self.agent)
         self._outbox = Outbox()
-        self._connection = Connection(
-            self._http,
-            self._inbox,
-            self._outbox,
-            self._on_change,
-            give_up_s=give_up_s,
-            keepalive_s=keepalive_s,
-        )
+        self._connection = Connection(self._http, self._inbox, self._outbox, self._on_change, give_up_s)
         self._on_status = on_status
         self._first: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -115,12 +83,12 @@ class Client:
         token: str,
         name: str,
         *,
-        kind: ParticipantKind = ParticipantKind.CLI,
-        role: JoinRole = JoinRole.AGENT,
-        capabilities: Capabilities | None = None,
+        kind: enums.ParticipantKind = enums.ParticipantKind.CLI,
+        role: enums.JoinRole = enums.JoinRole.AGENT,
+        capabilities: enums.Capabilities | None = None,
     ) -> Registered:
         """Join with the room's token, or rejoin with the agent's own."""
-        body = RegisterBody(agent_id=name, kind=kind, role=role, capabilities=capabilities)
+        body = requests.RegisterBody(agent_id=name, kind=kind, role=role, capabilities=capabilities)
         view = await HttpCalls(_checked(url), token).post(RegisteredView, "/register", encode(body))
         return Registered(agent=AgentId(view.agent_id), token=view.token, seq=view.seq)
 
@@ -169,7 +137,7 @@ class Client:
             await asyncio.wait([self._task])
             if leave:
                 # Over a connection of its own: any call over the old one would count as a return.
-                body = encode(StateBody(state=ReportedAgentState.OFFLINE))
+                body = encode(requests.StateBody(state=enums.ReportedAgentState.OFFLINE))
                 with contextlib.suppress(TimeoutError, CspError):
                     async with asyncio.timeout_at(deadline):
                         await self._http.post(CallAnswer, "/state", body)
@@ -191,10 +159,10 @@ class Client:
     ) -> Sent:
         """Send a message to one participant or to all."""
         check_text(text)
-        body = MessageBody(
+        body = requests.MessageBody(
             to=to, content=text, thread=thread, reply_to=reply_to, urgent=urgent, id=id or uuid4().hex
         )
-        return _sent(await self._ask("message", body))
+        return msgspec.convert(await self._ask("message", body), Sent, from_attributes=True)
 
     async def output(
         self,
@@ -209,7 +177,7 @@ class Client:
         id: str | None = None,
         activity: bool = False,
         local: bool = False,
-        ending: Ending = Ending.DONE,
+        ending: enums.Ending = enums.Ending.DONE,
         reason: str = "",
     ) -> Sent:
         """Post the output of this participant; with `reply_to` it goes to the sender of that message.
@@ -218,7 +186,7 @@ class Client:
         only if the pane is shared. An `ending` other than done says how the turn failed, `reason` why.
         """
         check_text(text)
-        body = OutputBody(
+        body = requests.OutputBody(
             content=text,
             turn=turn,
             reply_to=reply_to,
@@ -232,42 +200,42 @@ class Client:
             ending=ending,
             reason=reason,
         )
-        sent = _sent(await self._ask("output", body))
+        sent = msgspec.convert(await self._ask("output", body), Sent, from_attributes=True)
         if reply_to is not None:
             self._inbox.end(reply_to)
         return sent
 
     async def report(
-        self, id: str, state: ReportedState, reason: str = "", *, agent: str | None = None
+        self, id: str, state: enums.ReportedState, reason: str = "", *, agent: str | None = None
     ) -> None:
         """Report the state of a delivery; the room's token names the `agent` it belongs to."""
-        body = DeliveryBody(id=id, state=state, reason=reason, agent=agent)
+        body = requests.DeliveryBody(id=id, state=state, reason=reason, agent=agent)
         await self._ask("delivery", body, subject=f"{agent or ''}:{id}")
         self._forget(id, state)
 
     async def control_done(
-        self, id: str, state: ReportedState = ReportedState.CONFIRMED, reason: str = ""
+        self, id: str, state: enums.ReportedState = enums.ReportedState.CONFIRMED, reason: str = ""
     ) -> None:
         """Report the result of a control."""
-        body = DeliveryBody(id=id, state=state, reason=reason)
+        body = requests.DeliveryBody(id=id, state=state, reason=reason)
         await self._ask("control_done", body, subject=f":{id}")
         self._forget(id, state)
 
     async def state(
         self,
-        state: ReportedAgentState,
+        state: enums.ReportedAgentState,
         detail: str = "",
         until: float | None = None,
         dialog: Dialog | None = None,
         notice: AgentNotice | None = None,
     ) -> None:
         """Report the state of this participant, its dialog and details for people."""
-        body = StateBody(state=state, detail=detail, until=until, dialog=dialog, notice=notice)
+        body = requests.StateBody(state=state, detail=detail, until=until, dialog=dialog, notice=notice)
         await self._ask("state", body)
 
     async def working(self, note: str = "", *, turn: str | None = None, usage: Usage | None = None) -> bool:
         """Ask for more time; return whether a deadline was moved."""
-        return (await self._ask("working", WorkingBody(note=note, turn=turn, usage=usage))).extended
+        return (await self._ask("working", requests.WorkingBody(note=note, turn=turn, usage=usage))).extended
 
     # --- screens ---------------------------------------------------------------------------------
 
@@ -275,7 +243,7 @@ class Client:
         """Yield the screens of `agent` as Live items, also after a reconnect."""
         self._connection.screens[agent] = None
         try:
-            await self._ask("watch", WatchBody(screen=agent))
+            await self._ask("watch", requests.WatchBody(screen=agent))
         except CspError:
             self._connection.screens.pop(agent, None)
             raise
@@ -283,7 +251,7 @@ class Client:
     async def unwatch_screen(self, agent: str) -> None:
         """Stop watching the screen of `agent`."""
         self._connection.screens.pop(agent, None)
-        await self._ask("unwatch", WatchBody(screen=agent))
+        await self._ask("unwatch", requests.WatchBody(screen=agent))
 
     async def show(self, screen: ScreenView | None = None, text: str | None = None) -> bool:
         """Show this participant's screen, or text that is being written, to watchers.
@@ -297,8 +265,8 @@ class Client:
             raise _not_started()
         return await self._outbox.ask(name, body, subject)
 
-    def _forget(self, id: str, state: ReportedState) -> None:
-        if DeliveryState(state) not in PENDING:
+    def _forget(self, id: str, state: enums.ReportedState) -> None:
+        if enums.DeliveryState(state) not in PENDING:
             self._inbox.end(id)
 
     # --- what comes in ---------------------------------------------------------------------------
@@ -338,17 +306,6 @@ class Client:
             self._first.set_exception(error)
             # Mark it as retrieved; a caller that waits still sees it.
             self._first.exception()
-
-
-def _sent(answer: CallAnswer) -> Sent:
-    recipients = tuple(AgentId(agent) for agent in answer.recipients)
-    return Sent(
-        id=MessageId(answer.id),
-        seq=answer.seq,
-        recipients=recipients,
-        late=answer.late,
-        posted=answer.posted,
-    )
 
 
 def _not_started() -> Refused:

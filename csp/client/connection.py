@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from csp.client.backoff import Backoff
 from csp.client.http_calls import HttpCalls
 from csp.client.inbox import Inbox
 from csp.client.outbox import Outbox
@@ -16,12 +15,14 @@ from csp.protocol.screen_frames import LiveBody
 
 log = logging.getLogger(__name__)
 
+#: The shortest and the longest delay between two tries.
+FIRST_S: Final = 0.1
+LAST_S: Final = 5.0
 #: A connection that has lasted this long resets the backoff.
 STEADY_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class Status(NamedTuple):
     """Whether there is a connection, or why there is none."""
 
     is_connected: bool = False
@@ -31,6 +32,23 @@ class Status:
 OnStatus = Callable[[Status], None]
 
 
+class Backoff:
+    """A delay that doubles with each try; jitter keeps many clients from retrying at once."""
+
+    def __init__(self) -> None:
+        self._tries = 0
+
+    def reset(self) -> None:
+        """Reset to the shortest delay."""
+        self._tries = 0
+
+    def next_s(self) -> float:
+        """Return the next delay, between half of the full one and all of it."""
+        full = min(LAST_S, FIRST_S * 2.0 ** min(self._tries, 16))
+        self._tries += 1
+        return full * random.uniform(0.5, 1.0)
+
+
 class Connection:
     """Fills the inbox and empties the outbox; reconnects whenever it is lost.
 
@@ -38,18 +56,10 @@ class Connection:
     """
 
     def __init__(
-        self,
-        http: HttpCalls,
-        inbox: Inbox,
-        outbox: Outbox,
-        on_status: OnStatus,
-        *,
-        give_up_s: float | None,
-        keepalive_s: float,
+        self, http: HttpCalls, inbox: Inbox, outbox: Outbox, on_status: OnStatus, give_up_s: float | None
     ) -> None:
         self.status = Status(why="not connected yet")
         self.give_up_s = give_up_s
-        self.keepalive_s = keepalive_s
         self._http = http
         self._inbox = inbox
         self._outbox = outbox
@@ -95,7 +105,7 @@ class Connection:
     async def _stay(self) -> None:
         """Connect, and stay until the connection is lost."""
         self._inbox.find_place(await self._http.seq())
-        link = self._link = await open_link(self._http, self._inbox.last_seq or 0, self.keepalive_s)
+        link = self._link = await open_link(self._http, self._inbox.last_seq or 0)
         try:
             self._tell(Status(is_connected=True))
             await link.run(self._inbox, self._outbox, list(self.screens))

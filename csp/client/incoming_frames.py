@@ -77,7 +77,7 @@ class _Watch(Struct, frozen=True):
 def read_frame(data: bytes) -> Item | CallAnswer:
     """Return the content of a frame, or raise BadInput if it is unknown."""
     if data.startswith(_EVENT_HEAD):
-        return read_event(data)
+        return decode_event(data)
     frame = parse(_Frame, data)
     if frame.deliver is not None:
         return frame.deliver
@@ -89,15 +89,7 @@ def read_frame(data: bytes) -> Item | CallAnswer:
         return Live(data=frame.live, watch=watch)
     if frame.ref is not None or frame.error is not None:
         return parse(CallAnswer, data)
-    return read_event(data)
-
-
-def read_event(line: bytes) -> AnyEvent:
-    """Return the event of a journal line, or raise BadInput."""
-    try:
-        return decode_event(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise BadInput(f"event is not json: {exc}") from exc
+    return decode_event(data)
 
 
 def read_answer(kind: type[T], status: int, raw: bytes, url: str) -> T:

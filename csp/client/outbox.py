@@ -31,10 +31,6 @@ class Pending:
         #: Whether it was sent over an earlier connection, so that the room may know it already.
         self.is_repeated = False
 
-    def to_frame(self) -> bytes:
-        """Return the operation as the text of a WebSocket frame."""
-        return to_frame(self.name, self.ref, self.body)
-
 
 def to_frame(name: str, ref: int | str, body: bytes) -> bytes:
     """Return an operation as the text of a WebSocket frame."""
@@ -61,9 +57,16 @@ class Outbox:
 
     async def ask(self, name: str, body: Struct, subject: str = "") -> CallAnswer:
         """Return the gateway's answer or raise its error; wait first while too many are pending."""
-        data = _encoded(body)
+        try:
+            data = encode(body)
+        except (UnicodeEncodeError, msgspec.MsgspecError) as exc:
+            raise BadInput(f"text cannot be sent: {exc}", "replace lone surrogates") from exc
+        # The gateway would close the connection, and again with each retry.
+        if len(data) > MAX_BODY_BYTES - 200:
+            hint = "put it into a file and send its path"
+            raise TooLarge(f"operation is over {MAX_BODY_BYTES} bytes", hint)
         async with self._entrance:
-            while self._is_full and self._error is None:
+            while (len(self._pending) >= MAX_OPS or self._bytes >= MAX_BYTES) and self._error is None:
                 await self._change()
             if self._error is not None:
                 raise copy(self._error)
@@ -77,10 +80,6 @@ class Outbox:
         finally:
             if not pending.was_sent:
                 self._drop(pending)
-
-    @property
-    def _is_full(self) -> bool:
-        return len(self._pending) >= MAX_OPS or self._bytes >= MAX_BYTES
 
     def _drop(self, pending: Pending) -> None:
         if self._pending.pop(pending.ref, None) is not None:
@@ -148,14 +147,3 @@ class Outbox:
                 pending.answer.set_exception(copy(of_pending or error))
         self._unsent.clear()
         self._changed.set()
-
-
-def _encoded(body: Struct) -> bytes:
-    try:
-        data = encode(body)
-    except (UnicodeEncodeError, msgspec.MsgspecError) as exc:
-        raise BadInput(f"text cannot be sent: {exc}", "replace lone surrogates") from exc
-    # The gateway would close the connection, and again with each retry.
-    if len(data) > MAX_BODY_BYTES - 200:
-        raise TooLarge(f"operation is over {MAX_BODY_BYTES} bytes", "put it into a file and send its path")
-    return data

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OPEN_S: Final = 10.0
+KEEPALIVE_S: Final = 20.0
 CLOSE_S: Final = 1.0
 #: The first line of a pruned journal contains a whole room; everything else is far smaller.
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
@@ -38,7 +39,7 @@ _LIVE: Final = "live"
 _REFUSALS: Final = frozenset({401, 403, 429})
 
 
-async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> "WebSocketLink":
+async def open_link(http: HttpCalls, after: int) -> "WebSocketLink":
     """Return a working link; raise Unreachable if there is none, or the error of the gateway."""
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
@@ -53,8 +54,8 @@ async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> "WebSock
             proxy=None,
             open_timeout=OPEN_S,
             close_timeout=CLOSE_S,
-            ping_interval=keepalive_s,
-            ping_timeout=keepalive_s,
+            ping_interval=KEEPALIVE_S,
+            ping_timeout=KEEPALIVE_S,
             max_size=MAX_FRAME_BYTES,
             max_queue=MAX_FRAMES_UNREAD,
         )
@@ -65,8 +66,15 @@ async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> "WebSock
         raise Unreachable(blocked, "is there a proxy in between?") from exc
     except (WebSocketException, OSError) as exc:
         raise Unreachable(f"no WebSocket to {http.url}: {str(exc) or 'timed out'}") from exc
+
+    async def pong() -> None:
+        await (await socket.ping())
+
     try:
-        return WebSocketLink(socket, await _first_frame(socket))
+        async with asyncio.timeout(OPEN_S):
+            # Until the gateway has sent a frame or answered a ping.
+            first: bytes | None = await until_first(socket.recv(decode=False), pong())
+        return WebSocketLink(socket, first)
     except TimeoutError as exc:
         await _hang_up(socket)
         raise Unreachable(blocked, "is there a proxy in between?") from exc
@@ -75,27 +83,6 @@ async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> "WebSock
     except asyncio.CancelledError:
         socket.transport.abort()
         raise
-
-
-async def _first_frame(socket: "ClientConnection") -> bytes | None:
-    """Wait until the gateway has sent a frame or answered a ping."""
-
-    async def pong() -> None:
-        await (await socket.ping())
-
-    reading, answered = asyncio.ensure_future(socket.recv(decode=False)), asyncio.ensure_future(pong())
-    try:
-        await asyncio.wait([reading, answered], timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED)
-        if reading.done():
-            return reading.result()
-        if not answered.done():
-            raise TimeoutError
-        answered.result()
-        return None
-    finally:
-        reading.cancel()
-        answered.cancel()
-        await asyncio.gather(reading, answered, return_exceptions=True)
 
 
 async def _hang_up(socket: "ClientConnection") -> None:
@@ -138,7 +125,7 @@ class WebSocketLink:
         async def send() -> Never:
             while True:
                 pending = await outbox.next()
-                await self._socket.send(pending.to_frame(), text=True)
+                await self._socket.send(to_frame(pending.name, pending.ref, pending.body), text=True)
 
         outbox.rewind()
         try:
@@ -202,11 +189,10 @@ class WebSocketLink:
         while True:
             await self._overflow.wait()
             self._overflow.clear()
-            await self._socket.send(encode({"op": "unwatch", "ref": _UNWATCH}), text=True)
+            await self._send_op(_UNWATCH, _UNWATCH, WatchBody())
             await inbox.drained()
             self._watching = asyncio.get_running_loop().create_future()
-            watch = {"op": "watch", "ref": _WATCH, "after": inbox.last_seq}
-            await self._socket.send(encode(watch), text=True)
+            await self._send_op(_WATCH, _WATCH, WatchBody(after=inbox.last_seq))
             error = (await self._watching).to_error()
             if error is not None:
                 raise error

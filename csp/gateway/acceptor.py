@@ -112,7 +112,7 @@ class HeadReader(asyncio.Protocol):
         head = bytes(self._head)
         refused = self._server.guests.refusal(head)
         if refused is not None:
-            self._transport.write(refusal_bytes(refused))
+            self._transport.write(refusal_bytes(refused.message, refused.hint, refused.after_s))
             self._transport.close()
             return
         connection = self._server.take_over(self._guest)
@@ -184,30 +184,30 @@ class Acceptor:
             self._loop.remove_reader(peer.fileno())
             peer.close()
 
+        def read_first() -> None:
+            """Read the first bytes of a caller that had sent nothing when it was accepted."""
+            first = _read_early(peer)
+            if first is None:
+                return
+            self._loop.remove_reader(peer.fileno())
+            if not first or self._is_refused(peer, first):
+                self._give_up(guest, peer)
+            else:
+                self._go_on(peer, guest, first)
+
         early = _read_early(peer)
         if early is None:
             guest = self._server.guests.open(drop)
             self._server.guests.read_from(guest, peer.fileno())
-            self._loop.add_reader(peer.fileno(), self._read_first, peer, guest)
+            self._loop.add_reader(peer.fileno(), read_first)
         elif not self._is_refused(peer, early):
             self._go_on(peer, self._server.guests.open(peer.close), early)
-
-    def _read_first(self, peer: socket.socket, guest: Guest) -> None:
-        """Read the first bytes of a caller that had sent nothing when it was accepted."""
-        early = _read_early(peer)
-        if early is None:
-            return
-        self._loop.remove_reader(peer.fileno())
-        if not early or self._is_refused(peer, early):
-            self._give_up(guest, peer)
-        else:
-            self._go_on(peer, guest, early)
 
     def _is_refused(self, peer: socket.socket, early: bytes) -> bool:
         refused = self._server.guests.refusal(early) if HEAD_END in early else None
         if refused is not None:
             with contextlib.suppress(OSError):
-                peer.send(refusal_bytes(refused))
+                peer.send(refusal_bytes(refused.message, refused.hint, refused.after_s))
             peer.close()
         return refused is not None
 

@@ -64,19 +64,18 @@ class AgentLauncher:
         """Return the agent once it is in the room, or raise why it did not come."""
         if self._under_way >= _MOST:
             raise TooMany(f"{_MOST} agents are being started", "try again in a moment")
+        argv, keys = start_argv(body, self._room), variables_of(body.provider, body.key_env)
         self._under_way += 1
         try:
-            keys = variables_of(body.provider, body.key_env)
-            code, out, failed = await _run(start_argv(body, self._room), keys, patience_s)
+            code, out, (message, hint) = await _run(argv, keys, patience_s)
         finally:
             self._under_way -= 1
-        try:
+        found: dict[str, Any] = {}
+        with suppress(ValueError):
             told = json.loads(out)
-        except ValueError:
-            told = None
-        found: dict[str, Any] = told if isinstance(told, dict) else {}
+            found = told if isinstance(told, dict) else {}
         if code or found.get("problem"):
-            raise failure(code, str(found.get("problem") or failed[0]), failed[1])
+            raise failure(code, str(found.get("problem") or message), hint)
         return StartedView(success=True, agent_id=str(found["agent"]), state=str(found["state"]))
 
 

@@ -149,13 +149,6 @@ class Throttle:
         if began is not None:
             self._quota = next_quota(self._quota, time.thread_time() - began)
         self._left = self._quota
-        self._let_in_waiting()
-        if self._waiting and self._is_behind():
-            self._loop.call_later(LAG_S, self._schedule)
-        elif self._waiting and self._left <= 0:
-            self._schedule()
-
-    def _let_in_waiting(self) -> None:
         skipped = 0
         while self._waiting and skipped < len(self._waiting) and self._left > 0:
             agent, queue = self._waiting.popitem(last=False)
@@ -171,6 +164,10 @@ class Throttle:
                 skipped += 1
             if queue:
                 self._waiting[agent] = queue
+        if self._waiting and self._is_behind():
+            self._loop.call_later(LAG_S, self._schedule)
+        elif self._waiting and self._left <= 0:
+            self._schedule()
 
 
 async def wait_for_news(news: "asyncio.Future[None]", timeout_s: float) -> None:

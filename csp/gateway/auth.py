@@ -37,6 +37,9 @@ _HOST: Final = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.A
 _IPV4_IN_IPV6: Final = "::ffff:"
 #: Values of Sec-Fetch-Site for our own page, or for a request without a page.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
+#: Method, Sec-Fetch-Mode and Sec-Fetch-Dest where a person followed a link to us: its page can neither frame
+#: nor read ours.
+_VISIT: Final = ("GET", "navigate", "document")
 MAX_REMEMBERED: Final = 1024
 _OPEN_HERE: Final = "open the page from the gateway itself"
 _HINT: Final = "send the token as 'X-Auth-Token: ...' or 'Authorization: Bearer ...'"
@@ -165,9 +168,10 @@ class HostGuard:
             # A request target may also be absolute.
             if not request.raw_path.lower().startswith(("/", f"{own}/")):
                 raise Forbidden("the target of the request is not this gateway", "send a path alone")
-        site = headers.get("Sec-Fetch-Site")
-        if site is not None and site not in _OWN_SITES and not _is_visit(request):
-            raise Forbidden("a page of another origin may not use this gateway", _OPEN_HERE)
+        if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES:
+            how = request.method, headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")
+            if how != _VISIT:
+                raise Forbidden("a page of another origin may not use this gateway", _OPEN_HERE)
 
     def _is_ours(self, host: str, request: web.BaseRequest) -> bool:
         if not _HOST.fullmatch(host):
@@ -184,16 +188,6 @@ class HostGuard:
         if len(self._good) < MAX_REMEMBERED:
             self._good.add(host)
         return True
-
-
-def _is_visit(request: web.BaseRequest) -> bool:
-    """Return whether a person followed a link to us: its page can neither frame nor read ours."""
-    headers = request.headers
-    return (
-        request.method == "GET"
-        and headers.get("Sec-Fetch-Mode") == "navigate"
-        and headers.get("Sec-Fetch-Dest") == "document"
-    )
 
 
 def is_loopback(host: str) -> bool:

@@ -10,23 +10,9 @@ from csp.errors import BadInput, NotFound
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import AnyCall, Asked, Posted, fill
+from csp.protocol import notes
 from csp.protocol.codec import check_text
 from csp.protocol.events import NoteAdded
-from csp.protocol.notes import (
-    BoardBody,
-    BoardHitsView,
-    BoardParams,
-    BoardView,
-    ExportParams,
-    ExportView,
-    NotedView,
-    NoteView,
-    Provider,
-    SearchParams,
-    SummariseBody,
-    SummaryAskedView,
-    is_note_id,
-)
 from csp.room.board.board_state import file_of, note_of, seq_of
 from csp.room.commands import WriteNote
 from csp.room.secrets import redact
@@ -38,7 +24,7 @@ _PAGE = 1000
 LONG_TEXT = 4096
 
 
-async def write(gateway: Gateway, call: Posted[BoardBody]) -> NotedView:
+async def write(gateway: Gateway, call: Posted[notes.BoardBody]) -> notes.NotedView:
     body = call.body
     check_text(body.text)
     if len(body.text) > LONG_TEXT:
@@ -49,10 +35,10 @@ async def write(gateway: Gateway, call: Posted[BoardBody]) -> NotedView:
     if written is None:
         _, known = gateway.writer.room.boards.keys[body.id or ""]
         written = await _known_note(gateway, known, call.caller)
-    return NotedView(success=True, note=written)
+    return notes.NotedView(success=True, note=written)
 
 
-async def list_notes(gateway: Gateway, call: Asked[BoardParams]) -> BoardView:
+async def list_notes(gateway: Gateway, call: Asked[notes.BoardParams]) -> notes.BoardView:
     params = call.query
     page = await _page(gateway, _filter(params), params.limit, call.caller)
     seqs = [seq_of(note.id) for note in page.notes]
@@ -60,14 +46,14 @@ async def list_notes(gateway: Gateway, call: Asked[BoardParams]) -> BoardView:
     following = seqs[0] if page.has_more else None
     if params.after is not None:
         following = seqs[-1] if seqs else params.after
-    return BoardView(items=tuple(page.notes), next=following)
+    return notes.BoardView(items=tuple(page.notes), next=following)
 
 
-async def get_note(gateway: Gateway, call: AnyCall) -> NoteView:
+async def get_note(gateway: Gateway, call: AnyCall) -> notes.NoteView:
     return await _known_note(gateway, call.path["id"], call.caller)
 
 
-async def search(gateway: Gateway, call: Asked[SearchParams]) -> BoardHitsView:
+async def search(gateway: Gateway, call: Asked[notes.SearchParams]) -> notes.BoardHitsView:
     params = call.query
     if not params.q.strip():
         raise BadInput("q is empty", "give words, names, or a question as q")
@@ -77,30 +63,32 @@ async def search(gateway: Gateway, call: Asked[SearchParams]) -> BoardHitsView:
     audience = call.caller.reader
     remote = await gateway.remote_boards.search(params.q, wanted, params.limit, audience)
     if remote is not None:
-        return BoardHitsView(items=tuple(remote), provider=Provider.OPENAI, took_ms=elapsed_ms(started))
+        return notes.BoardHitsView(
+            items=tuple(remote), provider=notes.Provider.OPENAI, took_ms=elapsed_ms(started)
+        )
     search_here = partial(gateway.board.search, rerank=bool(params.rerank))
     hits = await asyncio.to_thread(search_here, params.q, wanted, params.limit, audience)
-    return BoardHitsView(items=tuple(hits), provider=Provider.LOCAL, took_ms=elapsed_ms(started))
+    return notes.BoardHitsView(items=tuple(hits), provider=notes.Provider.LOCAL, took_ms=elapsed_ms(started))
 
 
-async def export(gateway: Gateway, call: Asked[ExportParams]) -> ExportView:
+async def export(gateway: Gateway, call: Asked[notes.ExportParams]) -> notes.ExportView:
     params = call.query
-    notes: list[NoteView] = []
+    found: list[notes.NoteView] = []
     after = 0
     while True:
         page = await _page(gateway, Filter(session=params.session, after=after), _PAGE, call.caller)
-        notes += page.notes
+        found += page.notes
         if not page.has_more:
-            return ExportView(files=tuple(map(file_of, notes)))
+            return notes.ExportView(files=tuple(map(file_of, found)))
         after = seq_of(page.notes[-1].id)
 
 
-async def summarise(gateway: Gateway, call: Posted[SummariseBody]) -> SummaryAskedView:
+async def summarise(gateway: Gateway, call: Posted[notes.SummariseBody]) -> notes.SummaryAskedView:
     body = call.body
     return await gateway.board_summaries.ask(body.session, body.by)
 
 
-def _filter(params: BoardParams | SearchParams) -> Filter:
+def _filter(params: notes.BoardParams | notes.SearchParams) -> Filter:
     fields = msgspec.structs.asdict(params)
     return Filter(**{name: value for name, value in fields.items() if name in Filter.__dataclass_fields__})
 
@@ -110,9 +98,9 @@ async def _page(gateway: Gateway, wanted: Filter, limit: int, caller: Caller) ->
     return await asyncio.to_thread(gateway.board.page, wanted, limit, caller.reader)
 
 
-async def _known_note(gateway: Gateway, note_id: str, caller: Caller) -> NoteView:
+async def _known_note(gateway: Gateway, note_id: str, caller: Caller) -> notes.NoteView:
     found = None
-    if is_note_id(note_id):
+    if notes.is_note_id(note_id):
         await gateway.writer.settle()
         found = await asyncio.to_thread(gateway.board.get, note_id, caller.reader)
     if found is None:

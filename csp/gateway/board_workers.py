@@ -124,11 +124,10 @@ class BoardSummaries:
     def observe(self, events: Iterable[AnyEvent]) -> None:
         """Look for due summaries after events that change a board."""
         for event in events:
-            match event:
-                case NoteAdded() | AgentResponse(idx=int()) | BoardChanged():
-                    self._news.set()
-                case _:
-                    pass
+            if isinstance(event, NoteAdded | BoardChanged) or (
+                isinstance(event, AgentResponse) and event.idx is not None
+            ):
+                self._news.set()
 
     async def work(self) -> None:
         """Request due summaries until cancelled."""
@@ -154,11 +153,8 @@ class BoardSummaries:
     def crowded(self) -> list[str]:
         """Return the boards that need space and have notes that a summary covers."""
         boards, limit = self._writer.room.boards.by_name, self._rules.board_max_bytes
-        return [
-            name
-            for name, board in boards.items()
-            if board.is_crowded(limit) and board.compacted < board.summed
-        ]
+        full = [(name, board) for name, board in boards.items() if board.is_crowded(limit)]
+        return [name for name, board in full if board.compacted < board.summed]
 
     async def compact(self, name: str) -> None:
         """Remove the notes from a board that its last summary covers."""

@@ -11,6 +11,7 @@ thousand of them never hold up the room, and gives each everything since its pla
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import islice
 from struct import pack
 from typing import Final
@@ -223,13 +224,13 @@ class DeliveryPush:
             self._draining.cancel()
 
 
+@dataclass(eq=False, slots=True)
 class EventWatcher:
     """A reader of events; `agent` limits it to the events that agent may read."""
 
-    def __init__(self, pipe: Pipe, agent: AgentId | None) -> None:
-        self.pipe = pipe
-        self.agent = agent
-        self.place = 0
+    pipe: Pipe
+    agent: AgentId | None
+    place: int = 0
 
 
 class Broadcast:
@@ -342,17 +343,13 @@ class Broadcast:
     def _serve(self, watcher: EventWatcher) -> None:
         if watcher.place == self._end or watcher not in self.watchers:
             return
-        key = (watcher.place, watcher.agent)
+        place, agent = key = (watcher.place, watcher.agent)
         frames = self._joined.get(key)
         if frames is None:
-            frames = self._joined[key] = self._join(*key)
+            entries = islice(self._tail, place - self._first, None)
+            frames = self._joined[key] = b"".join(
+                [frame for event, frame in entries if agent is None or self._concerns(event, agent)]
+            )
         watcher.place = self._end
         if frames and not watcher.pipe.write(frames):
             self.remove(watcher)
-
-    def _join(self, place: int, agent: AgentId | None) -> bytes:
-        skip = place - self._first
-        if skip == 0 and agent is None:
-            return b"".join([frame for _, frame in self._tail])
-        entries = list(self._tail)[skip:]
-        return b"".join([frame for event, frame in entries if agent is None or self._concerns(event, agent)])

@@ -85,20 +85,18 @@ class LaneSelector(selectors.BaseSelector):
         ready = [one for one in found if not isinstance(one[0].data, Lane)]
         if len(ready) < len(found):
             lanes = {key.data for key, _ in found if isinstance(key.data, Lane)}
-            for lane in SERVED:
-                if lane in lanes and not (self.is_crowded and lane is Lane.AGENTS):
-                    ready += self._some_of(lane)
+            for lane, most in SERVED.items():
+                if lane not in lanes or (self.is_crowded and lane is Lane.AGENTS):
+                    continue
+                found = self._lanes[lane].select(0)
+                if len(found) > most:
+                    by_fd = {one[0].fd: one for one in found}
+                    chosen = in_turn(list(by_fd), self._last[lane], most)
+                    self._last[lane] = chosen[-1]
+                    found = [by_fd[fd] for fd in chosen]
+                ready += found
         self.is_crowded = False
         return ready
-
-    def _some_of(self, lane: Lane) -> Ready:
-        found = self._lanes[lane].select(0)
-        if len(found) <= SERVED[lane]:
-            return found
-        by_fd = {one[0].fd: one for one in found}
-        chosen = in_turn(list(by_fd), self._last[lane], SERVED[lane])
-        self._last[lane] = chosen[-1]
-        return [by_fd[fd] for fd in chosen]
 
     def close(self) -> None:
         for selector in self._lanes.values():
@@ -285,22 +283,19 @@ class Connections:
         if guest.agent == caller.id:
             return
         verdict = admit(caller.id, self._counts, self.places)
-        if verdict.gives_way is not None and not self._make_room(verdict.gives_way, may_break=verdict.is_in):
-            raise self._no_place(caller.id)
+        if verdict.gives_way is not None:
+            # Close an idle connection of that agent, or else its newest if that can be cancelled.
+            guests = self._of_agent.get(verdict.gives_way, {})
+            idle = next((one for one in guests if not one.is_busy), None)
+            leaving = idle or (next(reversed(guests), None) if verdict.is_in else None)
+            if leaving is None:
+                raise self._no_place(caller.id)
+            self._drop(leaving)
         self._move(guest, Lane.AGENTS, caller.id)
 
     def _no_place(self, agent: AgentId) -> TooMany:
         hint = f"close some of them, or try again in {AGAIN_S:g} s"
         return TooMany(f"{agent} has {self._counts.get(agent, 0)} connections", hint, after_s=AGAIN_S)
-
-    def _make_room(self, agent: AgentId, *, may_break: bool) -> bool:
-        """Close a connection of an agent: an idle one, or else the newest if it can be cancelled."""
-        guests = self._of_agent.get(agent, {})
-        idle = next((guest for guest in guests if not guest.is_busy), None)
-        guest = idle or (next(reversed(guests), None) if may_break else None)
-        if guest is not None:
-            self._drop(guest)
-        return guest is not None
 
     def _move(self, guest: Guest, lane: Lane, agent: AgentId | None) -> None:
         fd = guest.fd

@@ -30,23 +30,8 @@ from csp.journal import JsonlJournal, load_secret
 from csp.journal.history import History
 from csp.journal.history_query import HistoryQuery
 from csp.journal.search_index import SearchIndex
+from csp.protocol import events
 from csp.protocol.enums import AgentId, DeliveryState, Role
-from csp.protocol.events import (
-    HISTORY_TYPES,
-    AnyEvent,
-    ControlSent,
-    DeliveryMoved,
-    Joined,
-    KnownEvent,
-    Left,
-    LogRequested,
-    MessageEvent,
-    ModeChanged,
-    StateChanged,
-    TurnMoved,
-    TurnSignal,
-    decode_event,
-)
 from csp.protocol.responses import JournalHealth
 from csp.room.commands import AnswerQuery, AnyCommand, Leave, Rejoin, Tick
 from csp.room.orchestrator import log_text
@@ -60,7 +45,7 @@ MAX_SOCKETS: Final = 4096
 #: An agent needs one or two; each of them gets every event.
 MAX_SOCKETS_OF_AGENT: Final = 16
 #: Events that may change the next deadline of the room.
-_MOVES_DEADLINES: Final = (ControlSent, TurnSignal, TurnMoved, ModeChanged)
+_MOVES_DEADLINES: Final = (events.ControlSent, events.TurnSignal, events.TurnMoved, events.ModeChanged)
 
 
 class Presence:
@@ -134,14 +119,7 @@ class Gateway:
         self.board = Whiteboard(journal, self.is_visible, secrets)
         self.metrics = Metrics()
         self.presence = Presence(clock, settings.offline_after_s)
-        self.writer = RoomWriter(
-            folder,
-            journal,
-            durability=settings.durability,
-            clock=clock,
-            publish=self._publish,
-            rules=self.rules,
-        )
+        self.writer = RoomWriter(journal, settings.durability, clock, self._publish, self.rules)
         self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self.sockets: set[OpenSocket] = set()
@@ -161,7 +139,7 @@ class Gateway:
 
     # --- commands --------------------------------------------------------------------------------
 
-    def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
+    def submit(self, command: AnyCommand) -> "asyncio.Future[list[events.KnownEvent]]":
         """Submit a command to the room; the result is set once its events are on disk."""
         return self.writer.submit(command)
 
@@ -189,7 +167,7 @@ class Gateway:
         if caller.role is not Role.ROOM and (participant is None or participant.epoch != caller.epoch):
             raise Unauthenticated("this token is no longer valid", "register again with the room's token")
 
-    def is_visible(self, event: AnyEvent, agent: AgentId) -> bool:
+    def is_visible(self, event: events.AnyEvent, agent: AgentId) -> bool:
         """Return whether `agent` may read `event` in the current state of the room."""
         return is_visible_to(event, agent, self.writer.room.sessions)
 
@@ -211,40 +189,49 @@ class Gateway:
         self.last_commit = time.monotonic()
         for event, line in committed:
             self.history.remember(line, event)
-            if isinstance(event, Joined | Left):
+            if isinstance(event, events.Joined | events.Left):
                 # Before anything is sent: the old owner of a name must not get messages to the new one.
-                if isinstance(event, Left) and event.removed:
+                if isinstance(event, events.Left) and event.removed:
                     self.presence.forget(event.sender)
                     self.broadcast.wake(event.sender)
                 self.drop_stale_sockets()
-        events = [event for event, _ in committed]
+        news = [event for event, _ in committed]
         self.broadcast.publish(committed)
         self.metrics.count(committed)
-        self._push(*events)
-        self.run_worker.observe(events)
-        self.board_summaries.observe(events)
-        self.remote_boards.observe(events)
+        self._push(*news)
+        if any(isinstance(event, events.LogRequested) for event in news):
+            self.spawn(self.answer_queries())
+        self.run_worker.observe(news)
+        self.board_summaries.observe(news)
+        self.remote_boards.observe(news)
 
-    def _push(self, *events: AnyEvent) -> None:
+    def _push(self, *news: events.AnyEvent) -> None:
         """Push what has become due, once per agent, and set the alarm for new deadlines."""
-        for event in events:
-            if isinstance(event, ControlSent):
-                # A stop is sent before everything else that waits.
-                for outbox in self._pushes_of(event.target):
-                    outbox.push()
-                self.broadcast.wake(event.target)
-        due = _due_pushes(events)
+        #: The agents with new deliveries, and whether to push the new ones or to start again.
+        due: dict[AgentId, Push] = {}
+        for event in news:
+            match event:
+                case events.ControlSent():
+                    # A stop is sent before everything else that waits.
+                    for outbox in self._pushes_of(event.target):
+                        outbox.push()
+                    self.broadcast.wake(event.target)
+                case events.MessageEvent():
+                    for agent in event.recipients:
+                        due.setdefault(agent, DeliveryPush.push)
+                case events.StateChanged(paused=False):
+                    due[event.sender] = DeliveryPush.rewind
+                case events.DeliveryMoved(state=DeliveryState.QUEUED):
+                    due[event.agent] = DeliveryPush.rewind
         self.pacer.add([(outbox, push) for agent, push in due.items() for outbox in self._pushes_of(agent)])
         for agent in due:
             self.broadcast.wake(agent)
         if any(
             isinstance(event, _MOVES_DEADLINES)
-            or (isinstance(event, MessageEvent) and event.expires is not None and self._alarm is None)
-            for event in events
+            or (isinstance(event, events.MessageEvent) and event.expires is not None and self._alarm is None)
+            for event in news
         ):
             self.set_alarm()
-        if any(isinstance(event, LogRequested) for event in events):
-            self.spawn(self.answer_queries())
 
     def drop_stale_sockets(self) -> None:
         """Close the connections whose tokens were revoked."""
@@ -325,10 +312,10 @@ class Gateway:
             if query is None:
                 continue
             asked = HistoryQuery(
-                limit=query.count, before=query.seq, types=HISTORY_TYPES, audience=query.agent
+                limit=query.count, before=query.seq, types=events.HISTORY_TYPES, audience=query.agent
             )
             page = await self.history.page(asked)
-            text = log_text(decode_event(line) for line in page.lines)
+            text = log_text(events.decode_event(line) for line in page.lines)
             # If it cannot be written now, the next query or the next start answers it.
             with contextlib.suppress(Broken):
                 await self.submit(AnswerQuery(query=query_id, text=text, ttl_s=self.settings.message_ttl_s))
@@ -356,20 +343,3 @@ class Gateway:
         await asyncio.to_thread(self.index.close)
         await asyncio.to_thread(self.board.close)
         await self.writer.close()
-
-
-def _due_pushes(events: Iterable[AnyEvent]) -> dict[AgentId, Push]:
-    """Return the agents with new deliveries, and whether to push the new ones or to start again."""
-    due: dict[AgentId, Push] = {}
-    for event in events:
-        match event:
-            case MessageEvent():
-                for agent in event.recipients:
-                    due.setdefault(agent, DeliveryPush.push)
-            case StateChanged(paused=False):
-                due[event.sender] = DeliveryPush.rewind
-            case DeliveryMoved(state=DeliveryState.QUEUED):
-                due[event.agent] = DeliveryPush.rewind
-            case _:
-                pass
-    return due

@@ -123,16 +123,9 @@ def route(
     """Return a route with the types in the signature of its handler; `answer` is that of raw answers."""
     hints = get_type_hints(handler)
     query = get_args(hints["call"])[0]
-    return Route(
-        method,
-        path,
-        handler,
-        summary,
-        answer or hints["return"],
-        body_of(handler),
-        NoQuery if query is Any else query,
-        status,
-    )
+    query = NoQuery if query is Any else query
+    answer = answer or hints["return"]
+    return Route(method, path, handler, summary, answer, body_of(handler), query, status)
 
 
 class RouteTable(Generic[T]):

@@ -85,18 +85,7 @@ class _Border:
         connection.work = asyncio.current_task()
         response: web.StreamResponse
         try:
-            self._gateway.host_guard.check(request)
-            _check_encoding(request)
-            endpoints, params = self._table.find(request.path)
-            endpoint = endpoints.get(request.method)
-            if "Expect" in request.headers and endpoint is not None:
-                await _continue_100(request)
-            if endpoint is None:
-                allowed = ", ".join(endpoints)
-                problem = f"{request.method} is not allowed here"
-                response = error_response(405, problem, f"use {allowed}", {"Allow": allowed})
-            else:
-                response = await endpoint(request, params)
+            response = await self._answer(request)
         except CspError as error:
             response = refused(error)
             if isinstance(error, TooMany) and error.after_s is not None:
@@ -119,19 +108,23 @@ class _Border:
         self._gateway.metrics.requests[response.status] += 1
         return response
 
-
-def _check_encoding(request: web.BaseRequest) -> None:
-    encoding = request.headers.get("Content-Encoding", "identity")
-    if encoding.lower() != "identity":
-        raise Unsupported(f"body is encoded: {encoding[:40]!r}", "send it as it is")
-
-
-async def _continue_100(request: web.BaseRequest) -> None:
-    """Answer `Expect: 100-continue`; any other Expect is ignored."""
-    if request.headers["Expect"].lower() == "100-continue":
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # As in aiohttp's own handler: the answer itself has not begun.
-        request.writer.output_size = 0
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._gateway.host_guard.check(request)
+        encoding = request.headers.get("Content-Encoding", "identity")
+        if encoding.lower() != "identity":
+            raise Unsupported(f"body is encoded: {encoding[:40]!r}", "send it as it is")
+        endpoints, params = self._table.find(request.path)
+        endpoint = endpoints.get(request.method)
+        if endpoint is None:
+            allowed = ", ".join(endpoints)
+            problem = f"{request.method} is not allowed here"
+            return error_response(405, problem, f"use {allowed}", {"Allow": allowed})
+        # Any other Expect is ignored.
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            # As in aiohttp's own handler: the answer itself has not begun.
+            request.writer.output_size = 0
+        return await endpoint(request, params)
 
 
 def _connection(request: web.BaseRequest) -> HttpConnection:

@@ -22,24 +22,13 @@ from csp.fast_start.child_environment import HELPER, child_environment
 from csp.fast_start.process_environment import process_environment
 from csp.gateway.gateway import Gateway
 from csp.journal import rewrite
-from csp.journal.history_query import HistoryQuery
+from csp.journal.history_query import HistoryQuery, event_of
 from csp.journal.jsonl_journal import JsonlJournal, storage_error
 from csp.journal.line_reader import intact_seq
-from csp.journal.scrub import scrub
+from csp.journal.scrub import ScrubReport, scrub
 from csp.journal.snapshots import snapshot_files
+from csp.protocol import events
 from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, MessageId
-from csp.protocol.events import (
-    AnyEvent,
-    MessageEvent,
-    NoteAdded,
-    Pruned,
-    PrunedBase,
-    Redacted,
-    RunEvent,
-    RunStarted,
-    decode_event,
-    encode_event,
-)
 from csp.protocol.notes import NoteKind, is_note_id
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.responses import JournalHealth
@@ -68,25 +57,15 @@ class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
     prune: int = 0
     after: int = 0
 
-    def is_promised_by(self, event: AnyEvent) -> bool:
+    def is_promised_by(self, event: events.AnyEvent) -> bool:
         """Return whether `event` promises this removal."""
         match event:
-            case Redacted():
+            case events.Redacted():
                 return event.message == self.redact
-            case Pruned():
+            case events.Pruned():
                 return event.before == self.prune
             case _:
                 return False
-
-
-class _Damage(msgspec.Struct, frozen=True):
-    line_number: int
-    problem: str
-
-
-class _ScrubReport(msgspec.Struct, frozen=True):
-    checked: int
-    damaged: list[_Damage]
 
 
 # --- removal -------------------------------------------------------------------------------------
@@ -97,7 +76,9 @@ async def redact(gateway: Gateway, message_id: str) -> None:
     async with gateway.rewrite_lock:
         for one in await messages_of(gateway, message_id):
             found = await gateway.history.find(MessageId(one))
-            if found is None or not isinstance(found.event, MessageEvent | RunEvent | NoteAdded):
+            if found is None or not isinstance(
+                found.event, events.MessageEvent | events.RunEvent | events.NoteAdded
+            ):
                 raise NotFound(f"unknown message {one!r}", "see: csp history")
             await check_no_run(gateway, found.event)
             await _remove(gateway, _Note(redact=one, after=gateway.writer.safe_seq))
@@ -114,14 +95,16 @@ async def messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
     return (note.source.id,) if note.kind is NoteKind.REPLY else (note.source.id, message_id)
 
 
-async def check_no_run(gateway: Gateway, event: MessageEvent | RunEvent | NoteAdded) -> None:
+async def check_no_run(
+    gateway: Gateway, event: events.MessageEvent | events.RunEvent | events.NoteAdded
+) -> None:
     """Refuse a message of a run: its text is also in other events and files of the run."""
     if event.session_id is None or event.sender == HUMAN:
         return
     query = HistoryQuery(limit=1, session=event.session_id, types=frozenset({"run.started"}))
     for line in (await gateway.history.page(query)).lines:
-        started = decode_event(line)
-        assert isinstance(started, RunStarted)
+        started = events.decode_event(line)
+        assert isinstance(started, events.RunStarted)
         run = gateway.writer.room.runs.by_id.get(started.run)
         last = run.seq if run is not None else event.seq
         what = f"{event.id} is part of run {started.run}, which repeats its text in other events and files"
@@ -132,8 +115,8 @@ async def prune(gateway: Gateway, before: int) -> int:
     """Remove everything before an event from the journal and its index."""
     async with gateway.rewrite_lock:
         # A base line represents everything up to its seq.
-        lines = gateway.writer.journal.read_after(0, 1).lines
-        if before > ((intact_seq(lines[0]) or 0) if lines else 0):
+        first = next(gateway.writer.journal.view.lines_after(0), b"")
+        if before > (intact_seq(first) or 0):
             await _remove(gateway, _Note(prune=before, after=gateway.writer.safe_seq))
     return gateway.writer.safe_seq
 
@@ -239,7 +222,9 @@ def base_line(journal: JsonlJournal, before: int) -> bytes:
     event_id = MessageId(f"e-{seq}")
     text = "the history before this was removed"
     state = msgspec.Raw(dump(room))
-    return encode_event(PrunedBase(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state))
+    return events.encode_event(
+        events.PrunedBase(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state)
+    )
 
 
 def room_before(journal: JsonlJournal, before: int) -> Room:
@@ -255,20 +240,9 @@ def room_before(journal: JsonlJournal, before: int) -> Room:
     return room
 
 
-def _events_after(journal: JsonlJournal, seq: int) -> Iterator[AnyEvent]:
+def _events_after(journal: JsonlJournal, seq: int) -> Iterator[events.AnyEvent]:
     """Yield the readable events of the journal after `seq`."""
-    cursor = None
-    while True:
-        chunk = journal.read_after(seq, 1 << 20, cursor)
-        for line in chunk.lines:
-            try:
-                event = decode_event(line)
-            except BadInput:
-                continue
-            yield event
-        if chunk.end:
-            return
-        seq, cursor = chunk.last_seq, chunk.cursor
+    yield from filter(None, map(event_of, journal.view.lines_after(seq)))
 
 
 # --- beside the room's work ----------------------------------------------------------------------
@@ -335,17 +309,15 @@ async def _tell(gateway: Gateway, words: NoticeWords) -> None:
         log.warning("notice not posted", extra={"problem": exc.message})
 
 
-async def _scrub(journal: Path) -> _ScrubReport:
+async def _scrub(journal: Path) -> ScrubReport:
     """Scrub a small journal in a thread: starting a process would take longer."""
     files = (journal, *snapshot_files(journal.parent))
     if sum(file.stat().st_size for file in files) > MOST_SCRUBBED_HERE_BYTES:
         return await _scrub_process(journal)
-    found = await asyncio.to_thread(scrub, journal)
-    damaged = [_Damage(one.line_number, one.problem) for one in found.damaged]
-    return _ScrubReport(checked=found.checked, damaged=damaged)
+    return await asyncio.to_thread(scrub, journal)
 
 
-async def _scrub_process(journal: Path) -> _ScrubReport:
+async def _scrub_process(journal: Path) -> ScrubReport:
     folder = journal.parent
     # -P: a folder named csp where the gateway was started must not shadow ours.
     doctor = [sys.executable, "-P", "-m", "csp.cli", "doctor", "--journal", "--json"]
@@ -363,4 +335,4 @@ async def _scrub_process(journal: Path) -> _ScrubReport:
         process.kill()
         await process.wait()
         raise
-    return msgspec.json.decode(out, type=_ScrubReport)
+    return msgspec.json.decode(out, type=ScrubReport)

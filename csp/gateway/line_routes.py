@@ -8,21 +8,11 @@ from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Posted, answered
 from csp.journal.history_query import HistoryQuery
 from csp.protocol import catalogue
-from csp.protocol.catalogue import CommandEntry
 from csp.protocol.enums import AgentId, SessionAction
 from csp.protocol.requests import LineBody, MessageBody, ModeBody, SessionActionBody, StopBody, TurnBody
 from csp.protocol.responses import LineKind, LineView
 from csp.room import human_input
 from csp.room.commands import ControlAgent
-from csp.room.human_input import (
-    CommandLine,
-    EmptyLine,
-    InvalidLine,
-    MessageLine,
-    ModeLine,
-    SetTarget,
-    StopLine,
-)
 from csp.room.membership import known_participant
 
 _SPEECH = frozenset({"agent_response", "agent_call"})
@@ -35,16 +25,16 @@ async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
     if await answered(gateway, call) is not None:
         return LineView(kind=LineKind.DONE)
     match human_input.read_line(body.line):
-        case EmptyLine():
+        case human_input.EmptyLine():
             return LineView(kind=LineKind.EMPTY)
-        case InvalidLine(problem=problem, hint=hint):
+        case human_input.InvalidLine(problem=problem, hint=hint):
             raise BadInput(problem, hint)
-        case SetTarget(to=to):
+        case human_input.SetTarget(to=to):
             known = to if to == "all" else known_participant(gateway.writer.room, to).id
             return LineView(kind=LineKind.TARGET, to=known)
-        case StopLine():
+        case human_input.StopLine():
             return await _stop(gateway, call, body.line.strip())
-        case ModeLine() as wish:
+        case human_input.ModeLine() as wish:
             fields = human_input.mode_fields(wish) | {"thread": body.thread, "id": body.id}
             try:
                 mode = msgspec.convert(fields, ModeBody)
@@ -52,13 +42,13 @@ async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
                 raise BadInput(str(exc), human_input.MODE_USAGE) from exc
             await session_routes.set_mode(gateway, call.with_body(mode))
             return LineView(kind=LineKind.DONE)
-        case CommandLine() as typed:
+        case human_input.CommandLine() as typed:
             return await _run(gateway, call, typed)
-        case MessageLine() as said:
+        case human_input.MessageLine() as said:
             return await _send(gateway, call, said)
 
 
-async def _send(gateway: Gateway, call: Posted[LineBody], said: MessageLine) -> LineView:
+async def _send(gateway: Gateway, call: Posted[LineBody], said: human_input.MessageLine) -> LineView:
     body = call.body
     last: dict[str, str] = {}
     for name in human_input.quoted_agents(said.text):
@@ -93,7 +83,7 @@ async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> Lin
     return LineView(kind=LineKind.DONE)
 
 
-async def _run(gateway: Gateway, call: Posted[LineBody], typed: CommandLine) -> LineView:
+async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.CommandLine) -> LineView:
     row = next((row for row in catalogue.COMMANDS if row.name == typed.name), None)
     if row is None or not row.is_page_command:
         raise NotFound(
@@ -101,37 +91,26 @@ async def _run(gateway: Gateway, call: Posted[LineBody], typed: CommandLine) -> 
         )
     words = human_input.read_arguments(row, typed.rest)
     body = call.body
+    action = SessionAction.STOP if row.name == "end" else row.action
     if row.name == "stop":
         return await _stop(gateway, call)
     if row.control is not None and (words or row.action is None):
         agent = known_participant(gateway.writer.room, words[0].removeprefix("@").lower()).id
         choice = int(words[1]) if len(words) > 1 else None
         await gateway.submit(ControlAgent(agent=agent, verb=row.control, choice=choice, **call.once))
-    elif row.action is not None:
-        await _steer(gateway, call, row.action, row, words)
-    elif row.name == "end":
-        await _steer(gateway, call, SessionAction.STOP, row, words)
+    elif action is not None:
+        live = gateway.writer.room.sessions.live()
+        running = [session for session in live if body.thread in (None, session.thread)]
+        if not running:
+            raise Refused("no session is running", 'begin one: /mode debate "topic"')
+        word = words[0].removeprefix("@").lower() if words else None
+        is_agent = catalogue.ArgumentKind.MAYBE_AGENT in row.takes
+        rounds = int(word) if word and not is_agent else None
+        steering = SessionActionBody(agent=word if is_agent else None, rounds=rounds, id=body.id)
+        act = call.with_body(steering, id=running[-1].id, change=action)
+        await session_routes.act_on_session(gateway, act)
     elif row.name == "next":
         await session_routes.next_turn(gateway, call.with_body(TurnBody(thread=body.thread, id=body.id)))
     else:
         return LineView(kind=LineKind.COMMAND, name=row.name, rest=typed.rest)
     return LineView(kind=LineKind.DONE)
-
-
-async def _steer(
-    gateway: Gateway, call: Posted[LineBody], action: SessionAction, row: CommandEntry, words: list[str]
-) -> None:
-    sessions = gateway.writer.room.sessions
-    thread = call.body.thread
-    running = [session for session in sessions.live() if thread in (None, session.thread)]
-    if not running:
-        raise Refused("no session is running", 'begin one: /mode debate "topic"')
-    word = words[0].removeprefix("@").lower() if words else None
-    is_agent = catalogue.ArgumentKind.MAYBE_AGENT in row.takes
-    body = SessionActionBody(
-        agent=word if is_agent else None,
-        rounds=int(word) if word and not is_agent else None,
-        id=call.body.id,
-    )
-    act = call.with_body(body, id=running[-1].id, change=action)
-    await session_routes.act_on_session(gateway, act)

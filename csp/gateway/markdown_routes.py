@@ -17,7 +17,7 @@ from typing import Final
 from markdown_it.token import Token
 
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import AnyCall, Asked
+from csp.gateway.handlers import Asked
 from csp.journal.history_query import HistoryQuery
 from csp.protocol.events import HISTORY_TYPES, MessageEvent, decode_event
 from csp.protocol.requests import MarkdownParams
@@ -43,7 +43,20 @@ _LIST_ENDS: Final = ("bullet_list_close", "ordered_list_close")
 async def markdown(gateway: Gateway, call: Asked[MarkdownParams]) -> MarkdownView:
     params = call.query
     ids = params.ids.split(",")
-    texts = await _messages(gateway, call, [int(one) for one in ids if not one.startswith("n-")])
+    seqs = {int(one) for one in ids if not one.startswith("n-")}
+    texts: dict[str, str] = {}
+    if seqs:
+        # Messages are read as `GET /history` reads them, with the same checks.
+        query = HistoryQuery(
+            limit=MAX_ITEMS,
+            after=min(seqs) - 1,
+            before=max(seqs) + 1,
+            types=HISTORY_TYPES,
+            audience=call.caller.reader,
+        )
+        for event in map(decode_event, (await gateway.history.page(query)).lines):
+            if isinstance(event, MessageEvent) and event.seq in seqs:
+                texts[str(event.seq)] = event.text
     await gateway.writer.settle()
     for note_id in (one for one in ids if one.startswith("n-")):
         note = await asyncio.to_thread(gateway.board.get, note_id, call.caller.reader)
@@ -51,27 +64,6 @@ async def markdown(gateway: Gateway, call: Asked[MarkdownParams]) -> MarkdownVie
             texts[note_id] = note.text
     gateway.recheck(call.caller)
     return await asyncio.get_running_loop().run_in_executor(_thread, _parsed, texts)
-
-
-async def _messages(gateway: Gateway, call: AnyCall, seqs: list[int]) -> dict[str, str]:
-    """Return the texts of messages; they are read as `GET /history` reads them, with the same checks."""
-    if not seqs:
-        return {}
-    query = HistoryQuery(
-        limit=MAX_ITEMS,
-        after=min(seqs) - 1,
-        before=max(seqs) + 1,
-        types=HISTORY_TYPES,
-        audience=call.caller.reader,
-    )
-    page = await gateway.history.page(query)
-    wanted = set(seqs)
-    events = map(decode_event, page.lines)
-    return {
-        str(event.seq): event.text
-        for event in events
-        if isinstance(event, MessageEvent) and event.seq in wanted
-    }
 
 
 def _parsed(texts: dict[str, str]) -> MarkdownView:
@@ -154,20 +146,12 @@ def _stream(tokens: list[Token], lines: list[str], *, is_cut: bool) -> Iterator[
             yield _code(token, lines, is_cut=is_cut)
         elif token.nesting < 0:
             yield None
+        elif token.type == "ordered_list_open":
+            yield ("ol", int(token.attrs.get("start", 1)))
+        elif token.tag in ("th", "td"):
+            yield (token.tag, str(token.attrs.get("style", "")).removeprefix("text-align:"))
         else:
-            yield _opened(token)
-
-
-def _opened(token: Token) -> MarkdownToken:
-    match token.tag:
-        case "ol":
-            return ("ol", int(token.attrs.get("start", 1)))
-        case "th" | "td":
-            return (token.tag, str(token.attrs.get("style", "")).removeprefix("text-align:"))
-        case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
-            return ("h", int(token.tag[1]))
-        case _:
-            return (token.tag,)
+            yield ("h", int(token.tag[1])) if token.type == "heading_open" else (token.tag,)
 
 
 def _code(token: Token, lines: list[str], *, is_cut: bool) -> MarkdownToken:

@@ -93,9 +93,8 @@ class Bridge:
         app = await self._loaded()
         # The token may have been revoked while the body was read and the SDK loaded.
         self._gateway.recheck(caller)
-        headers = [
-            (name.lower(), value) for name, value in request.raw_headers if name.lower() not in _SECRET
-        ]
+        given = [(name.lower(), value) for name, value in request.raw_headers]
+        headers = [(name, value) for name, value in given if name not in _SECRET]
         answer = _Answer(request)
         with self._gateway.connected(caller):
             await _while_connected(

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from csp.errors import NotFound, Refused
 from csp.gateway import journal_maintenance, operations
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import AnyCall, Posted
+from csp.gateway.handlers import AnyCall, Posted, fill
 from csp.journal.rewrite import REDACTED
 from csp.protocol.enums import HUMAN, AgentId, MessageAction, MessageId, SessionId
 from csp.protocol.events import MessageEvent
@@ -97,17 +99,6 @@ async def queue(gateway: Gateway, call: AnyCall) -> QueueView:
     items: list[WaitingView] = []
     for waiting, agent in oldest_waiting(room, MAX_LISTED):
         view = delivery_view(room, waiting, agent)
-        items.append(
-            WaitingView(
-                id=waiting.id,
-                seq=waiting.seq,
-                sender=waiting.sender,
-                target=waiting.target,
-                text=waiting.text[:200],
-                agent=agent,
-                state=view.state,
-                at=view.at,
-                reason=view.reason,
-            )
-        )
+        states = msgspec.structs.asdict(view)
+        items.append(fill(WaitingView, waiting, text=waiting.text[:200], agent=agent, **states))
     return QueueView(items=tuple(items))

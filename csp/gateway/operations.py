@@ -11,27 +11,9 @@ from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import AnyCall, Posted, fill
 from csp.price_list import cost_usd
+from csp.protocol import enums, requests
 from csp.protocol.codec import check_text
-from csp.protocol.enums import (
-    SYSTEM,
-    AgentId,
-    AgentState,
-    DeliveryState,
-    Ending,
-    ParticipantKind,
-    ReportedAgentState,
-    Role,
-)
 from csp.protocol.events import AgentResponse, KnownEvent, LateReply, MessageEvent, NoticePosted, TurnMoved
-from csp.protocol.requests import (
-    ControlDoneBody,
-    DeliveryBody,
-    MessageBody,
-    OutputBody,
-    StateBody,
-    Usage,
-    WorkingBody,
-)
 from csp.protocol.responses import Done, MeView, OutputView, SentView, WorkingView
 from csp.protocol.screen_frames import LiveBody, ScreenAnswer
 from csp.room.agent_text.chat_markdown import first_lines, read_lines
@@ -46,7 +28,7 @@ log = logging.getLogger(__name__)
 LONG_REPLY: Final = 4096
 
 
-async def send_message(gateway: Gateway, call: Posted[MessageBody]) -> SentView:
+async def send_message(gateway: Gateway, call: Posted[requests.MessageBody]) -> SentView:
     """Send a message to one participant or to all."""
     caller, body = call.caller, call.body
     check_text(body.content)
@@ -66,10 +48,10 @@ async def read_ahead(text: str) -> None:
         await asyncio.to_thread(read)
 
 
-async def post_output(gateway: Gateway, call: Posted[OutputBody]) -> OutputView:
+async def post_output(gateway: Gateway, call: Posted[requests.OutputBody]) -> OutputView:
     """Post the output of a participant; with `replyTo` it goes to the sender of that message."""
     caller, body = call.caller, call.body
-    if not body.content and body.ending is Ending.DONE:
+    if not body.content and body.ending is enums.Ending.DONE:
         raise BadInput("expected `str` of length >= 1 - at `$.content`", "only a failed turn may be empty")
     check_text(body.content)
     bound = None if body.activity else body.turn or body.reply_to
@@ -92,66 +74,68 @@ async def post_output(gateway: Gateway, call: Posted[OutputBody]) -> OutputView:
     if known is not None:
         return _output_view(known.id, known.seq, tuple(known.deliveries), known.target)
     # There was nothing to post.
-    return _output_view(body.id or "", gateway.writer.safe_seq, (), SYSTEM)
+    return _output_view(body.id or "", gateway.writer.safe_seq, (), enums.SYSTEM)
 
 
-def _priced(usage: Usage | None) -> Usage | None:
+def _priced(usage: requests.Usage | None) -> requests.Usage | None:
     """Add the cost of a reply from the price list, unless its sender reported it."""
     if usage is None or usage.model is None or usage.cost_usd is not None or usage.unpriced:
         return usage
     return msgspec.structs.replace(usage, cost_usd=cost_usd(usage.model, usage))
 
 
-def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: AgentId) -> OutputView:
+def _output_view(
+    id: str, seq: int, recipients: tuple[enums.AgentId, ...], target: enums.AgentId
+) -> OutputView:
     # Output that stays in its pane is recorded but not delivered.
-    return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != SYSTEM)
+    return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != enums.SYSTEM)
 
 
 async def who_am_i(gateway: Gateway, call: AnyCall) -> MeView:
     """Return the owner of the token."""
     caller, known = call.caller, gateway.writer.room.participants.get(call.caller.id)
-    kind = ParticipantKind.HUMAN if known is None else known.kind
+    kind = enums.ParticipantKind.HUMAN if known is None else known.kind
     return MeView(id=caller.id, role=caller.role, kind=kind, room=gateway.settings.room)
 
 
-async def report_delivery(gateway: Gateway, call: Posted[DeliveryBody]) -> Done:
+async def report_delivery(gateway: Gateway, call: Posted[requests.DeliveryBody]) -> Done:
     """Report the delivery state of a message to the caller, or to the agent that the room's token names."""
     caller, body = call.caller, call.body
     agent = caller.id
-    if caller.role is Role.ROOM and body.agent is not None:
-        agent = AgentId(body.agent)
-    elif caller.role is Role.ROOM:
+    if caller.role is enums.Role.ROOM and body.agent is not None:
+        agent = enums.AgentId(body.agent)
+    elif caller.role is enums.Role.ROOM:
         message = gateway.writer.room.message(body.id)
         if message is None:
             raise NotFound(f"unknown message {body.id!r}", "see: csp history")
         if len(message.deliveries) != 1:
             raise BadInput(f"{body.id} has {len(message.deliveries)} recipients", "name one as 'agent'")
         agent = next(iter(message.deliveries))
-    state = DeliveryState(body.state)
+    state = enums.DeliveryState(body.state)
     await gateway.submit(ReportDelivery(agent=agent, message=body.id, state=state, reason=body.reason))
     return Done()
 
 
-async def finish_control(gateway: Gateway, call: Posted[ControlDoneBody]) -> Done:
+async def finish_control(gateway: Gateway, call: Posted[requests.ControlDoneBody]) -> Done:
     """Report the result of a control."""
-    return await report_delivery(gateway, call.with_body(fill(DeliveryBody, call.body)))
+    return await report_delivery(gateway, call.with_body(fill(requests.DeliveryBody, call.body)))
 
 
-async def report_state(gateway: Gateway, call: Posted[StateBody]) -> Done:
+async def report_state(gateway: Gateway, call: Posted[requests.StateBody]) -> Done:
     """Report the state of a participant; `offline` leaves the room."""
     caller, body = call.caller, call.body
     agent = caller.id
-    if caller.role is Role.ROOM:
+    if caller.role is enums.Role.ROOM:
         if body.agent is None:
             raise BadInput("the human has no state to report", "name an agent, or use its token")
-        agent = AgentId(body.agent)
-    elif body.state is not ReportedAgentState.OFFLINE:
+        agent = enums.AgentId(body.agent)
+    elif body.state is not enums.ReportedAgentState.OFFLINE:
         await gateway.arrive(caller)
-    await gateway.submit(fill(SetState, body, agent=agent, state=AgentState(body.state)))
+    await gateway.submit(fill(SetState, body, agent=agent, state=enums.AgentState(body.state)))
     return Done()
 
 
-async def report_working(gateway: Gateway, call: Posted[WorkingBody]) -> WorkingView:
+async def report_working(gateway: Gateway, call: Posted[requests.WorkingBody]) -> WorkingView:
     """Ask for more time; without an open turn this does nothing."""
     usage = _priced(call.body.usage)
     events = await gateway.submit(fill(ExtendTurn, call.body, agent=call.caller.id, usage=usage))
@@ -160,15 +144,15 @@ async def report_working(gateway: Gateway, call: Posted[WorkingBody]) -> Working
 
 async def show_live(gateway: Gateway, call: Posted[LiveBody]) -> Done:
     """Show a live frame to watchers; it is not recorded."""
-    if call.caller.role is Role.ROOM:
+    if call.caller.role is enums.Role.ROOM:
         raise BadInput("the human has no screen to show", "use the token of an agent")
     gateway.screen_watch.show(call.caller.id, call.body)
     return Done()
 
 
-def check_watch(gateway: Gateway, caller: Caller, agent: str) -> AgentId:
+def check_watch(gateway: Gateway, caller: Caller, agent: str) -> enums.AgentId:
     """Return the agent whose screen is wanted, or raise if the caller may not see it."""
-    if not may_watch(AgentId(agent), caller.reader):
+    if not may_watch(enums.AgentId(agent), caller.reader):
         raise Forbidden(f"{caller.id} may not see the screen of {agent}", "use the room token")
     return known_participant(gateway.writer.room, agent).id
 

@@ -67,8 +67,6 @@ class RemoteBoards:
                     self._remove(event.message)
                 case Pruned():
                     self._remove(event.before)
-                case _:
-                    pass
 
     def _remove(self, what: str | int) -> None:
         """Remove a message, or everything before an event, from every store with the next update."""
@@ -127,9 +125,7 @@ class RemoteBoards:
         hits = {hit.note.id: hit for hit in local if hit.how is FoundBy.EXACT}
         for note_id, score in found.items():
             note = await asyncio.to_thread(board.get, note_id, audience)
-            if note is None or note_id in hits or not kept.holds(note):
-                continue
-            if _fits(note, wanted):
+            if note is not None and note_id not in hits and kept.holds(note) and _fits(note, wanted):
                 hits[note_id] = HitView(note=note, score=round(score, 4), how=FoundBy.MEANING)
         return list(hits.values())[:limit]
 

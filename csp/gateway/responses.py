@@ -83,13 +83,9 @@ def refused(error: CspError) -> web.Response:
     return error_response(error.status, error.message, error.hint, headers)
 
 
-def refusal_bytes(error: TooMany) -> bytes:
-    """Return a refusal for a connection that ends with it."""
-    return _refusal_bytes(error.message, error.hint, error.after_s)
-
-
 @lru_cache(maxsize=64)
-def _refusal_bytes(message: str, hint: str, after_s: float | None) -> bytes:
+def refusal_bytes(message: str, hint: str, after_s: float | None) -> bytes:
+    """Return a refusal for a connection that ends with it."""
     body = encode(ErrorView(error=message, hint=hint))
     lines = "" if after_s is None else f"Retry-After: {math.ceil(after_s)}\r\n"
     head = (

@@ -9,7 +9,6 @@ import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Final
@@ -76,27 +75,21 @@ class DiskThread:
             self._loop.call_soon_threadsafe(done, error)
 
 
-def load_room(folder: Path, journal: JsonlJournal) -> tuple[Room, int]:
+def load_room(journal: JsonlJournal) -> tuple[Room, int]:
     """Return the room as of the last line on disk, and how many events its newest snapshot lacked."""
     room = Room()
-    snapshot = snapshots.load(folder, journal.last_seq, journal.view)
+    snapshot = snapshots.load(journal.folder, journal.last_seq, journal.view)
     if snapshot is not None:
         try:
             room = load(snapshot.state)
         except (ValueError, RecursionError) as exc:
             log.warning("snapshot skipped", extra={"seq": snapshot.seq, "problem": str(exc)})
     known = room.seq
-    cursor = None
-    while True:
-        chunk = journal.read_after(room.seq, 1 << 20, cursor)
-        for line in chunk.lines:
-            try:
-                room = apply(room, decode_event(line))
-            except (BadInput, msgspec.MsgspecError) as exc:
-                log.warning("journal line skipped", extra={"after_seq": room.seq, "problem": str(exc)})
-        cursor = chunk.cursor
-        if chunk.end:
-            break
+    for line in journal.view.lines_after(room.seq):
+        try:
+            room = apply(room, decode_event(line))
+        except (BadInput, msgspec.MsgspecError) as exc:
+            log.warning("journal line skipped", extra={"after_seq": room.seq, "problem": str(exc)})
     # A damaged line uses up its number although it cannot be read.
     room.seq = journal.last_seq
     return room, room.seq - known
@@ -109,14 +102,14 @@ class _Batch:
         self.entries: Committed = []
         self.waiters: list[tuple[asyncio.Future[list[KnownEvent]], list[KnownEvent]]] = []
 
-    def resolve(self) -> None:
+    def end(self, error: Broken | None = None) -> None:
+        """Wake the callers: their events are on disk, or `error` says why they are not."""
         for waiter, events in self.waiters:
-            if not waiter.done():
+            if waiter.done():
+                continue
+            if error is None:
                 waiter.set_result(events)
-
-    def fail(self, error: Broken) -> None:
-        for waiter, _ in self.waiters:
-            if not waiter.done():
+            else:
                 waiter.set_exception(error)
 
 
@@ -125,20 +118,17 @@ class RoomWriter:
 
     def __init__(
         self,
-        folder: Path,
         journal: JsonlJournal,
-        *,
         durability: str,
         clock: Callable[[], float],
         publish: Publish,
         rules: RoomRules = DEFAULT_RULES,
     ) -> None:
         # Counted from the newest snapshot, so that a long tail is not read at every start.
-        self.room, self._since_snapshot = load_room(folder, journal)
+        self.room, self._since_snapshot = load_room(journal)
         self.journal = journal
         self.is_writable = True
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._folder = folder
         self._durability = durability
         self._clock = clock
         self._publish = publish
@@ -218,17 +208,16 @@ class RoomWriter:
     def _synced(self, error: BaseException | None) -> None:
         if error is None:
             self._commit()
-        elif isinstance(error, Broken):
-            self._recover(error)
         else:
-            self._recover(StorageFailed(f"the journal cannot be written: {error}"))
+            broken = StorageFailed(f"the journal cannot be written: {error}")
+            self._recover(error if isinstance(error, Broken) else broken)
 
     def _commit(self) -> None:
         batch, self._in_flight = self._in_flight, None
         if batch is None:
             return
         self.journal.commit()
-        batch.resolve()
+        batch.end()
         self._publish(batch.entries)
         self._save_snapshot()
         self._go_on()
@@ -255,7 +244,7 @@ class RoomWriter:
             log.warning("journal not writable", extra={"seq": self.journal.last_seq, "why": answer.message})
             self.is_writable = False
             self.journal.rollback()
-            self.room, self._since_snapshot = load_room(self._folder, self.journal)
+            self.room, self._since_snapshot = load_room(self.journal)
             self._loop.call_later(PROBE_S, self._probe)
         except (Broken, OSError) as exc:
             answer = exc if isinstance(exc, Broken) else StorageFailed(f"the journal cannot be read: {exc}")
@@ -265,7 +254,7 @@ class RoomWriter:
                 self.broken.set_exception(answer)
         for batch in lost:
             if batch is not None:
-                batch.fail(answer)
+                batch.end(answer)
         self._idle.set()
 
     def _refusal(self) -> StorageFull:
@@ -292,7 +281,7 @@ class RoomWriter:
             (seq, state), self._snapshot = self._snapshot, None
             # A snapshot must not be newer than the journal on disk.
             sync = None if self._durability == "fsync" else self.journal.sync
-            save = partial(snapshots.save, self._folder, seq, state, sync=sync, view=self.journal.view)
+            save = partial(snapshots.save, self.journal.folder, seq, state, sync=sync, view=self.journal.view)
             self._disk.start(save, _saved)
 
     async def alone(self, action: Callable[[], None]) -> None:

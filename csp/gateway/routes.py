@@ -40,32 +40,11 @@ from csp.gateway.handlers import (
 )
 from csp.gateway.openapi import document
 from csp.journal.history_query import HistoryQuery
+from csp.protocol import requests, responses
 from csp.protocol.catalogue import Catalogue
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, AgentState, ControlVerb, Role
 from csp.protocol.events import HISTORY_TYPES, ControlSent, Joined
-from csp.protocol.requests import (
-    ControlBody,
-    HistoryParams,
-    InboxParams,
-    OutputBody,
-    PruneBody,
-    RegisterBody,
-    StartBody,
-)
-from csp.protocol.responses import (
-    AgentView,
-    ControlView,
-    Done,
-    HealthView,
-    HistoryView,
-    InboxView,
-    OutputView,
-    PrunedView,
-    RegisteredView,
-    StartedView,
-    UsageView,
-)
 from csp.room.board.board_state import boards_health
 from csp.room.commands import ControlAgent, Join, RecordCall, Rejoin, Remove
 from csp.room.membership import known_participant
@@ -83,7 +62,7 @@ _AT_REST: Final = (AgentState.IDLE, AgentState.BUSY)
 # --- participants --------------------------------------------------------------------------------
 
 
-async def register(gateway: Gateway, call: Posted[RegisterBody]) -> RegisteredView:
+async def register(gateway: Gateway, call: Posted[requests.RegisterBody]) -> responses.RegisteredView:
     body = call.body
     if call.caller.role is Role.ROOM:
         await gateway.mark_silent_offline()
@@ -96,10 +75,10 @@ async def register(gateway: Gateway, call: Posted[RegisterBody]) -> RegisteredVi
         epoch = gateway.writer.room.participants[agent].epoch
     gateway.presence.touch(agent)
     token = gateway.tokens.issue(agent, epoch)
-    return RegisteredView(success=True, agent_id=agent, token=token, seq=gateway.writer.safe_seq)
+    return responses.RegisteredView(success=True, agent_id=agent, token=token, seq=gateway.writer.safe_seq)
 
 
-async def start(gateway: Gateway, call: Posted[StartBody]) -> StartedView:
+async def start(gateway: Gateway, call: Posted[requests.StartBody]) -> responses.StartedView:
     caller, key = call.caller.id, call.body.id
     if key is None:
         return await gateway.agent_launcher.start(call.body)
@@ -112,12 +91,12 @@ async def start(gateway: Gateway, call: Posted[StartBody]) -> StartedView:
     participant = gateway.writer.room.participants.get(AgentId(before))
     if participant is None:
         raise Refused(f"cannot tell whether {call.body.name} was started by that call", "see: csp agents")
-    return StartedView(success=True, agent_id=before, state=_state_of(gateway, participant))
+    return responses.StartedView(success=True, agent_id=before, state=_state_of(gateway, participant))
 
 
-async def remove(gateway: Gateway, call: AnyCall) -> Done:
+async def remove(gateway: Gateway, call: AnyCall) -> responses.Done:
     await gateway.submit(Remove(agent=AgentId(call.path["id"])))
-    return Done()
+    return responses.Done()
 
 
 async def list_agents(gateway: Gateway, call: AnyCall) -> RawJson:
@@ -127,24 +106,18 @@ async def list_agents(gateway: Gateway, call: AnyCall) -> RawJson:
     return RawJson(encode([agent_view(gateway, agent, call.caller) for agent in agents]))
 
 
-def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
+def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.AgentView:
     """Return what the caller may see of an agent."""
     room = gateway.writer.room
     participant = room.participants[agent]
     is_sealed = is_hidden(participant.seals, agent, caller.reader, room.sessions)
-    return AgentView(
-        id=agent,
-        name=participant.name,
-        kind=participant.kind,
-        role=participant.role,
-        capabilities=participant.capabilities,
-        online=participant.online,
+    return fill(
+        responses.AgentView,
+        participant,
         state=_state_of(gateway, participant),
         queued=len(participant.queue),
         last_seen=gateway.presence.last_seen(agent, participant.seen),
-        share=participant.share,
         detail="" if is_sealed else participant.detail,
-        until=participant.until,
         dialog=participant.dialog if may_watch(agent, caller.reader) else None,
     )
 
@@ -157,26 +130,26 @@ def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
     return AgentState.BENCHED if is_benched else shown
 
 
-async def control(gateway: Gateway, call: Posted[ControlBody]) -> ControlView:
+async def control(gateway: Gateway, call: Posted[requests.ControlBody]) -> responses.ControlView:
     verb = call.choice("verb", ControlVerb, "control")
     before = await answered(gateway, call)
     if before is not None:
-        return ControlView(success=True, seq=gateway.writer.safe_seq, id=before or None)
+        return responses.ControlView(success=True, seq=gateway.writer.safe_seq, id=before or None)
     command = ControlAgent(agent=AgentId(call.path["id"]), verb=verb, choice=call.body.choice, **call.once)
     events = await gateway.submit(command)
     sent = [event.id for event in events if isinstance(event, ControlSent)]
-    return ControlView(success=True, seq=gateway.writer.safe_seq, id=sent[0] if sent else None)
+    return responses.ControlView(success=True, seq=gateway.writer.safe_seq, id=sent[0] if sent else None)
 
 
 # --- messages ------------------------------------------------------------------------------------
 
 
-async def output(gateway: Gateway, call: Posted[OutputBody]) -> OutputView:
+async def output(gateway: Gateway, call: Posted[requests.OutputBody]) -> responses.OutputView:
     await operations.read_ahead(call.body.content)
     return await operations.post_output(gateway, call)
 
 
-async def inbox(gateway: Gateway, call: Asked[InboxParams]) -> InboxView:
+async def inbox(gateway: Gateway, call: Asked[requests.InboxParams]) -> responses.InboxView:
     agent = AgentId(call.path["id"])
     if call.caller.role is not Role.ROOM and call.caller.id != agent:
         raise Forbidden(f"{call.caller.id} may not read the inbox of {agent}", "read your own")
@@ -198,13 +171,13 @@ async def inbox(gateway: Gateway, call: Asked[InboxParams]) -> InboxView:
     if held is not None:
         # Never past a held message, which will be due later.
         following = min(following, held - 1)
-    return InboxView(items=shown, next=following)
+    return responses.InboxView(items=shown, next=following)
 
 
 # --- history -------------------------------------------------------------------------------------
 
 
-async def history(gateway: Gateway, call: Asked[HistoryParams]) -> RawJson:
+async def history(gateway: Gateway, call: Asked[requests.HistoryParams]) -> RawJson:
     params = call.query
     query = HistoryQuery(
         limit=params.limit,
@@ -229,19 +202,19 @@ async def history(gateway: Gateway, call: Asked[HistoryParams]) -> RawJson:
     return RawJson(b'{"items":[%b],"next":%b}' % (b",".join(page.lines), encode(page.next)))
 
 
-async def prune(gateway: Gateway, call: Posted[PruneBody]) -> PrunedView:
+async def prune(gateway: Gateway, call: Posted[requests.PruneBody]) -> responses.PrunedView:
     seq = await journal_maintenance.prune(gateway, call.body.before)
-    return PrunedView(success=True, seq=seq)
+    return responses.PrunedView(success=True, seq=seq)
 
 
 # --- the room ------------------------------------------------------------------------------------
 
 
-async def health(gateway: Gateway, call: AnyCall) -> HealthView:
+async def health(gateway: Gateway, call: AnyCall) -> responses.HealthView:
     room = gateway.writer.room
     scrub = msgspec.structs.replace(gateway.journal_health, writable=gateway.writer.is_writable)
     status = "ok" if scrub.writable and not scrub.damaged else "damaged" if scrub.writable else "read-only"
-    return HealthView(
+    return responses.HealthView(
         status=status,
         room=gateway.settings.room,
         version=__version__,
@@ -255,15 +228,15 @@ async def health(gateway: Gateway, call: AnyCall) -> HealthView:
 
 
 async def metrics(gateway: Gateway, call: AnyCall) -> PlainText:
-    journal_bytes = gateway.writer.journal.committed
+    journal_bytes = gateway.writer.journal.view.end
     return PlainText(gateway.metrics.render(gateway.writer.room, len(gateway.sockets), journal_bytes))
 
 
-async def usage(gateway: Gateway, call: AnyCall) -> UsageView:
+async def usage(gateway: Gateway, call: AnyCall) -> responses.UsageView:
     await gateway.writer.settle()
     room = gateway.writer.room
     seen = visible_spending(room.spent_so_far, call.caller.reader, room.sessions)
-    return UsageView(items=spent_view(seen), prices=price_list.source(), seq=room.seq)
+    return responses.UsageView(items=spent_view(seen), prices=price_list.source(), seq=room.seq)
 
 
 async def catalogue(gateway: Gateway, call: AnyCall) -> Catalogue:
@@ -278,7 +251,7 @@ async def openapi(gateway: Gateway, call: AnyCall) -> RawJson:
 ROUTES: Final = (
     route("POST", "/register", register, "Join the room, or rejoin with an agent's token", status=201),
     route("GET", "/me", operations.who_am_i, "Show the owner of the token"),
-    route("GET", "/agents", list_agents, "List the participants", list[AgentView]),
+    route("GET", "/agents", list_agents, "List the participants", list[responses.AgentView]),
     route("POST", "/agents", start, "Start a model behind an API as an agent", status=201),
     route("DELETE", "/agents/{id}", remove, "Remove a participant"),
     route("GET", "/agents/{id}/screen", operations.fresh_screen, "Show the current screen of an agent"),
@@ -293,7 +266,7 @@ ROUTES: Final = (
     route("POST", "/delivery", operations.report_delivery, "Report the delivery state of a message"),
     route("POST", "/agent-output", output, "Post the output of an agent"),
     route("GET", "/queue", message_routes.queue, "List all waiting messages with their reasons"),
-    route("GET", "/history", history, "Page through or search the history", HistoryView),
+    route("GET", "/history", history, "Page through or search the history", responses.HistoryView),
     route("POST", "/history/prune", prune, "Remove old history permanently"),
     route("GET", "/markdown", markdown_routes.markdown, "Parse messages and notes as markdown"),
     route("GET", "/mode", session_routes.get_mode, "Show the mode of a thread"),

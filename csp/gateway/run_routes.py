@@ -6,38 +6,29 @@ import hashlib
 from csp.errors import BadInput, Forbidden, Refused
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import AnyCall, Posted, answered, fill
+from csp.protocol import review_messages
 from csp.protocol.codec import check_text, encode
 from csp.protocol.enums import DEFAULT_THREAD, Mode, Role
 from csp.protocol.events import RunStarted
-from csp.protocol.review_messages import (
-    RunAction,
-    RunActionBody,
-    RunBody,
-    RunDetail,
-    RunMessageBody,
-    RunSaidView,
-    RunStartedView,
-    RunsView,
-    RunTerms,
-    read_body,
-)
 from csp.room.commands import ActOnRun, SayInRun, SetMode
 from csp.room.runs.run_commands import is_plan_open, known_run
 from csp.room.runs.run_protocol import run_detail, run_view, stats
 from csp.room.runs.run_state import ReviewRun
 
 
-async def list_runs(gateway: Gateway, call: AnyCall) -> RunsView:
+async def list_runs(gateway: Gateway, call: AnyCall) -> review_messages.RunsView:
     await gateway.writer.settle()
     runs = gateway.writer.room.runs.by_id.values()
-    return RunsView(items=tuple(map(run_view, runs)), stats=stats(runs))
+    return review_messages.RunsView(items=tuple(map(run_view, runs)), stats=stats(runs))
 
 
-async def start_run(gateway: Gateway, call: Posted[RunBody]) -> RunStartedView:
+async def start_run(
+    gateway: Gateway, call: Posted[review_messages.RunBody]
+) -> review_messages.RunStartedView:
     body = call.body
     before = await answered(gateway, call)
     if before is not None:
-        return RunStartedView(success=True, run=run_view(_known(gateway, before)))
+        return review_messages.RunStartedView(success=True, run=run_view(_known(gateway, before)))
     check_text(body.goal)
     if body.run_id is not None and gateway.run_worker.folders.path(body.run_id).exists():
         # The room may have forgotten a run whose files still exist.
@@ -49,12 +40,12 @@ async def start_run(gateway: Gateway, call: Posted[RunBody]) -> RunStartedView:
         topic=body.goal,
         agents=(body.builder, body.reviewer),
         max_revisions=body.max_revisions,
-        terms=fill(RunTerms, body),
+        terms=fill(review_messages.RunTerms, body),
         thread=thread_for_run(gateway, body.thread),
     )
     events = await gateway.submit(command)
     started = next(event for event in events if isinstance(event, RunStarted))
-    return RunStartedView(success=True, run=run_view(_known(gateway, started.run)))
+    return review_messages.RunStartedView(success=True, run=run_view(_known(gateway, started.run)))
 
 
 def thread_for_run(gateway: Gateway, wanted: str | None) -> str | None:
@@ -72,13 +63,15 @@ def thread_for_run(gateway: Gateway, wanted: str | None) -> str | None:
     return None
 
 
-async def get_run(gateway: Gateway, call: AnyCall) -> RunDetail:
+async def get_run(gateway: Gateway, call: AnyCall) -> review_messages.RunDetail:
     await gateway.writer.settle()
     run = _known(gateway, call.path["id"])
     return run_detail(run, str(gateway.run_worker.folders.path(run.id)))
 
 
-async def say_in_run(gateway: Gateway, call: Posted[RunMessageBody]) -> RunSaidView:
+async def say_in_run(
+    gateway: Gateway, call: Posted[review_messages.RunMessageBody]
+) -> review_messages.RunSaidView:
     body = call.body
     if call.caller.role is Role.ROOM:
         hint = "a person acts by: go, decide, halt, resume, abort, finding, defect"
@@ -89,27 +82,34 @@ async def say_in_run(gateway: Gateway, call: Posted[RunMessageBody]) -> RunSaidV
     command = SayInRun(
         sender=call.caller.id,
         run=body.run_id,
-        body=read_body(body.message_type, body.body),
+        body=review_messages.read_body(body.message_type, body.body),
         role=body.sender,
         origin="http",
         key=key,
     )
     events = await gateway.submit(command)
-    return RunSaidView(success=True, run=run_view(_known(gateway, body.run_id)), repeated=not events)
+    return review_messages.RunSaidView(
+        success=True, run=run_view(_known(gateway, body.run_id)), repeated=not events
+    )
 
 
-async def act_on_run(gateway: Gateway, call: Posted[RunActionBody]) -> RunStartedView:
-    action = call.choice("act", RunAction)
+async def act_on_run(
+    gateway: Gateway, call: Posted[review_messages.RunActionBody]
+) -> review_messages.RunStartedView:
+    action = call.choice("act", review_messages.RunAction)
     run_id, plan = call.path["id"], call.body.plan
     run = _known(gateway, run_id)
-    if plan is None and (action is RunAction.GO or (action is RunAction.RESUME and is_plan_open(run))):
+    if plan is None and (
+        action is review_messages.RunAction.GO
+        or (action is review_messages.RunAction.RESUME and is_plan_open(run))
+    ):
         # Continue with the plan in the file, which may have been edited.
         plan = await asyncio.to_thread(gateway.run_worker.folders.edited_plan, run.id)
     sender = call.caller.id
     await gateway.submit(
         fill(ActOnRun, call.body, sender=sender, run=run_id, action=action, plan=plan, **call.once)
     )
-    return RunStartedView(success=True, run=run_view(_known(gateway, run_id)))
+    return review_messages.RunStartedView(success=True, run=run_view(_known(gateway, run_id)))
 
 
 def _known(gateway: Gateway, run_id: str) -> ReviewRun:

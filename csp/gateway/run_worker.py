@@ -7,7 +7,7 @@ nothing. Work that is done a second time has the same result.
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from csp.journal.history_query import HistoryQuery
 from csp.journal.jsonl_journal import storage_error
 from csp.protocol.enums import ALL
 from csp.protocol.events import AnyEvent, KnownEvent, RunChecked, RunEvent, RunSaid, decode_event
-from csp.protocol.notices import NoticeCode
+from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.review_messages import MAILBOX, OWN_METRICS, ExecutionUpdate, RunContext, RunPhase
 from csp.review.mailbox import InvalidMailboxFile, Mailbox, MailboxMessage, shown
 from csp.review.run_folders import RunFolders, forget_runs
@@ -67,17 +67,11 @@ class RunWorker:
         self._lags = False
         self._news = asyncio.Event()
         self._is_open = asyncio.Event()
-        self._work: dict[str, Callable[[ReviewRun], Awaitable[None]]] = {
-            "place": self._prepare,
-            "check": self._check,
-            "branch": self._make_branch,
-        }
 
     def observe(self, events: Iterable[AnyEvent]) -> None:
         """Look for new work after events of runs."""
-        for event in events:
-            if isinstance(event, RunEvent):
-                self._news.set()
+        if any(isinstance(event, RunEvent) for event in events):
+            self._news.set()
 
     async def work(self) -> None:
         """Work until cancelled."""
@@ -113,7 +107,7 @@ class RunWorker:
 
     async def _do(self, run: ReviewRun, key: tuple[str, str, int, int]) -> None:
         try:
-            await self._work[key[1]](run)
+            await {"place": self._prepare, "check": self._check, "branch": self._make_branch}[key[1]](run)
         except Broken:
             # The journal cannot grow now; the next commit or the next start tries again.
             log.exception("work on a run failed", extra={"run": run.id, "need": key[1]})
@@ -195,14 +189,12 @@ class RunWorker:
                 note = await asyncio.to_thread(self.folders.write, run, events)
                 self._written[run.id] = run.seq
                 if note:
-                    words = NoticeCode.RUN_NOTE(run=run.id, note=note)
-                    await self._writer.submit(Notice(words=words, target=ALL))
+                    await self._tell(NoticeCode.RUN_NOTE(run=run.id, note=note))
             except OSError as exc:
                 self._lags = True
                 if not has_lagged:
-                    log.warning(
-                        "cannot write the folder of a run", extra={"run": run.id, "problem": str(exc)}
-                    )
+                    extra = {"run": run.id, "problem": str(exc)}
+                    log.warning("cannot write the folder of a run", extra=extra)
 
     async def _events_of(self, run: ReviewRun) -> list[KnownEvent]:
         """Return all events of a run; they stay in memory until it ends."""
@@ -257,9 +249,8 @@ class RunWorker:
                     await self._accept(letter)
                 except (Broken, OSError) as exc:
                     # The file stays where it is and must not keep the next ones from being read.
-                    log.warning(
-                        "mailbox file not archived", extra={"file": shown(letter.path), "why": str(exc)}
-                    )
+                    extra = {"file": shown(letter.path), "why": str(exc)}
+                    log.warning("mailbox file not archived", extra=extra)
 
     async def _accept(self, letter: MailboxMessage | InvalidMailboxFile) -> None:
         """Submit a file to the room, then archive it; after a crash in between, its key is known."""
@@ -268,7 +259,13 @@ class RunWorker:
             return
         run = self._runs.get(letter.run)
         if run is not None and letter.key in run.keys:
-            await self._skip_known(letter)
+            # Submitted before; a copy is refused, but not a file left by a crash.
+            if await asyncio.to_thread(self.mailbox.is_copy, letter):
+                what = "a message with the same fields was accepted before"
+                await self._refuse(letter, CspError(what, "to send it again, change its timestamp"))
+                return
+            await self._tell(NoticeCode.MAILBOX_SKIPPED(file=shown(letter.path), role=letter.role))
+            await asyncio.to_thread(self.mailbox.handled, letter)
             return
         try:
             if letter.sender is not letter.role:
@@ -290,21 +287,13 @@ class RunWorker:
             return
         await asyncio.to_thread(self.mailbox.handled, letter)
 
-    async def _skip_known(self, letter: MailboxMessage) -> None:
-        """Archive a file that was submitted before; refuse a copy, but not a file left by a crash."""
-        if await asyncio.to_thread(self.mailbox.is_copy, letter):
-            what = "a message with the same fields was accepted before"
-            await self._refuse(letter, CspError(what, "to send it again, change its timestamp"))
-            return
-        words = NoticeCode.MAILBOX_SKIPPED(file=shown(letter.path), role=letter.role)
-        await self._writer.submit(Notice(words=words, target=ALL))
-        await asyncio.to_thread(self.mailbox.handled, letter)
-
     async def _refuse(self, letter: MailboxMessage | InvalidMailboxFile, error: CspError) -> None:
         why = f"{error.message} ({error.hint})" if error.hint else error.message
-        words = NoticeCode.MAILBOX_REFUSED(file=shown(letter.path), role=letter.role, why=why)
-        await self._writer.submit(Notice(words=words, target=ALL))
+        await self._tell(NoticeCode.MAILBOX_REFUSED(file=shown(letter.path), role=letter.role, why=why))
         await asyncio.to_thread(self.mailbox.refused, letter, why)
+
+    async def _tell(self, words: NoticeWords) -> None:
+        await self._writer.submit(Notice(words=words, target=ALL))
 
 
 def need_of(run: ReviewRun) -> str:
@@ -330,9 +319,8 @@ def measured(update: ExecutionUpdate) -> ExecutionUpdate:
     """Add the metrics that CSP measured itself to those of the builder."""
     own: dict[str, float | str] = {}
     if update.figures is not None:
-        own["files"] = float(update.figures.files)
-        own["insertions"] = float(update.figures.insertions)
-        own["deletions"] = float(update.figures.deletions)
+        names = ("files", "insertions", "deletions")
+        own |= {name: float(getattr(update.figures, name)) for name in names}
     if update.tests is not None and not update.tests.claimed:
         own["tests_passed"] = float(update.tests.passed)
         own["tests_seconds"] = update.tests.seconds

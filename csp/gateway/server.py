@@ -1,4 +1,7 @@
-"""Run a gateway: bind, announce, serve, and shut down in order."""
+"""Run a gateway: bind, announce, serve, and shut down in order; restart it when it dies.
+
+The supervisor holds the listening socket, so that the port stays ours and callers wait through a restart.
+"""
 
 import asyncio
 import contextlib
@@ -11,6 +14,7 @@ import signal
 import socket
 import ssl
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -18,20 +22,14 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.config import GatewayOptions, Settings
-from csp.errors import BadInput, Broken
+from csp.errors import BadInput, Broken, CspError, StorageFailed
+from csp.fast_start import failure_report
+from csp.gateway import journal_maintenance
 from csp.gateway.acceptor import Acceptor, HttpServer
 from csp.gateway.auth import is_loopback
 from csp.gateway.connections import new_event_loop
 from csp.gateway.gateway import Gateway
 from csp.gateway.http_border import make_runner
-from csp.gateway.journal_maintenance import (
-    finish_rewrites,
-    index_notes,
-    index_when_quiet,
-    report_mending,
-    scrub_journal,
-)
-from csp.gateway.supervisor import supervise
 from csp.room_registry import RoomFile, RunningRoom, remove_room, write_room
 
 #: A larger difference to the clock of the machine is logged.
@@ -42,7 +40,13 @@ PORT_TRIES: Final = 100
 #: The pause between two tries of a chosen port; a port in use is reported after two seconds.
 PORT_PAUSE_S: Final = 0.02
 BACKLOG: Final = 8192
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_WAITED_FOR: Final = (*_SIGNALS, signal.SIGCHLD)
+MAX_RESTARTS: Final = 5
+WINDOW_S: Final = 60.0
+STORAGE_FAILED: Final = 74
 OnReady = Callable[[], None]
+Serve = Callable[[OnReady], int]
 
 
 def passed_s() -> float:
@@ -143,8 +147,8 @@ async def serve(
     announcement: RoomFile | None = None
     acceptor: Acceptor | None = None
     try:
-        await finish_rewrites(gateway)
-        await report_mending(gateway)
+        await journal_maintenance.finish_rewrites(gateway)
+        await journal_maintenance.report_mending(gateway)
         await runner.setup()
         assert isinstance(runner.server, HttpServer)
         acceptor = Acceptor(runner.server, listener, tls)
@@ -180,12 +184,11 @@ def start_background(gateway: Gateway) -> None:
     gateway.set_alarm()
     gateway.spawn(gateway.answer_queries())
     gateway.spawn(gateway.watch_presence())
-    gateway.spawn(gateway.run_worker.work())
-    gateway.spawn(gateway.board_summaries.work())
-    gateway.spawn(gateway.remote_boards.work())
-    gateway.spawn(index_when_quiet(gateway))
-    gateway.spawn(index_notes(gateway))
-    gateway.spawn(scrub_journal(gateway))
+    for worker in (gateway.run_worker, gateway.board_summaries, gateway.remote_boards):
+        gateway.spawn(worker.work())
+    gateway.spawn(journal_maintenance.index_when_quiet(gateway))
+    gateway.spawn(journal_maintenance.index_notes(gateway))
+    gateway.spawn(journal_maintenance.scrub_journal(gateway))
 
 
 async def shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
@@ -256,3 +259,98 @@ def raise_file_limit() -> None:
     if soft < wanted:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+# --- the supervisor ------------------------------------------------------------------------------
+
+
+def supervise(serve: Serve) -> int:
+    """Run `serve` in a child; restart it after a crash, at most 5 times a minute."""
+    guard = _Guard()
+    restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
+    while True:
+        was_ready, code = guard.run_child(serve)
+        if code == 0 or guard.is_stopping:
+            return 0
+        if code == STORAGE_FAILED:
+            # A failed disk does not get better with a restart.
+            return 1
+        if not was_ready and code > 0:
+            return code
+        now = time.monotonic()
+        if len(restarts) == MAX_RESTARTS and now - restarts[0] < WINDOW_S:
+            log.error("gateway keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
+            return 1
+        restarts.append(now)
+        log.warning("gateway died and is restarted", extra={"exit_code": code})
+
+
+class _Guard:
+    """The current child, and whether a signal has asked to stop.
+
+    A signal that comes just before a blocking call would be noticed only after it: Python's handlers run
+    between two steps of the interpreter. So the signals are blocked while there is a child, and waited for
+    together with its death.
+    """
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+
+        def stop(number: int, frame: object) -> None:
+            self.is_stopping = True
+
+        for number in _SIGNALS:
+            signal.signal(number, stop)
+        # Some systems discard a signal without a handler even while sigwait waits for it.
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def run_child(self, serve: Serve) -> tuple[bool, int]:
+        """Forward signals to a child until it ends; return whether it ever got ready, and its exit code."""
+        ready_out, ready_in = os.pipe()
+        # Blocked before the fork: the child would lose a signal that comes before it has handlers.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
+        child = os.fork()
+        if child == 0:
+            os.close(ready_out)
+            os._exit(_be_child(serve, ready_in))
+        os.close(ready_in)
+        try:
+            if self.is_stopping:
+                os.kill(child, signal.SIGTERM)
+            ended, status = 0, 0
+            while not ended:
+                if signal.sigwait(_WAITED_FOR) in _SIGNALS:
+                    self.is_stopping = True
+                    os.kill(child, signal.SIGTERM)
+                ended, status = os.waitpid(child, os.WNOHANG)
+            os.set_blocking(ready_out, False)
+            with contextlib.suppress(BlockingIOError):
+                return os.read(ready_out, 1) == b"1", os.waitstatus_to_exitcode(status)
+            return False, os.waitstatus_to_exitcode(status)
+        finally:
+            os.close(ready_out)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED_FOR)
+
+
+def _be_child(serve: Serve, ready_in: int) -> int:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED_FOR)
+
+    def on_ready() -> None:
+        os.write(ready_in, b"1")
+        os.close(ready_in)
+
+    try:
+        return serve(on_ready)
+    except CspError as error:
+        log.error("gateway failed", extra={"problem": error.message, "hint": error.hint})
+        failure_report.report(error.message, error.hint)
+        if isinstance(error, StorageFailed):
+            return STORAGE_FAILED
+    except KeyboardInterrupt:
+        return 0
+    except BaseException:
+        log.exception("gateway crashed")
+    return 1

@@ -10,35 +10,10 @@ from csp.gateway.agent_throttle import wait_for_news
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import AnyCall, Asked, Posted, answered, fill
 from csp.price_list import price_of
+from csp.protocol import requests, responses
 from csp.protocol.codec import check_text
 from csp.protocol.enums import DEFAULT_THREAD, AgentId, ParticipantKind, SessionAction
 from csp.protocol.events import KnownEvent, ModeChanged
-from csp.protocol.requests import (
-    CollaborateBody,
-    CollaborationParams,
-    HandoffBody,
-    ModeBody,
-    NoBody,
-    SessionActionBody,
-    StopBody,
-    ThreadParams,
-    TurnBody,
-    VoteBody,
-)
-from csp.protocol.responses import (
-    CollaborationStartedView,
-    CollaborationView,
-    Done,
-    ModeSetView,
-    ModeView,
-    SessionDetailView,
-    SessionDoneView,
-    SessionStartedView,
-    SessionsView,
-    SessionView,
-    StopView,
-    TurnView,
-)
 from csp.protocol.session_parts import Change, Collaboration, Price
 from csp.room.commands import CastVote, Collaborate, HandOffTurn, NextTurn, SetMode, Steer, Stop
 from csp.room.identity import nearest
@@ -52,85 +27,93 @@ _DEMO_PROFILE = "demo"
 _FREE = Price(input=0.0, output=0.0)
 
 
-async def get_mode(gateway: Gateway, call: Asked[ThreadParams]) -> ModeView:
+async def get_mode(gateway: Gateway, call: Asked[requests.ThreadParams]) -> responses.ModeView:
     await gateway.writer.settle()
     return _view(gateway, gateway.writer.room.sessions.newest_in(call.query.thread))
 
 
-async def set_mode(gateway: Gateway, call: Posted[ModeBody]) -> ModeSetView:
+async def set_mode(gateway: Gateway, call: Posted[requests.ModeBody]) -> responses.ModeSetView:
     thread = call.body.thread or DEFAULT_THREAD
     before = await answered(gateway, call)
     if before is None:
         await gateway.submit(_command(call, thread))
     sessions = gateway.writer.room.sessions
-    return ModeSetView(
+    return responses.ModeSetView(
         success=True, orchestration=_view(gateway, sessions.get(before) or sessions.newest_in(thread))
     )
 
 
-async def next_turn(gateway: Gateway, call: Posted[TurnBody]) -> TurnView:
+async def next_turn(gateway: Gateway, call: Posted[requests.TurnBody]) -> responses.TurnView:
     thread = call.body.thread or DEFAULT_THREAD
     await gateway.submit(NextTurn(thread=thread, **call.once))
     return turn_view(gateway.writer.room.sessions.newest_in(thread))
 
 
-async def stop(gateway: Gateway, call: Posted[StopBody]) -> StopView:
+async def stop(gateway: Gateway, call: Posted[requests.StopBody]) -> responses.StopView:
     """Stop all running work in a thread, or everywhere."""
     thread = None if call.body.all else call.body.thread or DEFAULT_THREAD
     before = await answered(gateway, call)
     if before is not None:
-        return StopView(success=True, stopped=tuple(filter(None, before.split(","))))
+        return responses.StopView(success=True, stopped=tuple(filter(None, before.split(","))))
     events = await gateway.submit(Stop(sender=call.caller.id, thread=thread, **call.once))
     stopped = tuple(_changed(events, Change.ENDED))
     if not stopped:
         log.info("stop was a no-op, nothing is running", extra={"of_thread": thread or "all"})
-    return StopView(success=True, stopped=stopped)
+    return responses.StopView(success=True, stopped=stopped)
 
 
-async def vote(gateway: Gateway, call: Posted[VoteBody]) -> Done:
+async def vote(gateway: Gateway, call: Posted[requests.VoteBody]) -> responses.Done:
     await gateway.submit(fill(CastVote, call.body, agent=call.caller.id))
-    return Done()
+    return responses.Done()
 
 
-async def hand_over(gateway: Gateway, call: Posted[HandoffBody]) -> Done:
+async def hand_over(gateway: Gateway, call: Posted[requests.HandoffBody]) -> responses.Done:
     await gateway.submit(fill(HandOffTurn, call.body, agent=call.caller.id))
-    return Done()
+    return responses.Done()
 
 
-async def list_sessions(gateway: Gateway, call: AnyCall) -> SessionsView:
+async def list_sessions(gateway: Gateway, call: AnyCall) -> responses.SessionsView:
     await gateway.writer.settle()
     sessions = gateway.writer.room.sessions.by_id.values()
-    return SessionsView(items=tuple(_short(gateway, session, call) for session in sessions))
+    return responses.SessionsView(items=tuple(_short(gateway, session, call) for session in sessions))
 
 
-async def start_session(gateway: Gateway, call: Posted[ModeBody]) -> SessionStartedView:
+async def start_session(gateway: Gateway, call: Posted[requests.ModeBody]) -> responses.SessionStartedView:
     before = await answered(gateway, call)
     events = [] if before is not None else await gateway.submit(_command(call, call.body.thread))
     session = _known(gateway, before or next(_changed(events, Change.STARTED), ""))
     view = _view(gateway, session)
-    return SessionStartedView(success=True, id=session.id, thread=session.thread, orchestration=view)
+    return responses.SessionStartedView(
+        success=True, id=session.id, thread=session.thread, orchestration=view
+    )
 
 
-async def get_session(gateway: Gateway, call: AnyCall) -> SessionDetailView:
+async def get_session(gateway: Gateway, call: AnyCall) -> responses.SessionDetailView:
     await gateway.writer.settle()
     session = _known(gateway, call.path["id"])
-    return SessionDetailView(session=_short(gateway, session, call), orchestration=_view(gateway, session))
+    return responses.SessionDetailView(
+        session=_short(gateway, session, call), orchestration=_view(gateway, session)
+    )
 
 
-async def act_on_session(gateway: Gateway, call: Posted[SessionActionBody]) -> SessionDoneView:
+async def act_on_session(
+    gateway: Gateway, call: Posted[requests.SessionActionBody]
+) -> responses.SessionDoneView:
     action = call.choice("change", SessionAction)
     sender, session = call.caller.id, call.path["id"]
     await gateway.submit(fill(Steer, call.body, sender=sender, session=session, action=action, **call.once))
-    return SessionDoneView(success=True, session=_short(gateway, _known(gateway, call.path["id"]), call))
+    return responses.SessionDoneView(
+        success=True, session=_short(gateway, _known(gateway, call.path["id"]), call)
+    )
 
 
-def _short(gateway: Gateway, session: Session, call: AnyCall) -> SessionView:
+def _short(gateway: Gateway, session: Session, call: AnyCall) -> responses.SessionView:
     """Return the parts of a session that the caller may see."""
     seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
     return session_view(session, seen)
 
 
-def _command(call: Posted[ModeBody], thread: str | None) -> SetMode:
+def _command(call: Posted[requests.ModeBody], thread: str | None) -> SetMode:
     topic = call.body.topic or ""
     check_text(topic)
     return fill(SetMode, call.body, sender=call.caller.id, topic=topic, thread=thread, **call.once)
@@ -150,18 +133,20 @@ def _known(gateway: Gateway, session_id: str) -> Session:
     return found
 
 
-def _view(gateway: Gateway, session: Session | None) -> ModeView:
+def _view(gateway: Gateway, session: Session | None) -> responses.ModeView:
     return mode_view(gateway.writer.room, session, gateway.rules)
 
 
-async def begin_collaboration(gateway: Gateway, call: Posted[CollaborateBody]) -> CollaborationStartedView:
+async def begin_collaboration(
+    gateway: Gateway, call: Posted[requests.CollaborateBody]
+) -> responses.CollaborationStartedView:
     body = call.body
     check_text(body.objective)
     check_text(body.user_input)
     before = await answered(gateway, call)
     if before is not None:
         session, _ = _known_collaboration(gateway, before)
-        return CollaborationStartedView(
+        return responses.CollaborationStartedView(
             success=True, handle=session.id, session=session.id, thread=session.thread
         )
     command = fill(
@@ -182,7 +167,7 @@ async def begin_collaboration(gateway: Gateway, call: Posted[CollaborateBody]) -
     )
     events = await gateway.submit(command)
     begun = next(event for event in events if isinstance(event, ModeChanged) and event.change in _BEGUN)
-    return CollaborationStartedView(
+    return responses.CollaborationStartedView(
         success=True, handle=begun.session_id, session=begun.session_id, thread=begun.thread
     )
 
@@ -201,7 +186,9 @@ async def known_prices(gateway: Gateway) -> dict[AgentId, Price]:
     return {agent: price for agent, price in found.items() if price is not None}
 
 
-async def show_collaboration(gateway: Gateway, call: Asked[CollaborationParams]) -> CollaborationView:
+async def show_collaboration(
+    gateway: Gateway, call: Asked[requests.CollaborationParams]
+) -> responses.CollaborationView:
     params = call.query
     deadline = time.monotonic() + params.wait
     with gateway.connected(call.caller):
@@ -217,14 +204,14 @@ async def show_collaboration(gateway: Gateway, call: Asked[CollaborationParams])
             await wait_for_news(news, remaining)
 
 
-async def stop_collaboration(gateway: Gateway, call: Posted[NoBody]) -> CollaborationView:
+async def stop_collaboration(gateway: Gateway, call: Posted[requests.NoBody]) -> responses.CollaborationView:
     await gateway.writer.settle()
     session, _ = _known_collaboration(gateway, call.path["id"])
     await gateway.submit(Stop(sender=call.caller.id, thread=session.thread))
     return _progress(gateway, call, session.id, None)
 
 
-def _progress(gateway: Gateway, call: AnyCall, handle: str, after: int | None) -> CollaborationView:
+def _progress(gateway: Gateway, call: AnyCall, handle: str, after: int | None) -> responses.CollaborationView:
     session, terms = _known_collaboration(gateway, handle)
     seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
     return collaboration_view(session, terms, after, seen)

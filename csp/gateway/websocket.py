@@ -153,7 +153,7 @@ class SocketSession:
         cursor: Cursor | None = None
         while await self._pipe.drain():
             began = time.monotonic()
-            chunk = journal.read_after(seq, CATCH_UP_BYTES, cursor)
+            chunk = journal.view.read_after(seq, CATCH_UP_BYTES, cursor)
             frames = [
                 text_frame(line)
                 for line in chunk.lines

@@ -2,33 +2,28 @@
 
 import asyncio
 import logging
+import re
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
-from csp.journal.history_query import (
-    HIDDEN_TYPES,
-    Concerns,
-    Facets,
-    HistoryQuery,
-    admits,
-    event_of,
-    facets_of,
-    facets_of_event,
-)
+from csp.journal import history_query
+from csp.journal.history_query import HIDDEN_TYPES, Concerns, Facets, HistoryQuery, admits
 from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
-from csp.journal.line_reader import blocks_forward
-from csp.journal.line_scan import Hit, Scanner
+from csp.journal.line_reader import blocks_back, blocks_forward, type_and_seq
 from csp.journal.search_index import SearchIndex
 from csp.journal.search_tokens import clauses_of, clauses_of_message, clauses_of_types
 from csp.protocol.enums import MessageId
-from csp.protocol.events import AnyEvent, DeliveryMoved, type_of
+from csp.protocol.events import AnyEvent, DeliveryMoved, is_intact, type_of
 
 log = logging.getLogger(__name__)
 
+_HIDDEN: Final = frozenset(name.encode() for name in HIDDEN_TYPES)
+# Small, because most matches are near the start, but large enough for a system call.
+_SCAN_BYTES: Final = 64 * 1024
+_PLAIN: Final = re.compile(r"[!#-\[\]-~]+")
 _RECENT_BYTES: Final = 4 * 1024 * 1024
 # Reading this much is quicker than a broad query of the index.
 _NEAR_BYTES: Final = 512 * 1024
@@ -40,16 +35,14 @@ _GROWTH: Final = 4
 _MOST_DELIVERIES: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPage:
+class HistoryPage(NamedTuple):
     """Items oldest first; `next` is the seq to continue from, None if nothing older is left."""
 
     lines: list[bytes]
     next: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageHistory:
+class MessageHistory(NamedTuple):
     """A message and all states of its deliveries."""
 
     line: bytes
@@ -60,6 +53,51 @@ class MessageHistory:
 class _Recent(NamedTuple):
     line: bytes
     facets: Facets
+
+
+class Hit(NamedTuple):
+    """An item that matches a query."""
+
+    seq: int
+    line: bytes
+
+
+class Scanner(NamedTuple):
+    """One query, prepared for reading a part of the journal, in either direction.
+
+    Each block is first searched for bytes that every match must contain; only lines with these are decoded.
+    """
+
+    query: HistoryQuery
+    concerns: Concerns
+
+    def newest_first(self, view: JournalView, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+        """Yield (offset, hits newest first) for one block after another, from `end` down."""
+        screen = _screen(self.query.q)
+        for offset, data in blocks_back(view.file.fd, end, 0, _SCAN_BYTES):
+            yield offset, self.checked(reversed(screen(data)))
+
+    def oldest_first(self, view: JournalView, start: int, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+        """Yield (end offset, hits in order) for one block after another, from `start` up to `end`."""
+        screen = _screen(self.query.q)
+        for offset, data in blocks_forward(view.file.fd, start, end, _SCAN_BYTES):
+            yield offset + len(data), self.checked(screen(data))
+
+    def check(self, line: bytes) -> Hit | None:
+        """Return the line as a hit if it matches the query and is intact."""
+        head = type_and_seq(line)
+        if head is None or head[0] in _HIDDEN:
+            return None
+        facets = history_query.facets_of(line)
+        if facets is None or not admits(self.query, line, facets, self.concerns) or not is_intact(line):
+            return None
+        return Hit(facets.seq, line)
+
+    def checked(self, lines: Iterable[bytes]) -> Iterator[Hit]:
+        """Yield the lines that match the query."""
+        for line in lines:
+            if (hit := self.check(line)) is not None:
+                yield hit
 
 
 class History:
@@ -75,7 +113,7 @@ class History:
         self._concerns = concerns
         self._recent: deque[_Recent] = deque()
         self._recent_bytes = 0
-        self._generation = journal.generation
+        self._generation = journal.view.generation
         # All items with a higher seq are in memory.
         self._floor = journal.last_seq
 
@@ -83,15 +121,15 @@ class History:
         """Fill the memory from the end of the journal; the cost does not grow with the journal."""
         self._recent.clear()
         self._recent_bytes = 0
-        self._generation = self._journal.generation
+        self._generation = self._journal.view.generation
         self._floor = 0
         read = 0
-        for seq, line in self._journal.read_back():
+        for seq, line in self._journal.view.read_back():
             read += len(line)
             if read > _RECENT_BYTES or len(self._recent) >= self._cap:
                 self._floor = seq
                 return
-            facets = facets_of(line)
+            facets = history_query.facets_of(line)
             if facets is not None and facets.type not in HIDDEN_TYPES:
                 self._recent.appendleft(_Recent(line, facets))
                 self._recent_bytes += len(line)
@@ -100,7 +138,7 @@ class History:
         """Add a committed event to the memory and drop the oldest items if it is full."""
         if type_of(event) in HIDDEN_TYPES:
             return
-        self._recent.append(_Recent(line, facets_of_event(event)))
+        self._recent.append(_Recent(line, history_query.facets_of_event(event)))
         self._recent_bytes += len(line)
         while len(self._recent) > self._cap or self._recent_bytes > _RECENT_BYTES:
             gone = self._recent.popleft()
@@ -126,7 +164,7 @@ class History:
 
     def _from_memory(self, query: HistoryQuery) -> list[Hit] | None:
         """Return the hits if all of them are in memory; a text search is slow, so it runs in a thread."""
-        if self._generation != self._journal.generation:
+        if self._generation != self._journal.view.generation:
             self.load_recent()
         if query.q.strip():
             return None
@@ -171,7 +209,7 @@ class History:
             found = self._index.offsets(view, plan, 0, border, count, newest_first=True)
             if found is None:
                 break
-            yield from _checked(scanner, view, found)
+            yield from scanner.checked(map(view.line_at, found))
             if len(found) < count:
                 return
             border, count = found[-1], count * _GROWTH
@@ -191,7 +229,7 @@ class History:
             found = self._index.offsets(view, plan, start, border, count, newest_first=False)
             if found is None:
                 break
-            yield from _checked(scanner, view, found)
+            yield from scanner.checked(map(view.line_at, found))
             # One byte past the start of a line already seen: a scan of the rest skips the remainder of it.
             start = found[-1] + 1 if len(found) == count else border
             count *= _GROWTH
@@ -201,7 +239,7 @@ class History:
         message: tuple[bytes, AnyEvent] | None = None
         deliveries: list[DeliveryMoved] = []
         for line in self._lines_naming(self._journal.view, message_id):
-            event = event_of(line)
+            event = history_query.event_of(line)
             if isinstance(event, DeliveryMoved):
                 if event.message == message_id:
                     deliveries.append(event)
@@ -248,7 +286,21 @@ def _read_up(
     return start
 
 
-def _checked(scanner: Scanner, view: JournalView, offsets: list[int]) -> Iterator[Hit]:
-    for at in offsets:
-        if (hit := scanner.check(view.line_at(at))) is not None:
-            yield hit
+def _screen(q: str) -> Callable[[bytes], list[bytes]]:
+    """Return a function that picks the lines of a block that may match `q`, judging by their bytes alone."""
+    wanted = history_query.pieces(q)
+    if any(not piece.isascii() for piece in wanted):
+        return lambda data: (
+            [] if data.isascii() else [line for line in data.split(b"\n") if not line.isascii()]
+        )
+    # The longest run of characters that JSON does not escape.
+    runs = [run for piece in wanted for run in _PLAIN.findall(piece)]
+    needle = max(runs, key=len, default="").encode()
+
+    def lines_with_needle(data: bytes) -> list[bytes]:
+        if data.isascii() and needle not in data.lower():
+            return []
+        # Case folding turns some other characters into ASCII, so lines with such characters always pass.
+        return [line for line in data.split(b"\n") if not line.isascii() or needle in line.lower()]
+
+    return lines_with_needle if needle else lambda data: data.split(b"\n")

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,8 +20,7 @@ HIDDEN_TYPES: Final = frozenset(
 _WORD: Final = re.compile(r"[a-z0-9_]+\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryQuery:
+class HistoryQuery(NamedTuple):
     """Which items of the history to return; `audience` limits them to what that agent may read."""
 
     limit: int = 50

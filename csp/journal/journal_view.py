@@ -3,10 +3,9 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from csp.journal.line_reader import blocks_back, blocks_forward, intact_seq, line_at, seek_after, split
+from csp.journal import line_reader
 
 
 class JournalFile:
@@ -32,8 +31,7 @@ class Cursor(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Intact lines in order; `end` is true if nothing more is committed."""
 
     lines: list[bytes]
@@ -43,7 +41,10 @@ class Chunk:
 
 
 class JournalView(NamedTuple):
-    """The first `end` bytes of `file`, whose last event is `seq`."""
+    """The first `end` bytes of `file`, whose last event is `seq`.
+
+    `generation` grows by one whenever a rewrite replaces the file.
+    """
 
     file: JournalFile
     end: int
@@ -55,20 +56,25 @@ class JournalView(NamedTuple):
         # The usual case: the reader is up to date.
         if seq >= self.seq:
             return self.end
-        return seek_after(self.file.fd, self.end, seq)
+        return line_reader.seek_after(self.file.fd, self.end, seq)
 
     def line_at(self, offset: int) -> bytes:
         """Return the line that starts at `offset`, intact or damaged."""
-        return line_at(self.file.fd, offset, self.end)
+        return line_reader.line_at(self.file.fd, offset, self.end)
 
-    def read_after(self, seq: int, max_bytes: int, cursor: Cursor | None) -> Chunk:
-        """Return the lines after `seq`; damaged lines are skipped."""
+    def read_after(
+        self, seq: int, max_bytes: int = line_reader.BLOCK_BYTES, cursor: Cursor | None = None
+    ) -> Chunk:
+        """Read on after `seq`: at least one line unless the end is reached, else about `max_bytes`.
+
+        Damaged lines are skipped. Pass the last chunk's `cursor` back to avoid a search for the position.
+        """
         known = cursor is not None and cursor.generation == self.generation
         start = cursor.offset if cursor is not None and known else self.offset_after(seq)
         lines: list[bytes] = []
-        for offset, data in blocks_forward(self.file.fd, start, self.end, max_bytes):
-            for _, line in split(offset, data):
-                here = intact_seq(line)
+        for offset, data in line_reader.blocks_forward(self.file.fd, start, self.end, max_bytes):
+            for _, line in line_reader.split(offset, data):
+                here = line_reader.intact_seq(line)
                 if here is not None:
                     lines.append(line)
                     seq = here
@@ -78,10 +84,15 @@ class JournalView(NamedTuple):
         cursor = Cursor(self.generation, start)
         return Chunk(lines=lines, last_seq=seq, end=start >= self.end, cursor=cursor)
 
+    def lines_after(self, seq: int) -> Iterator[bytes]:
+        """Yield the intact lines after `seq`, in order."""
+        for _, data in line_reader.blocks_forward(self.file.fd, self.offset_after(seq), self.end, 1 << 20):
+            yield from (line for line in data.split(b"\n") if line_reader.intact_seq(line) is not None)
+
     def read_back(self) -> Iterator[tuple[int, bytes]]:
         """Yield (seq, line) of the intact lines, newest first."""
-        for _, data in blocks_back(self.file.fd, self.end):
+        for _, data in line_reader.blocks_back(self.file.fd, self.end):
             for line in reversed(data.split(b"\n")):
-                seq = intact_seq(line)
+                seq = line_reader.intact_seq(line)
                 if seq is not None:
                     yield seq, line

@@ -5,7 +5,7 @@ import fcntl
 import logging
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -18,10 +18,8 @@ from csp.fast_start.atomic_files import (
     sync_folder,
     write_all,
 )
-from csp.journal.duplicate_lines import repair_line_order
-from csp.journal.journal_view import Chunk, Cursor, JournalFile, JournalView
-from csp.journal.line_reader import BLOCK_BYTES
-from csp.journal.tail_repair import find_last_seq, repair_tail
+from csp.journal.journal_repair import find_last_seq, repair_line_order, repair_tail
+from csp.journal.journal_view import JournalFile, JournalView
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +52,8 @@ class JsonlJournal:
             warnings.append(f"the last {damaged} journal lines are damaged; they are skipped")
         self._lock_fd = lock_fd
         self._end = end
-        self._view = JournalView(file, end, self.last_seq, 0)
+        #: What readers may see.
+        self.view = JournalView(file, end, self.last_seq, 0)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -88,28 +87,9 @@ class JsonlJournal:
         return journal
 
     @property
-    def committed(self) -> int:
-        """The number of bytes that readers may see."""
-        return self._view.end
-
-    @property
-    def safe_seq(self) -> int:
-        """The last event that readers may see."""
-        return self._view.seq
-
-    @property
-    def generation(self) -> int:
-        """Grows by one whenever a rewrite replaces the file."""
-        return self._view.generation
-
-    @property
     def is_settled(self) -> bool:
         """Tell whether everything appended is committed."""
-        return self._end == self._view.end
-
-    @property
-    def view(self) -> JournalView:
-        return self._view
+        return self._end == self.view.end
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -123,7 +103,7 @@ class JsonlJournal:
             raise StorageFull(*MOVED)
         data = b"\n".join(lines) + b"\n"
         try:
-            write_all(self._view.file.fd, data, self._end)
+            write_all(self.view.file.fd, data, self._end)
         except OSError as exc:
             self._truncate(self._end)
             raise storage_error("write the journal", exc) from exc
@@ -133,24 +113,24 @@ class JsonlJournal:
     def sync(self) -> None:
         """Return when everything appended is on the disk; blocks, so call it in a thread."""
         try:
-            sync_data(self._view.file.fd)
+            sync_data(self.view.file.fd)
         except OSError as exc:
             raise storage_error("sync the journal", exc) from exc
 
     def commit(self) -> None:
         """Make everything appended so far visible to readers."""
-        self._view = self._view._replace(end=self._end, seq=self.last_seq)
+        self.view = self.view._replace(end=self._end, seq=self.last_seq)
 
     def rollback(self) -> None:
         """Remove everything appended since the last commit."""
-        self._truncate(self._view.end)
-        self._end = self._view.end
-        self.last_seq = self._view.seq
+        self._truncate(self.view.end)
+        self._end = self.view.end
+        self.last_seq = self.view.seq
 
     def is_in_place(self) -> bool:
         """Tell whether the file is still at its path; it may have been deleted or moved."""
         try:
-            return os.path.samestat(os.stat(self.path), os.fstat(self._view.file.fd))
+            return os.path.samestat(os.stat(self.path), os.fstat(self.view.file.fd))
         except OSError:
             return False
 
@@ -175,33 +155,20 @@ class JsonlJournal:
     def adopt(self, file: JournalFile, end: int) -> None:
         """Switch to a rewritten file that holds everything committed; for csp.journal.rewrite."""
         self._end = end
-        self._view = JournalView(file, end, self.last_seq, self._view.generation + 1)
+        self.view = JournalView(file, end, self.last_seq, self.view.generation + 1)
 
     def close(self) -> None:
         """Release the locks; readers in other threads may finish."""
         if self._lock_fd >= 0:
-            fcntl.flock(self._view.file.fd, fcntl.LOCK_UN)
+            fcntl.flock(self.view.file.fd, fcntl.LOCK_UN)
             os.close(self._lock_fd)
             self._lock_fd = -1
 
     def _truncate(self, end: int) -> None:
         try:
-            os.ftruncate(self._view.file.fd, end)
+            os.ftruncate(self.view.file.fd, end)
         except OSError as exc:
             raise StorageFailed(f"cannot truncate the journal: {exc.strerror}") from exc
-
-    # --- reading ---------------------------------------------------------------------------------
-
-    def read_after(self, seq: int, max_bytes: int = BLOCK_BYTES, cursor: Cursor | None = None) -> Chunk:
-        """Read on after `seq`: at least one line unless the end is reached, else about `max_bytes`.
-
-        Pass the last chunk's `cursor` back to avoid a search for the position.
-        """
-        return self._view.read_after(seq, max_bytes, cursor)
-
-    def read_back(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (seq, line) of intact lines, newest first."""
-        return self._view.read_back()
 
 
 def _locked(path: Path) -> JournalFile:

@@ -9,7 +9,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -18,11 +18,11 @@ from csp.errors import Broken
 from csp.fast_start.atomic_files import create_private, sync_data, sync_folder, write_all
 from csp.journal import snapshots
 from csp.journal.history_query import facets_of
+from csp.journal.journal_repair import TORN_NAME
 from csp.journal.journal_view import JournalFile, JournalView
 from csp.journal.jsonl_journal import REWRITE_NAME, JsonlJournal, storage_error
 from csp.journal.line_reader import blocks_forward, intact_seq, seqs_lost, split
 from csp.journal.rebuildable_files import delete_files
-from csp.journal.tail_repair import TORN_NAME
 from csp.protocol.enums import MessageId
 
 REDACTED: Final = "[redacted]"
@@ -30,8 +30,7 @@ REDACTED: Final = "[redacted]"
 _DAMAGED: Final = b"damaged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transform:
+class Transform(NamedTuple):
     """A change of each line, given its seq (None drops the line), and an optional new first line."""
 
     change: Callable[[int, bytes], bytes | None]
@@ -60,7 +59,16 @@ def redaction(ids: Iterable[MessageId]) -> Transform:
         if not any(needle in line for needle in needles):
             return line
         facets = facets_of(line)
-        return line if facets is None or facets.id not in wanted else _redacted(line)
+        if facets is None or facets.id not in wanted:
+            return line
+        # As fields rather than as an event, so that an event of a newer CSP keeps all its fields.
+        fields: dict[str, object] = msgspec.json.decode(line)
+        if fields.get("text"):
+            fields["text"] = REDACTED
+        for name in ("handoff", "tags", "params", "crc"):
+            fields.pop(name, None)
+        body = msgspec.json.encode(fields)[:-1]
+        return b'%b,"crc":"%08x"}' % (body, crc32(body))
 
     return Transform(change=change)
 
@@ -105,7 +113,7 @@ def finish(rewrite: Rewrite) -> None:
     snapshots are deleted.
     """
     journal = rewrite.journal
-    if journal.generation != rewrite.source.generation or not journal.is_settled:
+    if journal.view.generation != rewrite.source.generation or not journal.is_settled:
         discard(rewrite)
         raise Broken("journal changed under its rewrite")
     with _storage_errors(rewrite):
@@ -159,16 +167,3 @@ def _copy(rewrite: Rewrite, view: JournalView) -> None:
 def _put(rewrite: Rewrite, data: bytes) -> None:
     write_all(rewrite.file.fd, data, rewrite.size)
     rewrite.size += len(data)
-
-
-def _redacted(line: bytes) -> bytes:
-    # As fields rather than as an event, so that an event of a newer CSP keeps all its fields.
-    fields: dict[str, object] = msgspec.json.decode(line)
-    if fields.get("text"):
-        fields["text"] = REDACTED
-    fields.pop("handoff", None)
-    fields.pop("tags", None)
-    fields.pop("params", None)
-    fields.pop("crc")
-    body = msgspec.json.encode(fields)[:-1]
-    return b'%b,"crc":"%08x"}' % (body, crc32(body))

@@ -9,26 +9,14 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from csp.journal import rebuildable_files as files
 from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.line_reader import blocks_forward, intact_seq, split
-from csp.journal.rebuildable_files import (
-    BLANKS_ONLY,
-    PLACE_TABLE,
-    SEARCH_NAME,
-    connect,
-    create_tables,
-    delete_database,
-    is_full,
-    quoted,
-    reached,
-    transaction,
-    write_place,
-)
 from csp.journal.search_tokens import Clause, is_vocabulary, tokens_of_line
 
 log = logging.getLogger(__name__)
@@ -36,9 +24,9 @@ log = logging.getLogger(__name__)
 _SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = (
     "CREATE VIRTUAL TABLE lines USING fts5(tokens, content='', columnsize=0, detail=none, "
-    f'tokenize="{BLANKS_ONLY}")',
+    f'tokenize="{files.BLANKS_ONLY}")',
     "CREATE TABLE words (word TEXT PRIMARY KEY) WITHOUT ROWID",
-    PLACE_TABLE,
+    files.PLACE_TABLE,
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
 # Joining the lists of a few hundred words takes milliseconds. SQLite's own prefix search first copies the
@@ -67,7 +55,7 @@ class SearchIndex:
 
     def __init__(self, journal: JsonlJournal) -> None:
         self._journal = journal
-        self._path = journal.folder / SEARCH_NAME
+        self._path = journal.folder / files.SEARCH_NAME
         self._lock = threading.Lock()
         self._db: sqlite3.Connection | None = None
         self._upto = 0
@@ -84,29 +72,33 @@ class SearchIndex:
 
     def catch_up(self, max_lines: int = 1000) -> int:
         """Index the next lines; return how many bytes of the journal are left, 0 if it must wait."""
-        with self._lock:
-            if time.monotonic() < self._grows_from:
-                return 0
+        with self._locked():
             view = self._journal.view
-            try:
-                db = self._attached(view)
-                if db is None:
-                    return 0
-                self._extend(db, view, max_lines)
-            except sqlite3.Error as exc:
-                self._give_up(exc)
+            db = None if time.monotonic() < self._grows_from else self._attached(view)
+            if db is None:
                 return 0
-            return view.end - self._upto
+            rows, upto = _next_rows(view, self._upto, max_lines)
+            if upto != self._upto:
+                words = {token for _, tokens in rows for token in tokens if is_vocabulary(token)}
+                with files.transaction(db):
+                    db.executemany(
+                        "INSERT OR IGNORE INTO words VALUES (?)", ((word,) for word in sorted(words))
+                    )
+                    db.executemany(
+                        "INSERT INTO lines (rowid, tokens) VALUES (?, ?)",
+                        ((offset, " ".join(tokens)) for offset, tokens in rows),
+                    )
+                    files.write_place(db, view, upto)
+                self._upto = upto
+            return view.end - upto
+        return 0
 
     def plan(self, view: JournalView, clauses: Sequence[Clause]) -> SearchPlan | None:
         """Return how to find the lines of `view` that meet all clauses; None if the journal must be read."""
-        with self._lock:
-            try:
-                db = self._attached(view)
-                return None if db is None else _plan(db, clauses, self._upto)
-            except sqlite3.Error as exc:
-                self._give_up(exc)
-                return None
+        with self._locked():
+            db = self._attached(view)
+            return None if db is None else _plan(db, clauses, self._upto)
+        return None
 
     def offsets(
         self, view: JournalView, plan: SearchPlan, low: int, high: int, count: int, *, newest_first: bool
@@ -114,24 +106,30 @@ class SearchIndex:
         """Return the offsets of the first `count` such lines in [low, high); None if they must be read."""
         if not plan.expression:
             return []
-        with self._lock:
+        with self._locked():
             if self._db is None or self._generation != view.generation:
                 return None
-            try:
-                rows = self._db.execute(
-                    "SELECT rowid FROM lines WHERE lines MATCH ? AND rowid >= ? AND rowid < ? "
-                    f"ORDER BY rowid {'DESC' if newest_first else 'ASC'} LIMIT ?",
-                    (plan.expression, low, high, count),
-                )
-                return [row[0] for row in rows]
-            except sqlite3.Error as exc:
-                self._give_up(exc)
-                return None
+            rows = self._db.execute(
+                "SELECT rowid FROM lines WHERE lines MATCH ? AND rowid >= ? AND rowid < ? "
+                f"ORDER BY rowid {'DESC' if newest_first else 'ASC'} LIMIT ?",
+                (plan.expression, low, high, count),
+            )
+            return [row[0] for row in rows]
+        return None
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
         with self._lock:
             self._detach()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock; an error of SQLite ends the block, and the index is dropped or waits."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as exc:
+                self._give_up(exc)
 
     # --- with the lock held ----------------------------------------------------------------------
 
@@ -145,22 +143,8 @@ class SearchIndex:
             self._generation = view.generation
         return self._db
 
-    def _extend(self, db: sqlite3.Connection, view: JournalView, max_lines: int) -> None:
-        rows, upto = _next_rows(view, self._upto, max_lines)
-        if upto == self._upto:
-            return
-        words = {token for _, tokens in rows for token in tokens if is_vocabulary(token)}
-        with transaction(db):
-            db.executemany("INSERT OR IGNORE INTO words VALUES (?)", ((word,) for word in sorted(words)))
-            db.executemany(
-                "INSERT INTO lines (rowid, tokens) VALUES (?, ?)",
-                ((offset, " ".join(tokens)) for offset, tokens in rows),
-            )
-            write_place(db, view, upto)
-        self._upto = upto
-
     def _give_up(self, exc: sqlite3.Error) -> None:
-        if is_full(exc):
+        if files.is_full(exc):
             # Keep the index as it is; what it has so far can still be found.
             log.warning("search index has no space", extra={"path": str(self._path), "problem": str(exc)})
             self._grows_from = time.monotonic() + _PAUSE_S
@@ -174,7 +158,7 @@ class SearchIndex:
             return
         log.warning("search index dropped", extra={"path": str(self._path), "problem": str(exc)})
         self._detach()
-        delete_database(self._path)
+        files.delete_database(self._path)
         self._failures += 1
         if self._failures >= _MAX_FAILURES:
             self._failures = 0
@@ -189,19 +173,19 @@ class SearchIndex:
 
 
 def _open(path: Path, view: JournalView) -> tuple[sqlite3.Connection, int]:
-    """Return a database that belongs to the journal, and the offset that it has reached."""
+    """Return a database that belongs to the journal, and the offset that it has files.reached."""
     try:
-        db = connect(path)
+        db = files.connect(path)
     except sqlite3.Error as exc:
-        if is_full(exc):
+        if files.is_full(exc):
             raise
     else:
         with contextlib.suppress(sqlite3.Error):
-            if upto := reached(db, _SCHEMA_VERSION, view):
+            if upto := files.reached(db, _SCHEMA_VERSION, view):
                 return db, upto
         db.close()
-    delete_database(path)
-    return create_tables(connect(path), _SCHEMA), 0
+    files.delete_database(path)
+    return files.create_tables(files.connect(path), _SCHEMA), 0
 
 
 def _next_rows(view: JournalView, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
@@ -237,9 +221,9 @@ def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Se
         if not tokens:
             return SearchPlan(covered, "", is_broad=False)
         if len(tokens) > _MAX_WORDS:
-            broad.append(quoted(clause.prefix) + "*")
+            broad.append(files.quoted(clause.prefix) + "*")
         else:
-            exact.append("(" + " OR ".join(map(quoted, tokens)) + ")")
+            exact.append("(" + " OR ".join(map(files.quoted, tokens)) + ")")
     expression = " AND ".join(exact or broad)
     try:
         expression.encode()

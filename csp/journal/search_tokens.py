@@ -11,10 +11,9 @@ read the whole journal (0.6 s of CPU instead of 1 ms).
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from csp.journal.history_query import HIDDEN_TYPES, HistoryQuery, facets_of, is_word, pieces, text_of
 from csp.protocol.enums import ALL, MessageId
@@ -30,8 +29,7 @@ _UNSEEN: Final = re.compile(r"[\s\x00-\x1f\x7f]")
 _MARKS: Final = re.compile(r"[^a-z0-9_\s\x00-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """One condition: the line has any of these tokens, or a word that starts with `prefix`."""
 
     tokens: tuple[str, ...] = ()

@@ -4,9 +4,8 @@ import contextlib
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -23,8 +22,7 @@ _KEPT: Final = 2
 _NAME: Final = re.compile(r"snapshot-(\d{1,19})\.json\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The room's encoded state after the event `seq`."""
 
     seq: int

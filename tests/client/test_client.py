@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csp.client import Client
-from csp.client.client import CLOSE_S, KEEPALIVE_S
+from csp.client.client import CLOSE_S
 from csp.client.connection import Status
 from csp.client.http_calls import HttpCalls
 from csp.client.incoming_frames import CallAnswer
@@ -169,11 +169,9 @@ async def test_registering_tells_all_that_it_was_told(monkeypatch: pytest.Monkey
 
 async def test_options_reach_the_connection() -> None:
     plain = Client(URL, "token")._connection
-    told = Client(URL, "token", give_up_s=3.0, keepalive_s=4.0)._connection
+    told = Client(URL, "token", give_up_s=3.0)._connection
 
-    assert (plain.give_up_s, plain.keepalive_s) == (None, KEEPALIVE_S)
-    assert (told.give_up_s, told.keepalive_s) == (3.0, 4.0)
-    assert (KEEPALIVE_S, CLOSE_S) == (20.0, 5.0)
+    assert (plain.give_up_s, told.give_up_s, CLOSE_S) == (None, 3.0, 5.0)
     assert Client(URL, "token", after=6).seq == 6
 
 

@@ -29,14 +29,7 @@ class Trial:
         self._patch = monkeypatch
 
     def connection(self) -> Connection:
-        return Connection(
-            self.http,
-            self.inbox,
-            Outbox(),
-            self.statuses.append,
-            give_up_s=self.give_up_s,
-            keepalive_s=1.0,
-        )
+        return Connection(self.http, self.inbox, Outbox(), self.statuses.append, self.give_up_s)
 
     async def run(self, *stays: Callable[[Connection], CspError]) -> CspError:
         """Run until the stays are used up, or until it gives up; return what it gave up with."""
@@ -176,8 +169,8 @@ def staying(monkeypatch: pytest.MonkeyPatch, after: int | None = 7) -> tuple[Con
         done.append("seq")
         return 50
 
-    async def open_link(http: HttpCalls, place: int, keepalive_s: float) -> FakeLink:
-        done.append(("open", place, keepalive_s))
+    async def open_link(http: HttpCalls, place: int) -> FakeLink:
+        done.append(("open", place))
         return FakeLink(done)
 
     monkeypatch.setattr(trial.http, "seq", seq)
@@ -191,7 +184,7 @@ async def test_a_websocket_carries_everything_where_one_opens(monkeypatch: pytes
     with pytest.raises(Unreachable, match="lost"):
         await connection._stay()
 
-    assert done == ["seq", ("open", 50, 1.0), ("run", ["codex"]), "closed"]
+    assert done == ["seq", ("open", 50), ("run", ["codex"]), "closed"]
     assert trial.statuses == [Status(is_connected=True)]
     assert connection._link is None
 

@@ -8,7 +8,7 @@ import pytest
 
 from csp.client import inbox as inbox_module
 from csp.client.background_tasks import in_thread, until_first
-from csp.client.backoff import FIRST_S, LAST_S, Backoff
+from csp.client.connection import FIRST_S, LAST_S, Backoff
 from csp.client.inbox import Inbox
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentId, DeliverKind, DeliveryState, MessageId
 from csp.protocol.events import DeliveryMoved, NoticePosted

@@ -214,7 +214,7 @@ async def test_what_is_shown_over_a_lost_link_is_lost() -> None:
 # --- the handshake -------------------------------------------------------------------------------
 
 
-async def test_a_link_is_opened_from_the_last_event_with_the_keepalive_that_was_asked_for(
+async def test_a_link_is_opened_from_the_last_event_with_our_keepalive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[str, dict[str, Any]]] = []
@@ -227,13 +227,13 @@ async def test_a_link_is_opened_from_the_last_event_with_the_keepalive_that_was_
 
     monkeypatch.setattr(websockets_client, "connect", connect)
     http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
-    link = await open_link(http, 7, 3.0)
+    link = await open_link(http, 7)
     ((url, options),) = asked
 
     assert link._first == b"first"
     assert url == "wss://room/x/ws?after=7"
     assert options["additional_headers"] == {"Authorization": "Bearer t"}
-    assert (options["ping_interval"], options["ping_timeout"]) == (3.0, 3.0)
+    assert (options["ping_interval"], options["ping_timeout"]) == (20.0, 20.0)
     assert (options["compression"], options["proxy"]) == (None, None)
     assert (options["open_timeout"], options["close_timeout"]) == (10.0, 1.0)
     assert (options["max_size"], options["max_queue"]) == (64 * 1024 * 1024, 64)
@@ -256,7 +256,7 @@ async def opened(monkeypatch: pytest.MonkeyPatch, socket: FakeSocket) -> WebSock
 
     monkeypatch.setattr(websockets_client, "connect", connect)
     http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
-    return await open_link(http, 7, 3.0)
+    return await open_link(http, 7)
 
 
 async def test_the_answer_to_a_ping_shows_that_a_link_carries_frames(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +321,7 @@ async def test_a_handshake_that_is_answered_with_a_status_is_refused_or_blocked(
     monkeypatch.setattr(websockets_client, "connect", connect)
     http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
     with pytest.raises(CspError) as raised:
-        await open_link(http, 7, 3.0)
+        await open_link(http, 7)
 
     assert (type(raised.value), raised.value.message) == (kind, text)
 
@@ -336,7 +336,7 @@ async def test_a_handshake_that_breaks_is_nobody_reached(
     monkeypatch.setattr(websockets_client, "connect", connect)
     http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
     with pytest.raises(Unreachable, match=f"no WebSocket to https://room/x: {str(error) or 'timed out'}"):
-        await open_link(http, 7, 3.0)
+        await open_link(http, 7)
 
 
 async def test_what_was_unanswered_goes_out_again_over_a_new_link() -> None:

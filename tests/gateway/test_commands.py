@@ -327,7 +327,7 @@ async def test_log_asked_for_by_an_agent_is_the_newest_before_its_question(room:
 
 
 def _said(room: ServedRoom) -> list[MessageEvent]:
-    lines = room.gateway.writer.journal.read_after(0, 1 << 20).lines
+    lines = room.gateway.writer.journal.view.read_after(0, 1 << 20).lines
     return [event for event in map(decode_event, lines) if isinstance(event, MessageEvent)]
 
 

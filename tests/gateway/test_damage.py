@@ -106,7 +106,7 @@ async def test_a_room_opens_whichever_bit_is_flipped(
         (folder / "secret").write_bytes(bytes(32))
         _flip(folder / "journal.jsonl", at, bit=at % 8)
         gateway = Gateway(room_settings(), folder, clock)
-        left = len(gateway.writer.journal.read_after(0, 1 << 20).lines)
+        left = len(gateway.writer.journal.view.read_after(0, 1 << 20).lines)
         seq = gateway.writer.room.seq
         await gateway.close()
         shutil.rmtree(folder)

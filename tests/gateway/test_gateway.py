@@ -247,7 +247,8 @@ async def test_a_question_to_the_room_is_answered(gateway: Gateway, monkeypatch:
         answered.append(True)
 
     monkeypatch.setattr(gateway, "answer_queries", answer)
-    gateway._push(LogRequested(*COMMON, count=3))
+    question = LogRequested(*COMMON, count=3)
+    gateway._publish([(question, encode_event(question))])
     await turn()
 
     assert answered == [True]

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,7 @@ from csp.gateway import journal_maintenance
 from csp.gateway.gateway import Gateway
 from csp.journal import rewrite
 from csp.journal.jsonl_journal import REWRITE_NAME
+from csp.journal.scrub import Damage, ScrubReport
 from csp.protocol.enums import HUMAN, SYSTEM, AgentId, MessageId, SessionId
 from csp.protocol.events import (
     AnyEvent,
@@ -370,19 +371,17 @@ def test_a_note_is_kept_until_it_is_dropped(tmp_path: Path) -> None:
 
 def test_the_whole_journal_is_read_and_what_is_no_event_is_passed_over() -> None:
     lines = [encode_event(said(HUMAN, None)), b"odd", encode_event(said(CLAUDE, None))]
-    asked: list[tuple[int, object]] = []
+    asked: list[int] = []
 
-    def read_after(seq: int, max_bytes: int, cursor: object = None) -> SimpleNamespace:
-        asked.append((seq, cursor))
-        place = len(asked)
-        end = place == len(lines)
-        return SimpleNamespace(lines=[lines[place - 1]], end=end, last_seq=place + 10, cursor=f"c-{place}")
+    def lines_after(seq: int) -> Iterator[bytes]:
+        asked.append(seq)
+        return iter(lines)
 
-    journal: Any = SimpleNamespace(read_after=read_after)
+    journal: Any = SimpleNamespace(view=SimpleNamespace(lines_after=lines_after))
     found = list(journal_maintenance._events_after(journal, 4))
 
     assert [event.sender for event in found] == [HUMAN, CLAUDE]
-    assert asked == [(4, None), (11, "c-1"), (12, "c-2")]
+    assert asked == [4]
 
 
 def said(sender: AgentId, session: str | None) -> HumanMessage:
@@ -486,11 +485,11 @@ def test_a_room_is_quiet_a_moment_after_its_last_commit() -> None:
 
 
 def scrubbed(monkeypatch: pytest.MonkeyPatch, outcome: list[int] | Exception) -> None:
-    async def scrub(journal: object) -> journal_maintenance._ScrubReport:
+    async def scrub(journal: object) -> ScrubReport:
         if isinstance(outcome, Exception):
             raise outcome
-        damaged = [journal_maintenance._Damage(number, "cut") for number in outcome]
-        return journal_maintenance._ScrubReport(checked=9, damaged=damaged)
+        damaged = [Damage(line_number=number, offset=0, after_seq=0, problem="cut") for number in outcome]
+        return ScrubReport(checked=9, problems=len(damaged), damaged=damaged)
 
     monkeypatch.setattr(journal_maintenance, "_scrub", scrub)
 
@@ -548,7 +547,8 @@ class Scrubber:
 async def test_a_scrub_runs_beside_the_room_with_the_least_priority(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    scrubber = Scrubber(b'{"checked":3,"damaged":[{"line_number":2,"problem":"cut"}],"problems":1}')
+    cut = Damage(line_number=2, offset=7, after_seq=1, problem="cut")
+    scrubber = Scrubber(msgspec.json.encode(ScrubReport(checked=3, problems=1, damaged=[cut])))
     monkeypatch.setattr(asyncio, "create_subprocess_exec", scrubber.start)
     report = await journal_maintenance._scrub_process(tmp_path / "default" / "journal.jsonl")
 
@@ -586,7 +586,7 @@ async def test_a_large_journal_or_snapshot_is_scrubbed_by_a_process(
         journal_maintenance, "snapshot_files", lambda folder: list(folder.glob("snapshot-9.json"))
     )
     monkeypatch.setattr(journal_maintenance, "MOST_SCRUBBED_HERE_BYTES", size - 1 + snapshot)
-    scrubber = Scrubber(b'{"checked":3,"damaged":[]}')
+    scrubber = Scrubber(b'{"checked":3,"damaged":[],"problems":0}')
     monkeypatch.setattr(asyncio, "create_subprocess_exec", scrubber.start)
     await journal_maintenance.scrub_journal(room.gateway)
 

@@ -18,7 +18,7 @@ from csp.protocol.requests import MessageActionBody
 from csp.protocol.responses import DeliveryView, MessageView, QueueView
 from csp.room.commands import CancelMessage, ReleaseMessage, Send
 from csp.room.messages.send import MAX_HOPS
-from csp.room.room_state import Room
+from csp.room.room_state import Message, Room
 from tests.gateway.asked import ROOM as ROOM_CALLER
 from tests.gateway.asked import Recorder
 from tests.gateway.served import Clock, Member, ServedRoom, served
@@ -264,8 +264,8 @@ async def test_the_queue_lists_the_oldest_thousand_in_the_order_of_the_journal(
 
     monkeypatch.setattr(messages_module, "delivery_view", delivery_view)
 
-    def message(seq: int) -> SimpleNamespace:
-        return SimpleNamespace(id=f"m-{seq}", seq=seq, sender="human", target="all", text="x" * 300)
+    def message(seq: int) -> Message:
+        return Message(MessageId(f"m-{seq}"), seq, HUMAN, ALL, "default", "x" * 300, {})
 
     async def settle() -> None:
         pass

@@ -56,13 +56,7 @@ async def open_writer(tmp_path: Path) -> AsyncIterator[Open]:
     opened: list[RoomWriter] = []
 
     def make(durability: str = "fsync", publish: Any = lambda committed: None) -> RoomWriter:
-        writer = RoomWriter(
-            tmp_path,
-            JsonlJournal.open(tmp_path),
-            durability=durability,
-            clock=lambda: 5.0,
-            publish=publish,
-        )
+        writer = RoomWriter(JsonlJournal.open(tmp_path), durability, lambda: 5.0, publish)
         opened.append(writer)
         return writer
 
@@ -128,9 +122,7 @@ async def test_a_room_with_news_saves_its_last_state_when_it_is_closed(
     tmp_path: Path, saved: Saved, count: int, is_writable: bool, seqs: list[int]
 ) -> None:
     journal = JsonlJournal.open(tmp_path)
-    writer = RoomWriter(
-        tmp_path, journal, durability="fsync", clock=lambda: 5.0, publish=lambda committed: None
-    )
+    writer = RoomWriter(journal, "fsync", lambda: 5.0, lambda committed: None)
     for _ in range(count):
         await say(writer)
     writer.is_writable = is_writable

@@ -21,12 +21,12 @@ def journal_of(folder: Path, count: int) -> JsonlJournal:
 
 def test_the_lines_after_the_snapshot_are_counted(tmp_path: Path) -> None:
     journal = journal_of(tmp_path, 3)
-    early, lacked_all = load_room(tmp_path, journal)
+    early, lacked_all = load_room(journal)
     snapshots.save(tmp_path, early.seq, dump(early))
     journal.append([event(4)[1], event(5)[1]], 4)
     journal.sync()
     journal.commit()
-    room, lacked = load_room(tmp_path, journal)
+    room, lacked = load_room(journal)
     journal.close()
 
     assert (early.seq, lacked_all) == (3, 3)
@@ -36,7 +36,7 @@ def test_the_lines_after_the_snapshot_are_counted(tmp_path: Path) -> None:
 def test_a_snapshot_of_nonsense_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     journal = journal_of(tmp_path, 3)
     snapshots.save(tmp_path, 2, b'{"seq":"two"}')
-    room, lacked = load_room(tmp_path, journal)
+    room, lacked = load_room(journal)
     journal.close()
 
     assert (room.seq, lacked) == (3, 3)

@@ -28,6 +28,7 @@ from csp.protocol.events import HISTORY_TYPES, ControlSent, Joined
 from csp.protocol.requests import ControlBody, Dialog, HistoryParams, InboxParams, RegisterBody
 from csp.protocol.responses import Deliver, HealthView, InboxView, JournalHealth, RegisteredView
 from csp.room.commands import ControlAgent, Join, Rejoin
+from csp.room.room_state import Participant
 from tests.waiting import wait_until
 
 CLAUDE, CODEX = AgentId("claude"), AgentId("codex")
@@ -105,20 +106,20 @@ async def test_coming_back_keeps_the_name_and_takes_the_new_capabilities() -> No
     assert (view.agent_id, view.token) == ("claude", "claude.3")
 
 
-def a_participant(**more: Any) -> SimpleNamespace:
+def a_participant(**more: Any) -> Participant:
     values: dict[str, Any] = {
         "id": CLAUDE,
         "name": "Claude",
         "kind": ParticipantKind.CLI,
         "role": JoinRole.AGENT,
+        "epoch": 1,
     }
-    values |= {"capabilities": ["read"], "online": True, "shown_state": AgentState.IDLE, "queue": ["a", "b"]}
+    values |= {"capabilities": ["read"], "queue": {"a": 1, "b": 2}}
     values |= {"seen": 7.0, "share": True, "detail": "used up", "until": 9.0, "dialog": Dialog(tool="Bash")}
-    values["seals"] = {}
-    return SimpleNamespace(**values | more)
+    return Participant(**values | more)
 
 
-def with_participant(participant: SimpleNamespace, *, is_benched: bool = False) -> Any:
+def with_participant(participant: Participant, *, is_benched: bool = False) -> Any:
     session = SimpleNamespace(is_benched=lambda agent: is_benched)
     sessions = SimpleNamespace(live_with=lambda agent: [session] if agent == CLAUDE else [])
     gateway = FakeGateway()
@@ -159,9 +160,9 @@ def test_what_an_agent_asks_of_a_person_is_for_the_person_and_itself(caller: Cal
 def test_an_agent_at_rest_that_gets_no_turns_is_benched(
     state: AgentState, is_benched: bool, shown: AgentState
 ) -> None:
-    participant = a_participant(shown_state=state)
+    participant = a_participant(state=state, online=state is not AgentState.OFFLINE)
 
-    assert routes._state_of(with_participant(participant, is_benched=is_benched), participant) is shown  # type: ignore[arg-type]  # it has what is used
+    assert routes._state_of(with_participant(participant, is_benched=is_benched), participant) is shown
 
 
 async def test_participants_are_listed_as_of_now() -> None:

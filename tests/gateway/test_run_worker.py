@@ -143,7 +143,7 @@ async def test_work_that_is_over_or_has_failed_may_be_begun_again(
         if error is not None:
             raise error
 
-    monkeypatch.setitem(hands._work, "check", check)
+    monkeypatch.setattr(hands, "_check", check)
     key = ("run-1", "check", 2, 3)
     hands._busy.add(key)
     await hands._do(CHECKS, key)

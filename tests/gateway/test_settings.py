@@ -212,7 +212,7 @@ async def short_lived(tmp_path: Path, clock: Clock) -> Any:
 
 async def _expires(room: ServedRoom) -> list[float | None]:
     """Return when the messages of the room expire, in their order."""
-    lines = room.gateway.writer.journal.read_after(0, 1 << 20).lines
+    lines = room.gateway.writer.journal.view.read_after(0, 1 << 20).lines
     return [
         event.expires
         for event in map(decode_event, lines)

@@ -103,7 +103,7 @@ def read_all(journal: JsonlJournal, after: int = 0, max_bytes: int = 1 << 18) ->
     found: list[bytes] = []
     cursor = None
     while True:
-        chunk = journal.read_after(after, max_bytes, cursor)
+        chunk = journal.view.read_after(after, max_bytes, cursor)
         found += chunk.lines
         if chunk.end:
             return found

@@ -3,7 +3,6 @@ import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -11,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csp.journal import JsonlJournal
-from csp.journal.history import History, HistoryPage
+from csp.journal.history import History, HistoryPage, Hit, Scanner
 from csp.journal.history_query import HIDDEN_TYPES, Facets, HistoryQuery, matches
-from csp.journal.line_scan import Hit, Scanner
 from csp.journal.search_index import SearchIndex
 from csp.protocol.enums import AgentId, DeliveryState, MessageId
 from csp.protocol.events import HISTORY_TYPES, HumanMessage, KnownEvent, decode_event, type_of
@@ -28,7 +25,7 @@ AGENTS = ("claude", "codex", "gemini", "human")
 def _index_answers_small_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.journal.history._NEAR_BYTES", 0)
     monkeypatch.setattr("csp.journal.history._FAR_BYTES", 2000)
-    monkeypatch.setattr("csp.journal.line_scan._SCAN_BYTES", 1000)
+    monkeypatch.setattr("csp.journal.history._SCAN_BYTES", 1000)
 
 
 @contextmanager
@@ -79,12 +76,12 @@ async def all_pages(history: History, query: HistoryQuery) -> list[int]:
             found = seqs(page) + found
             if page.next is None:
                 return found
-            query = replace(query, before=page.next)
+            query = query._replace(before=page.next)
         else:
             found += seqs(page)
             if not page.lines:
                 return found
-            query = replace(query, after=page.next)
+            query = query._replace(after=page.next)
 
 
 def mixed_events(count: int) -> list[KnownEvent]:
@@ -135,9 +132,9 @@ async def test_paging_yields_every_item_once(
     events = mixed_events(120)
     with history_of(tmp_path, events, indexed=indexed, cap=cap) as history:
         for limit in (1, 7, 1000):
-            small = replace(query, limit=limit)
+            small = query._replace(limit=limit)
             assert await all_pages(history, small) == answers(events, small)
-            forward = replace(small, after=0)
+            forward = small._replace(after=0)
             assert await all_pages(history, forward) == answers(events, forward)
 
 
@@ -186,7 +183,7 @@ async def test_what_is_remembered_is_answered_without_the_disk(
             (line,) = encoded([event])
             commit(journal, [line])
             history.remember(line, event)
-        monkeypatch.setattr(JsonlJournal, "view", property(lambda journal: pytest.fail("read the disk")))
+        monkeypatch.setattr(history, "_from_disk", lambda query: pytest.fail("read the disk"))
 
         assert seqs(await history.page(HistoryQuery(limit=9))) == list(range(22, 31))
         assert seqs(await history.page(HistoryQuery(after=20, limit=4))) == [21, 22, 23, 24]
@@ -278,7 +275,7 @@ async def test_an_unknown_event_is_shown_only_when_asked_for(tmp_path: Path) -> 
 
         assert (await history.page(HistoryQuery())).lines == []
         assert len((await history.page(asked)).lines) == 1
-        assert (await history.page(replace(asked, audience=AgentId("claude")))).lines == []
+        assert (await history.page(asked._replace(audience=AgentId("claude")))).lines == []
         index.close()
 
 

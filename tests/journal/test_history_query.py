@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,7 +81,7 @@ def test_what_is_no_event_has_no_facets(line: bytes) -> None:
 
 def admitted(event: KnownEvent, **fields: Any) -> bool:
     (line,) = encoded([event])
-    query = replace(HistoryQuery(types=HISTORY_TYPES | {"note", "delivery"}), **fields)
+    query = HistoryQuery(types=HISTORY_TYPES | {"note", "delivery"})._replace(**fields)
     return admits(query, line, facets_of_event(event), lambda event, agent: agent != "stranger")
 
 

@@ -18,11 +18,11 @@ def test_a_reader_that_is_up_to_date_looks_for_nothing(
 
     with opened(tmp_path) as journal:
         commit(journal, lines_to(3))
-        monkeypatch.setattr("csp.journal.journal_view.seek_after", looked)
-        chunk = journal.read_after(3)
+        monkeypatch.setattr("csp.journal.line_reader.seek_after", looked)
+        chunk = journal.view.read_after(3)
 
         assert (chunk.lines, chunk.last_seq, chunk.end) == ([], 3, True)
-        assert chunk.cursor == Cursor(0, journal.committed)
+        assert chunk.cursor == Cursor(0, journal.view.end)
 
 
 def test_a_chunk_has_a_line_unless_the_end_is_reached(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_chunk_has_a_line_unless_the_end_is_reached(tmp_path: Path) -> None:
     damaged = [line.replace(b"message", b"massage") for line in lines[:8]]
     with opened(tmp_path) as journal:
         commit(journal, [*damaged, lines[8]])
-        chunk = journal.read_after(0, len(lines[0]))
+        chunk = journal.view.read_after(0, len(lines[0]))
 
         assert (chunk.lines, chunk.last_seq, chunk.end) == (lines[8:], 9, True)
 
@@ -39,8 +39,8 @@ def test_a_small_chunk_says_that_more_is_to_come(tmp_path: Path) -> None:
     lines = lines_to(3)
     with opened(tmp_path) as journal:
         commit(journal, lines)
-        first = journal.read_after(0, len(lines[0]))
-        rest = journal.read_after(first.last_seq, 1 << 20, first.cursor)
+        first = journal.view.read_after(0, len(lines[0]))
+        rest = journal.view.read_after(first.last_seq, 1 << 20, first.cursor)
 
         assert not first.end and rest.end
         assert first.lines + rest.lines == lines

@@ -40,10 +40,10 @@ def test_what_was_committed_is_there_after_reopening(tmp_path: Path) -> None:
 def test_an_appended_line_is_safe_once_it_is_committed(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
         journal.append(lines_to(1), 1)
-        appended = journal.last_seq, journal.safe_seq
+        appended = journal.last_seq, journal.view.seq
         journal.commit()
 
-        assert (appended, journal.safe_seq) == ((1, 0), 1)
+        assert (appended, journal.view.seq) == ((1, 0), 1)
 
 
 def test_only_the_owner_may_read(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_readers_see_only_what_is_committed(tmp_path: Path) -> None:
 
         assert before == []
         assert read_all(journal) == lines_to(2)
-        assert journal.committed == (tmp_path / "journal.jsonl").stat().st_size
+        assert journal.view.end == (tmp_path / "journal.jsonl").stat().st_size
 
 
 @pytest.mark.parametrize("first_seq", [0, 2, 4, 5])
@@ -141,7 +141,7 @@ def test_a_failed_write_leaves_nothing_of_its_batch(
                 journal.append(encoded([said(3)]), 3)
         size = (tmp_path / "journal.jsonl").stat().st_size
 
-        assert size == journal.committed
+        assert size == journal.view.end
         assert journal.last_seq == 2
 
 
@@ -172,14 +172,14 @@ lines = lines_to(40)
 journal.append(lines[:20], 1)
 journal.commit()
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-resource.setrlimit(resource.RLIMIT_FSIZE, (journal.committed + 100, hard))
+resource.setrlimit(resource.RLIMIT_FSIZE, (journal.view.end + 100, hard))
 try:
     journal.append(lines[20:], 21)
     sys.exit("not full")
 except StorageFull:
     pass
 assert not journal.can_grow()
-assert journal.path.stat().st_size == journal.committed
+assert journal.path.stat().st_size == journal.view.end
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 assert journal.can_grow()
 journal.append(lines[20:], 21)
@@ -359,10 +359,10 @@ def test_reading_without_a_cursor_goes_on_by_seq(tmp_path: Path) -> None:
     intact = mixed_journal(tmp_path)
     found: list[bytes] = []
     with opened(tmp_path) as journal:
-        chunk = journal.read_after(0, 500)
+        chunk = journal.view.read_after(0, 500)
         while chunk.lines:
             found += chunk.lines
-            chunk = journal.read_after(chunk.last_seq, 500)
+            chunk = journal.view.read_after(chunk.last_seq, 500)
 
         assert found == list(intact.values())
         assert chunk.end
@@ -372,7 +372,7 @@ def test_reading_back_yields_every_intact_line_newest_first(tmp_path: Path) -> N
     intact = mixed_journal(tmp_path)
     newest_first = sorted(intact.items(), reverse=True)
     with opened(tmp_path) as journal:
-        assert list(journal.read_back()) == newest_first
+        assert list(journal.view.read_back()) == newest_first
 
 
 # --- the secret ----------------------------------------------------------------------------------
@@ -417,9 +417,9 @@ def test_settled_is_what_is_committed(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
         assert journal.is_settled
         journal.append(lines_to(1), 1)
-        assert (journal.is_settled, journal.safe_seq, journal.last_seq) == (False, 0, 1)
+        assert (journal.is_settled, journal.view.seq, journal.last_seq) == (False, 0, 1)
         journal.commit()
-        assert (journal.is_settled, journal.safe_seq) == (True, 1)
+        assert (journal.is_settled, journal.view.seq) == (True, 1)
 
 
 def test_torn_lines_are_kept_one_after_the_other_for_their_owner(tmp_path: Path) -> None:
@@ -436,12 +436,12 @@ def test_torn_lines_are_kept_one_after_the_other_for_their_owner(tmp_path: Path)
 def test_a_cursor_of_another_generation_is_worth_nothing(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
         commit(journal, lines_to(5))
-        chunk = journal.read_after(2, 1, Cursor(generation=99, offset=0))
+        chunk = journal.view.read_after(2, 1, Cursor(generation=99, offset=0))
 
         assert chunk.lines == lines_to(3)[2:]
         assert (chunk.last_seq, chunk.end) == (3, False)
-        assert journal.read_after(0, 1, chunk.cursor).lines == lines_to(4)[3:]
-        assert journal.read_after(5).end
+        assert journal.view.read_after(0, 1, chunk.cursor).lines == lines_to(4)[3:]
+        assert journal.view.read_after(5).end
 
 
 def test_a_failed_opening_lets_go_of_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_most_of_the_new_file_is_on_the_disk_before_the_room_has_to_wait(
         commit(journal, lines_to(3))
         prepare(journal, redaction([]))
 
-        assert synced == [journal.committed]
+        assert synced == [journal.view.end]
 
 
 def test_tags_and_handoffs_go_with_a_redacted_text(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_what_comes_meanwhile_is_in_the_new_file(tmp_path: Path) -> None:
         commit(journal, lines[20:])
 
         assert read_all(journal) == [base_line(4), *lines[4:]]
-        assert journal.path.stat().st_size == journal.committed
+        assert journal.path.stat().st_size == journal.view.end
         assert journal.path.stat().st_mode & 0o777 == 0o600
 
 
@@ -241,9 +241,9 @@ def test_a_reader_goes_on_over_a_rewrite(tmp_path: Path) -> None:
     lines = lines_to(20)
     with opened(tmp_path) as journal:
         commit(journal, lines)
-        chunk = journal.read_after(0, 1000)
+        chunk = journal.view.read_after(0, 1000)
         rewrite(journal, pruning(3, base_line(2)))
-        rest = journal.read_after(chunk.last_seq, 1 << 20, chunk.cursor)
+        rest = journal.view.read_after(chunk.last_seq, 1 << 20, chunk.cursor)
 
         assert chunk.lines + rest.lines == lines
 

@@ -48,7 +48,7 @@ def test_lines_are_taken_in_step_by_step(tmp_path: Path) -> None:
         index = SearchIndex(journal)
         left = index.catch_up(4)
 
-        assert 0 < left < journal.committed
+        assert 0 < left < journal.view.end
         assert indexed_seqs(journal, index) == [4, 3, 2, 1]
         assert all_seqs(journal, index) == list(range(10, 0, -1))
         finish(index)
@@ -361,13 +361,13 @@ def test_the_lag_is_what_the_index_has_not_seen(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
         commit(journal, lines_to(4))
         index = SearchIndex(journal)
-        assert index.lag_bytes == journal.committed
+        assert index.lag_bytes == journal.view.end
         left = index.catch_up(3)
         assert index.lag_bytes == left == len(lines_to(4)[3]) + 1
         index.catch_up()
         assert index.lag_bytes == 0
         index.close()
-        assert index.lag_bytes == journal.committed
+        assert index.lag_bytes == journal.view.end
 
 
 def test_offsets_are_bounded_and_counted_either_way(tmp_path: Path) -> None:
@@ -400,7 +400,7 @@ def test_an_index_of_the_file_before_a_rewrite_is_worth_nothing(tmp_path: Path) 
         rewrite.finish(rewrite.prepare(journal, rewrite.redaction([])))
 
         assert index.offsets(journal.view, plan, 0, plan.covered, 9, newest_first=True) is None
-        assert index.lag_bytes == journal.committed
+        assert index.lag_bytes == journal.view.end
         finish(index)
         assert indexed_seqs(journal, index) == [5, 4, 3, 2, 1]
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
@@ -436,7 +436,7 @@ def test_an_index_that_cannot_be_opened_for_want_of_space_is_kept(
         finish(index)
         index.close()
         with monkeypatch.context() as patched:
-            patched.setattr("csp.journal.search_index.connect", no_space)
+            patched.setattr("csp.journal.rebuildable_files.connect", no_space)
             plans = [index.plan(journal.view, [WORD]) for _ in range(3)]
         index._paused_until = 0.0
 

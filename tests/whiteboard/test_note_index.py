@@ -87,7 +87,7 @@ def test_rows_number_the_notes_alone(index: NoteIndex, journal: JsonlJournal) ->
     assert [(entry.seq, entry.row) for entry in index.from_row(1, 2)] == [(3, 1), (4, 2)]
     event = event_at(journal.view, entries[6].offset)
     assert event is not None and event.seq == 6
-    assert (index.count, index.upto) == (4, journal.committed)
+    assert (index.count, index.upto) == (4, journal.view.end)
 
 
 def test_a_line_that_was_damaged_is_no_event(index: NoteIndex, journal: JsonlJournal) -> None:

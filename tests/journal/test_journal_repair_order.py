@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from csp.journal import JsonlJournal, duplicate_lines
+from csp.journal import JsonlJournal, journal_repair
+from csp.journal.journal_repair import TORN_NAME
 from csp.journal.line_reader import intact_seq
-from csp.journal.tail_repair import TORN_NAME
 from tests.journal.making import commit, lines_to, read_all, write_journal
 
 COUNT = 20
@@ -61,7 +61,7 @@ def test_line_that_stands_twice_is_taken_out(tmp_path: Path, copied: str) -> Non
 
 
 def test_sound_journal_is_not_checked_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duplicate_lines, "_sort_lines", lambda fd, end: pytest.fail("read every line"))
+    monkeypatch.setattr(journal_repair, "_sort_lines", lambda fd, end: pytest.fail("read every line"))
     for lines in ([], lines_to(1), lines_to(COUNT), lines_to(COUNT)[5:]):
         write_journal(tmp_path, b"".join(line + b"\n" for line in lines))
         journal = JsonlJournal.open(tmp_path)
@@ -89,7 +89,7 @@ def test_full_disk_leaves_the_journal_as_it_was(tmp_path: Path, monkeypatch: pyt
     def full(fd: int, data: bytes, offset: int) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(duplicate_lines, "write_all", full)
+    monkeypatch.setattr(journal_repair, "write_all", full)
     with pytest.raises(Exception, match="cannot open the journal: No space left"):
         JsonlJournal.open(tmp_path)
 
@@ -134,8 +134,8 @@ def test_in_a_long_journal_blocks_out_of_order_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = lines_to(COUNT)
-    monkeypatch.setattr(duplicate_lines, "_FULL_CHECK_BYTES", 0)
-    monkeypatch.setattr(duplicate_lines, "_BLOCK_BYTES", 3 * len(lines[0]))
+    monkeypatch.setattr(journal_repair, "_FULL_CHECK_BYTES", 0)
+    monkeypatch.setattr(journal_repair, "_BLOCK_BYTES", 3 * len(lines[0]))
     write_journal(tmp_path, b"\n".join([lines[0], *lines[8:12], *lines[1:8], *lines[12:]]) + b"\n")
 
     journal = JsonlJournal.open(tmp_path)

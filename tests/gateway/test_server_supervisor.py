@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.gateway import supervisor as supervise_module
-from csp.gateway.supervisor import MAX_RESTARTS, STORAGE_FAILED, WINDOW_S, supervise
+from csp.gateway import server as supervise_module
+from csp.gateway.server import MAX_RESTARTS, STORAGE_FAILED, WINDOW_S, supervise
 from tests.gateway.processes import Process, children, is_alive
 from tests.rooms import ROOT
 from tests.waiting import wait_until_sync
@@ -30,7 +30,7 @@ class Children:
         self.lived_s = 0.0
         self.now = 1000.0
         monkeypatch.setattr(supervise_module._Guard, "run_child", lambda guard, serve: self._run())
-        monkeypatch.setattr("csp.gateway.supervisor.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("csp.gateway.server.time.monotonic", lambda: self.now)
 
     def _run(self) -> tuple[bool, int]:
         self.now += self.lived_s
@@ -100,7 +100,7 @@ def test_deaths_far_apart_never_end_it(ends: Children) -> None:
 #: A supervisor of a child that says that it is ready, then waits to be told to end.
 PATIENT = """
 import os, signal, sys, time
-from csp.gateway.supervisor import supervise
+from csp.gateway.server import supervise
 def serve(ready):
     def end(number, frame):
         # The signal may come in the midst of the print below, which cannot be entered twice.
@@ -135,7 +135,7 @@ def test_a_signal_ends_both_processes(number: signal.Signals) -> None:
 #: Sends each child a signal at its very birth, when it still has the handlers of its parent.
 EARLY_SIGNAL = """
 import os, signal, sys
-from csp.gateway.supervisor import supervise
+from csp.gateway.server import supervise
 fork = os.fork
 def fork_and_signal():
     child = fork()
@@ -159,7 +159,7 @@ def test_a_signal_at_the_birth_of_a_child_is_not_lost_on_it() -> None:
 EXIT_CODES = """
 import sys
 from csp.errors import Broken, StorageFailed
-from csp.gateway import supervisor as module
+from csp.gateway import server as module
 errors = [Broken("no"), StorageFailed("no"), KeyboardInterrupt(), RuntimeError("no")]
 for error in errors:
     def serve(ready):
@@ -271,7 +271,7 @@ def _until_alone(room: Process) -> None:
 #: Gets a signal in the very moment in which it begins to wait, before Python can run a handler.
 SIGNAL_BEFORE_WAITING = """
 import os, signal, sys, time
-from csp.gateway import supervisor as module
+from csp.gateway import server as module
 waits = signal.sigwait
 def signalled_first(numbers):
     signal.sigwait = waits

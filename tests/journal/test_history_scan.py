@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from csp.journal.history import Scanner
 from csp.journal.history_query import HistoryQuery
-from csp.journal.line_scan import Scanner
 from csp.protocol.events import HISTORY_TYPES
 from tests.journal.making import commit, concerns, delivered, encoded, noticed, opened, said
 
@@ -58,7 +58,7 @@ def test_a_text_is_found_however_it_is_written_in_the_file(tmp_path: Path, q: st
 def test_blocks_are_read_without_losing_what_lies_between_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.journal.line_scan._SCAN_BYTES", 300)
+    monkeypatch.setattr("csp.journal.history._SCAN_BYTES", 300)
     lines = encoded(said(seq, f"number {seq}") for seq in range(1, 30))
 
     assert found(tmp_path, lines) == (list(range(29, 0, -1)), list(range(1, 30)))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.journal import tail_repair
-from csp.journal.tail_repair import TORN_NAME, find_last_seq, repair_tail
+from csp.journal import journal_repair
+from csp.journal.journal_repair import TORN_NAME, find_last_seq, repair_tail
 from tests.journal.making import lines_to, write_journal
 
 
@@ -15,7 +15,7 @@ from tests.journal.making import lines_to, write_journal
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the sizes that the file had when it was synced."""
     sizes: list[int] = []
-    monkeypatch.setattr(tail_repair, "sync_data", lambda fd: sizes.append(os.fstat(fd).st_size))
+    monkeypatch.setattr(journal_repair, "sync_data", lambda fd: sizes.append(os.fstat(fd).st_size))
     return sizes
 
 
