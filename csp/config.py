@@ -87,6 +87,7 @@ class Settings:
     #: Settings that come with the CLIs, by their names, such as `claude_cmd`, where they are not the default.
     of_clis: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[AgentSpec, ...] = ()
+    layout: str = "auto"
     state_dir: Path = Path()
     #: The project that the run belongs to; None only for settings that no run has.
     project: Project | None = None
@@ -178,6 +179,8 @@ ROWS: Final = (
     _row("room", "room", types.ROOM,
          "room to start or to talk to", key="name", flag="--room", default=_OWN_ROOM),
     _row("history_dir", "room", types.PATH, "folder of the journals", flag="--history", default=_LOCAL),
+    _row("layout", "room", types.LAYOUT,
+         "form of the room's windows: top, left, focus; auto follows the width", flag="--layout"),
     _row("history_cap", "room", types.COUNT, "newest events kept in memory"),
     _row("durability", "room", types.DURABILITY,
          "what an acknowledged message survives: flush a crash of the gateway, fsync a power cut",

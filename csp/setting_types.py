@@ -110,6 +110,7 @@ ROLE: Final = SettingType("agent or orchestrator", matching(re.compile("agent|or
 VARIABLE: Final = SettingType("the name of a variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*")))
 WEB: Final = SettingType("an http or https url without a user", _read_url)
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
+LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))
 DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
 
 

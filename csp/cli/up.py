@@ -37,6 +37,7 @@ _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
     switch("--orchestrator", "start an orchestrator too"),
     value("--dir", "DIR", "directory the agents work in; default: the current one"),
     HISTORY_DIR,
+    value("--layout", "FORM", "form of the windows: top, left or focus; default: by the width"),
     switch("--detach", "build everything, but stay in this terminal"),
     switch("--dry-run", "say what would be done, do nothing"),
     TRUST,

@@ -88,7 +88,7 @@ class Chat:
         self.failures = 0
         self.ticks = DeliveryTicks(look)
         self.gateway = GatewayClient(order.address.url, order.address.token)
-        self._borders = PaneBorders(order.env)
+        self.borders = PaneBorders(order.env)
         self.roster = Roster(self.ask, self._on_look)
         give_up_s = None if order.is_person else _GIVE_UP_S
         self._client = Client(
@@ -108,7 +108,7 @@ class Chat:
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
-        await self._borders.start()
+        await self.borders.start()
         for work in (self._work_lane(), self._tell_ticks(), self.roster.keep_fresh()):
             self._start(work)
         return self
@@ -117,7 +117,7 @@ class Chat:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._client.close()
-        await self._borders.close()
+        await self.borders.close()
         await asyncio.gather(*self._unfinished, return_exceptions=True)
         for task in self._tasks:
             task.cancel()
@@ -172,8 +172,8 @@ class Chat:
         """Show what the roster has learnt, here and in the borders of the agents' panes."""
         session = self.roster.session
         words = {seat.id: session.word_for(seat.id, seat.state) for seat in self.roster.seats}
-        self._borders.set_states(words)
-        self._borders.set_mode(mode_text(session, self.look.signs), session.deadline)
+        self.borders.set_states(words)
+        self.borders.set_mode(mode_text(session, self.look.signs), session.deadline)
         self.out.refresh()
 
     async def _greet(self) -> None:

@@ -16,6 +16,7 @@ from csp.human.status_lines import DONE, PROVED
 from csp.panes.pane_borders import HUMAN, MARK
 from csp.room import human_input
 from csp.session_status import SessionStatus, session_of
+from csp.terminal.pane_layout import LayoutName
 
 if TYPE_CHECKING:
     from csp.human.chat import Chat
@@ -96,6 +97,29 @@ async def focus(chat: "Chat", words: list[str]) -> None:
         code, _, said = await _run(chat, "tmux", verb, "-t", pane)
         if code:
             raise Refused(f"tmux could not go to the pane of {words[0]}: {one_line(said, 200)}")
+
+
+async def zoom(chat: "Chat", words: list[str]) -> None:
+    """Show a pane in full size, or undo that."""
+    if "TMUX" not in chat.order.env:
+        raise Refused("this pane is not in tmux, so it cannot be enlarged", "attach with: csp up")
+    if words:
+        await focus(chat, words)
+    code, _, said = await _run(chat, "tmux", "resize-pane", "-Z")
+    if code:
+        raise Refused(f"tmux could not enlarge the pane: {one_line(said, 200)}")
+
+
+async def lay_out(chat: "Chat", words: list[str]) -> None:
+    """Arrange the panes of the room."""
+    if not words:
+        chat.out.put(f"layout {chat.borders.form.name}; choose with /layout {' | '.join(LayoutName)}")
+        return
+    if words[0] not in set(LayoutName):
+        raise BadInput(f"unknown layout {words[0]!r}, expected one of: {', '.join(LayoutName)}")
+    if MARK not in chat.order.env:
+        raise Refused("this pane is not in the room's tmux session", "attach with: csp up")
+    chat.borders.choose(LayoutName(words[0]))
 
 
 async def leave(chat: "Chat", words: list[str]) -> None:

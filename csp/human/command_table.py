@@ -58,6 +58,8 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "add": command_actions.add,
     "remove": command_actions.remove,
     "focus": command_actions.focus,
+    "zoom": command_actions.zoom,
+    "layout": command_actions.lay_out,
     "web": command_actions.web,
     "export": command_actions.export,
     "help": show_help,

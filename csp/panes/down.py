@@ -12,7 +12,7 @@ from csp.clis.wiring import unwire
 from csp.errors import CspError, Refused
 from csp.panes.pane_borders import MARK
 from csp.panes.processes import Process, alive, end, family, matching
-from csp.panes.resume_state import conversations_of, conversations_path, save_conversations
+from csp.panes.resume_state import conversations_of, conversations_path, save_conversations, save_form
 from csp.panes.room_processes import RoomProcesses, locked
 from csp.panes.tmux_session import TmuxSession, room_key
 from csp.panes.worktrees import remove_worktrees
@@ -45,6 +45,7 @@ def end_room(
     ending = family([*pids, *brains, *(panes.pids() if panes else [])])
     has_panes = panes is not None and bool(panes.id)
     if panes is not None and has_panes:
+        save_form(kept.parent, panes.form)
         panes.kill()
         report.ended.append(f"tmux session {panes.name}")
     if ending:

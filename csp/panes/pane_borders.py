@@ -12,7 +12,16 @@ from typing import Final
 
 from csp.fast_start.child_environment import HELPER, child_environment
 from csp.fast_start.process_environment import process_environment
-from csp.terminal.pane_layout import Size, capacity, layout
+from csp.terminal.pane_layout import (
+    Cell,
+    LayoutForm,
+    LayoutName,
+    Size,
+    capacity,
+    default_form,
+    human_cell,
+    layout,
+)
 
 #: In the environment of our panes; tells `down` that a sidecar runs in one of them.
 MARK: Final = "CSP_PANES"
@@ -57,7 +66,8 @@ MODE_STATUS: Final = f"#{{?@csp_mode,#{{@csp_mode}}#{{?@csp_until, {_CLOCK},}} |
 FURTHER: Final = "agents"
 
 _FORM: Final = (
-    "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-} #{window_name}"
+    "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-}"
+    " #{@csp_layout}:#{@csp_share} #{window_name}"
 )
 _LIST: Final = f"list-panes -s -F '{_FORM}'"
 #: A window that has lost its active pane must not lose its last one before tmux has told its control clients
@@ -65,13 +75,33 @@ _LIST: Final = f"list-panes -s -F '{_FORM}'"
 _LET_TMUX_TELL: Final = "run-shell -d 0.02"
 #: Said by tmux once panes have been moved: what it tells of them before that is old.
 _MOVED: Final = "csp-panes-moved"
-_CHANGED: Final = re.compile(r"%layout-change (@\d+) [0-9a-f]{4},(\d+)x(\d+),\S+ \S+ ?(\S*)")
-_PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (.*)")
+#: Said by tmux once a window has its new layout.
+_LAID_OUT: Final = "csp-laid-out"
+_CHANGED: Final = re.compile(r"%layout-change (@\d+) ([0-9a-f]{4},(\d+)x(\d+),\S+) \S+ ?(\S*)")
+_PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (\w*:\d*) (.*)")
 _WORD: Final = re.compile(r"[^A-Za-z0-9_ :.-]")
 _NO_FORMAT: Final = re.compile(r"['#\x00-\x1f\x7f]")
 _REMOVED: Final = "removed"
 _CLOSE_S: Final = 1.0
 _AGAIN_S: Final = 1.0
+
+
+def read_form(text: str) -> LayoutForm:
+    """Return the form that the options of the session state; the usual one where they are missing."""
+    name, _, share = text.replace(":", " ").partition(" ")
+    usual = default_form(Size(cols=1, rows=1), LayoutName(name) if name in set(LayoutName) else None)
+    return LayoutForm(usual.name, int(share)) if share.isdigit() else usual
+
+
+def resize_hook(human: str, form: LayoutForm) -> str:
+    """Return what tmux does with the human pane when its window is resized, whoever is there to see it."""
+    flag = "-x" if form.name is LayoutName.LEFT else "-y"
+    return f"if-shell -F '#{{window_zoomed_flag}}' '' {{ resize-pane -t {human} {flag} {form.share // 10}% }}"
+
+
+def _as_word(text: str) -> str:
+    """Quote a command with quotes of its own for tmux."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
 
 
 class PaneBorders:
@@ -93,6 +123,9 @@ class PaneBorders:
         self._shown_mode: tuple[str, float | None] | None = None
         self._sizes: dict[str, Size] = {}
         self._moves = 0
+        self._layouts = 0
+        #: The form of the windows, as tmux states it or as a person has chosen it.
+        self.form = default_form(Size(cols=1, rows=1))
 
     async def start(self) -> None:
         """Connect to tmux; do nothing outside of it."""
@@ -188,7 +221,7 @@ class PaneBorders:
         self._shown.clear()
         self._panes.clear()
         self._outside.clear()
-        self._moves = 0
+        self._moves = self._layouts = 0
         if self._process is not None:
             await self._process.wait()
             self._process = await self._connect()
@@ -198,42 +231,82 @@ class PaneBorders:
     def _take(self, line: str) -> None:
         if line == _MOVED:
             self._moves -= 1
+        elif line == _LAID_OUT:
+            self._layouts -= 1
         elif self._moves and not line.startswith("%layout-change"):
             pass
         elif found := _PANE.fullmatch(line):
-            pane, window, cols, rows, agent, name = found.groups()
-            self._sizes.setdefault(window, Size(cols=int(cols), rows=int(rows)))
-            if agent != "-":
-                is_new = self._panes.get(agent) != (pane, window)
-                self._outside.pop(agent, None)
-                if name == FURTHER:
-                    self._outside[agent] = None
-                self._panes[agent] = pane, window
-                if is_new:
-                    self._shown.pop(agent, None)
-                self._show(agent)
+            self._take_pane(*found.groups())
         elif changed := _CHANGED.match(line):
-            window, cols, rows, flags = changed.groups()
-            self._arrange(window, Size(cols=int(cols), rows=int(rows)), is_zoomed="Z" in flags)
+            window, text, cols, rows, flags = changed.groups()
+            self._arrange(window, Size(cols=int(cols), rows=int(rows)), text, is_zoomed="Z" in flags)
         elif line.startswith(("%window-add", "%unlinked-window-add")):
             self._tell(_LIST)
         elif line.startswith("%end"):
             self._relieve()
 
-    def _arrange(self, window: str, size: Size, *, is_zoomed: bool) -> None:
+    def _take_pane(
+        self, pane: str, window: str, cols: str, rows: str, agent: str, form: str, name: str
+    ) -> None:
+        self.form = read_form(form)
+        self._sizes.setdefault(window, Size(cols=int(cols), rows=int(rows)))
+        if agent != "-":
+            is_new = self._panes.get(agent) != (pane, window)
+            self._outside.pop(agent, None)
+            if name == FURTHER:
+                self._outside[agent] = None
+            self._panes[agent] = pane, window
+            if is_new:
+                self._shown.pop(agent, None)
+            self._show(agent)
+
+    def _arrange(self, window: str, size: Size, text: str, *, is_zoomed: bool) -> None:
         """Update the layout of a window if its size changed; otherwise a person's changes stay."""
         before = self._sizes.get(window)
         if is_zoomed:
             return
         self._sizes[window] = size
-        if before not in (None, size):
+        if before == size:
+            self._keep_share(window, size, text)
+        elif before is not None:
             self._lay_out(window, size)
+            # Until then, the news of tmux are about what it and we have done to the panes.
+            self._layouts += 1
+            self._tell(f"display-message -p {_LAID_OUT}")
+
+    def _keep_share(self, window: str, size: Size, text: str) -> None:
+        """Remember the size that a person has given to the human pane, for every later size of the window."""
+        agents, has_human = self._agents_in(window)
+        if not has_human or not agents or self._moves or self._layouts:
+            return
+        human = human_cell(text)
+        if human in (self.form.human(size), Cell(cols=size.cols, rows=size.rows)):
+            return
+        form = LayoutForm(LayoutName.TOP if human.cols == size.cols else LayoutName.LEFT, 0)
+        self._set_form(LayoutForm(form.name, form.share_of(human, size)))
+
+    def _set_form(self, form: LayoutForm) -> None:
+        self.form = form
+        self._tell(f"set-option -t {self._pane} @csp_layout {form.name}")
+        self._tell(f"set-option -t {self._pane} @csp_share {form.share}")
+        if HUMAN in self._panes:
+            pane, window = self._panes[HUMAN]
+            self._tell(f"set-hook -w -t {window} window-resized {_as_word(resize_hook(pane, form))}")
+
+    def choose(self, name: LayoutName) -> None:
+        """Give the windows another form; the human pane gets its usual share of it."""
+        self._set_form(default_form(Size(cols=1, rows=1), name))
+        if HUMAN in self._panes:
+            _, window = self._panes[HUMAN]
+            self._lay_out(window, self._sizes[window])
+            self._layouts += 1
+            self._tell(f"display-message -p {_LAID_OUT}")
 
     def _relieve(self) -> None:
         """Update windows that had become too full before we connected."""
         for window, size in self._sizes.items():
             agents, has_human = self._agents_in(window)
-            if len(agents) > capacity(size, has_human=has_human):
+            if len(agents) > capacity(size, self.form, has_human=has_human):
                 self._lay_out(window, size)
 
     def _agents_in(self, window: str) -> tuple[list[str], bool]:
@@ -242,7 +315,7 @@ class PaneBorders:
 
     def _lay_out(self, window: str, size: Size) -> None:
         agents, has_human = self._agents_in(window)
-        most = capacity(size, has_human=has_human)
+        most = capacity(size, self.form, has_human=has_human)
         for agent in agents[most:]:
             self._move_out(agent)
         self._select_layout(window, size)
@@ -260,7 +333,8 @@ class PaneBorders:
         agents, has_human = self._agents_in(window)
         if agents:
             # Unquoted, its braces would be parsed as a block of commands.
-            self._tell(f"select-layout -t {window} '{layout(len(agents), size, has_human=has_human)}'")
+            text = layout(len(agents), size, self.form, has_human=has_human)
+            self._tell(f"select-layout -t {window} '{text}'")
 
     def _move_out(self, agent: str) -> None:
         """Move an agent to its own window, because there is no usable place left."""

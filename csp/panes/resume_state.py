@@ -1,4 +1,4 @@
-"""The conversation of each CLI, for the next start.
+"""The conversation of each CLI and the form of the windows, for the next start.
 
 They lie beside the room's journal, so that `down` or a restart of the machine may take everything else away.
 """
@@ -15,6 +15,7 @@ from csp.clis.registry import find_adapter
 from csp.fast_start.atomic_files import replace_file
 from csp.panes.members import PaneMember
 from csp.sidecar.run_record import SidecarRecord
+from csp.terminal.pane_layout import LayoutForm, LayoutName
 
 _HEAD_BYTES: Final = 4096
 
@@ -31,6 +32,21 @@ class SavedConversation:
     token: str
     session: str = ""
     transcript: str = ""
+
+
+def save_form(history: Path, form: LayoutForm) -> None:
+    """Keep the form of the windows for the next start."""
+    with contextlib.suppress(OSError):
+        replace_file(history / "layout.json", json.dumps([form.name, form.share]).encode(), is_durable=False)
+
+
+def load_form(history: Path) -> LayoutForm | None:
+    """Return the form that the windows had last; None if there is none that can be read."""
+    try:
+        name, share = json.loads((history / "layout.json").read_bytes())
+        return LayoutForm(LayoutName(name), min(1000, max(50, int(share))))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def conversations_path(history: Path) -> Path:

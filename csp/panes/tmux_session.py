@@ -23,8 +23,8 @@ from csp.errors import Broken, NotFound, Refused
 from csp.fast_start.atomic_files import replace_file
 from csp.fast_start.child_environment import IDENTITY, TOOL, USER, child_environment
 from csp.fast_start.process_environment import process_environment
-from csp.panes.pane_borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS
-from csp.terminal.pane_layout import HUMAN_MIN_ROWS, LOW_WINDOW_ROWS, Size, capacity, layout
+from csp.panes.pane_borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS, read_form, resize_hook
+from csp.terminal.pane_layout import LayoutForm, Size, capacity, default_form, layout
 
 OLDEST_TMUX: Final = (3, 2)
 DEFAULT_SIZE: Final = Size(cols=200, rows=49)
@@ -42,6 +42,12 @@ _ENDED_LINE: Final = re.compile(r"\S* ended(?: \(\d+\))?; start it|Pane is dead"
 #: Beside the name of the session: brackets, a space, a little of what a user has put there.
 _STATUS_LEFT: Final = 20
 _STATUS_RIGHT: Final = 100
+#: The keys of a room's session: back to the human pane, and the current pane in full size and back.
+KEY_TABLE: Final = "csp"
+KEYS: Final = (
+    ("F10", 'run-shell -C "select-window -t #{@csp_human} ; select-pane -t #{@csp_human}"'),
+    ("F11", "resize-pane -Z"),
+)
 #: tmux does not attach without these.
 _ABILITIES: Final = ("clear", "cup")
 _OTHER_TERMINAL: Final = "set TERM to one such as xterm-256color, or stay out of it with --detach"
@@ -107,6 +113,7 @@ class TmuxSession:
     """The tmux session of one room; `id` is empty while there is none."""
 
     def __init__(self, room: str, state_dir: Path) -> None:
+        self._form: LayoutForm | None = None
         self.name = session_name(room)
         self._key = room_key(state_dir, room)
         #: The socket of the tmux server that has the session: the caller may be inside another one.
@@ -140,8 +147,8 @@ class TmuxSession:
 
     # --- building --------------------------------------------------------------------------------
 
-    def open(self, size: Size, dir: Path, env: Mapping[str, str]) -> None:
-        """Make the session with the place of the human pane."""
+    def open(self, size: Size, dir: Path, env: Mapping[str, str], form: LayoutForm | None = None) -> None:
+        """Make the session with the place of the human pane, in the form that suits its size by default."""
         words = ["new-session", "-d", "-s", self.name, "-n", "chat"]
         words += ["-x", str(size.cols), "-y", str(size.rows), "-c", _plain(str(dir))]
         for name, value in {**passed_on(env), MARK: self._key}.items():
@@ -153,25 +160,42 @@ class TmuxSession:
             *(["set-environment", "-t", f"{self.name}:", "-r", name] for name in IDENTITY),
         ]
         self._source(lines)
+        self._bind_keys()
         self.id = self._find()
         if not self.id:
             raise Broken("tmux did not make the session", "see: tmux list-sessions")
         replace_file(str(self._socket_file), self.socket.encode(), is_durable=False)
         (seat,) = self._rows()
+        self._form = form or default_form(size)
         own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
         # The status line has to have room for the session's name and for the mode.
         for name, value in (
             ("status-left-length", str(len(self.name) + _STATUS_LEFT)),
             ("status-right-length", str(_STATUS_RIGHT)),
             ("status-right", MODE_STATUS + own),
+            ("mouse", "on"),
+            ("@csp_layout", self.form.name),
+            ("@csp_share", str(self.form.share)),
         ):
             self._try("set-option", "-t", f"{self.name}:", name, value)
         self._dress_window(seat.window, human=seat.pane)
         self._name_pane(seat.pane, HUMAN, "")
 
+    def _bind_keys(self) -> None:
+        """Give this session keys of its own; those of the user's other sessions stay as they are.
+
+        A session reads one table of keys, so that of ours begins as a copy of the user's.
+        """
+        known = self._try("list-keys", "-T", "root").stdout
+        copied = [line.replace("-T root", f"-T {KEY_TABLE}", 1) for line in known]
+        own = [f"bind-key -T {KEY_TABLE} {key} {what}" for key, what in KEYS]
+        self._run_script("\n".join([*copied, *own, f"set-option -t {self.name}: key-table {KEY_TABLE}", ""]))
+
     def _source(self, lines: Sequence[Sequence[str]]) -> None:
         """Send commands to tmux over standard input: other users could read arguments."""
-        script = "".join(" ".join(map(_quoted, words)) + "\n" for words in lines)
+        self._run_script("".join(" ".join(map(_quoted, words)) + "\n" for words in lines))
+
+    def _run_script(self, script: str) -> None:
         for _ in range(_TRIES):
             done = subprocess.run(
                 [*self._command, "start-server", ";", "source-file", "-"],
@@ -194,12 +218,16 @@ class TmuxSession:
         # Older than 3.3 has no such option.
         self._try("set-option", "-w", "-t", window, "remain-on-exit-format", _ENDED)
         if human:
-            # Keep the human pane at a fifth of a window that was resized; not while zoomed.
-            low = f"resize-pane -t {human} -y {HUMAN_MIN_ROWS - 1}"
-            high = f"resize-pane -t {human} -y 20%"
-            size = f"if-shell -F '#{{e|<:#{{window_height}},{LOW_WINDOW_ROWS}}}' '{low}' '{high}'"
-            hook = f"if-shell -F '#{{window_zoomed_flag}}' '' {{ {size} }}"
-            self._try("set-hook", "-w", "-t", window, "window-resized", hook)
+            self._try("set-option", "-t", f"{self.name}:", "@csp_human", human)
+            self._try("set-hook", "-w", "-t", window, "window-resized", resize_hook(human, self.form))
+
+    @property
+    def form(self) -> LayoutForm:
+        """The form of the windows: the one that a person chose, or that suited the first terminal."""
+        if self._form is None:
+            said = self._try("display-message", "-p", "-t", self.id, "#{@csp_layout} #{@csp_share}").stdout
+            self._form = read_form("".join(said[:1]))
+        return self._form
 
     def place(self, agent: str, role: str) -> str:
         """Create the pane of an agent; it waits for its command."""
@@ -229,7 +257,7 @@ class TmuxSession:
         for window, seats in windows.items():
             has_human = seats[0].agent == HUMAN
             agents = len(seats) - has_human
-            if agents >= capacity(self._size(window), has_human=has_human):
+            if agents >= capacity(self._size(window), self.form, has_human=has_human):
                 continue
             made = self._try(
                 "split-window", "-d", "-P", "-F", "#{pane_id}", "-t", seats[-1].pane, _PLACEHOLDER
@@ -243,8 +271,8 @@ class TmuxSession:
         """Lay out the panes of a window for its size."""
         seats = [seat for seat in self._rows() if seat.window == window]
         has_human = bool(seats) and seats[0].agent == HUMAN
-        form = layout(len(seats) - has_human, self._size(window), has_human=has_human)
-        self._try("select-layout", "-t", window, form)
+        text = layout(len(seats) - has_human, self._size(window), self.form, has_human=has_human)
+        self._try("select-layout", "-t", window, text)
 
     def run(self, pane: str, argv: Sequence[str], dir: Path, env: Mapping[str, str] = _NOTHING) -> None:
         """Run a command in a pane without a shell; the old process is ended.

@@ -25,7 +25,7 @@ from csp.room.identity import numbered
 from csp.room_registry import Address, RunningRoom
 from csp.session_status import SessionStatus, session_of
 from csp.sidecar.run_record import SidecarRecord
-from csp.terminal.pane_layout import Size, share_out
+from csp.terminal.pane_layout import LayoutForm, LayoutName, Size, default_form, share_out
 
 Tell = Callable[[str], None]
 _STATUS_LINE: Final = 1
@@ -43,8 +43,9 @@ def plan(
             check_worktree(member.cwd, member.agent, env)
     size = _window_size(terminal)
     names = [member.agent for member in lineup.members]
+    form = settings_form(settings) or default_form(size)
     windows, at = [], 0
-    for index, count in enumerate(share_out(len(names), size)):
+    for index, count in enumerate(share_out(len(names), size, form)):
         windows.append([*([HUMAN] if index == 0 else []), *names[at : at + count]])
         at += count
     return {
@@ -53,6 +54,7 @@ def plan(
         "dir": str(wish.dir),
         "history": str(settings.history_dir / settings.room),
         "size": [size.cols, size.rows],
+        "layout": form.name,
         "windows": windows,
         "agents": [
             {
@@ -68,6 +70,12 @@ def plan(
         ],
         "notes": list(lineup.notes),
     }
+
+
+def settings_form(settings: Settings) -> LayoutForm | None:
+    """Return the form of the windows that a person has set, if any."""
+    name = settings.layout
+    return None if name == "auto" else default_form(DEFAULT_SIZE, LayoutName(name))
 
 
 def _window_size(terminal: tuple[int, int] | None) -> Size:
@@ -110,7 +118,8 @@ class OpenRoom:
         self._is_new = not self.panes.id
         if self._is_new:
             size = self.panes.client_size(self._env) if terminal else None
-            self.panes.open(size or _window_size(terminal), self._wish.dir, self._env)
+            form = settings_form(self._settings) or resume_state.load_form(self.room.history)
+            self.panes.open(size or _window_size(terminal), self._wish.dir, self._env, form)
         self.seat(places)
         outcomes = self.wait(members)
         if self.restart_failed(places, outcomes):

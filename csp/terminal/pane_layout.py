@@ -1,21 +1,40 @@
 """Decide where the panes of a room go: which windows, which size, in tmux's own notation.
 
-The human pane lies across the top of the first window, the agents below it: side by side where they are wide
-enough, else in columns of several, else in further windows. A low window is the human pane's alone.
+There are three forms. `top`: the human pane lies across the top of the first window, the agents below it.
+`left`: it stands at the left, the agents beside it, one below the other. `focus`: it has the first window for
+itself. Agents stand side by side where they are wide enough, else in columns of several, else in further
+windows. In a narrow window each agent has a window of its own: two could not be read beside each other.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 #: A CLI narrower or lower than this is of no use to a person.
 MIN_COLS: Final = 39
 MIN_ROWS: Final = 6
-#: The human pane has a fifth of the window, with its title line at least this much, but never over half.
-HUMAN_SHARE: Final = 5
+#: A CLI that stands beside the human pane has this much height before there is a second column of them.
+GOOD_ROWS: Final = 10
+#: The human pane, with its title line, has at least this much.
 HUMAN_MIN_ROWS: Final = 9
-#: Below this height of the window a fifth would be too low for the human pane.
-LOW_WINDOW_ROWS: Final = HUMAN_SHARE * HUMAN_MIN_ROWS
+HUMAN_MIN_COLS: Final = 40
+#: From this width on, the human pane stands at the left; below the second one, agents are not put together.
+WIDE_COLS: Final = 160
+NARROW_COLS: Final = 100
+
+
+class LayoutName(StrEnum):
+    """The forms that a person can choose."""
+
+    TOP = "top"
+    LEFT = "left"
+    FOCUS = "focus"
+
+
+#: Thousandths of the window that the human pane has: whole percents would let its size drift.
+SHARES: Final = {LayoutName.TOP: 400, LayoutName.LEFT: 450, LayoutName.FOCUS: 1000}
+_HALF: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +43,38 @@ class Size:
 
     cols: int
     rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutForm:
+    """The form of a room's windows, and which share of the first one the human pane has, in thousandths."""
+
+    name: LayoutName
+    share: int
+
+    def human(self, size: Size) -> "Cell":
+        """Return the place of the human pane in a window with agents."""
+        if self.name is LayoutName.LEFT:
+            return Cell(cols=_part(size.cols, self.share, HUMAN_MIN_COLS, MIN_COLS), rows=size.rows)
+        return Cell(cols=size.cols, rows=_part(size.rows, self.share, HUMAN_MIN_ROWS, MIN_ROWS + 1))
+
+    def share_of(self, human: "Cell", size: Size) -> int:
+        """Return the share that a human pane of this size has."""
+        part, whole = (human.cols, size.cols) if self.name is LayoutName.LEFT else (human.rows, size.rows)
+        # Rounded up, so that the same size comes of it again.
+        return min(950, max(50, -(-1000 * part // whole)))
+
+
+def default_form(size: Size, name: LayoutName | None = None) -> LayoutForm:
+    """Return the form for a window of this size, or the one of this name with its usual share."""
+    name = name or (LayoutName.LEFT if size.cols >= WIDE_COLS else LayoutName.TOP)
+    return LayoutForm(name, SHARES[name])
+
+
+def _part(length: int, share: int, least: int, least_of_others: int) -> int:
+    """Return what the human pane has of a length; by default it never has more than half."""
+    most = length // 2 if share <= _HALF else length - least_of_others - 1
+    return max(1, min(max(least, length * share // 1000), most))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,51 +90,73 @@ class Cell:
         return f"{self.cols}x{self.rows},{self.left},{self.top}"
 
 
-def human_rows(rows: int) -> int:
-    """Return how high the human pane is in a window of that height, with its title line."""
-    return max(1, min(max(HUMAN_MIN_ROWS, rows // HUMAN_SHARE), rows // 2))
-
-
-def capacity(size: Size, *, has_human: bool) -> int:
-    """Return how many agents fit into a window: at least one, but none beside the human pane in a low one."""
-    # A title line for each row of agents is included.
-    height = size.rows - human_rows(size.rows) if has_human else size.rows
-    if has_human and height <= MIN_ROWS:
+def capacity(size: Size, form: LayoutForm, *, has_human: bool) -> int:
+    """Return how many agents fit into a window: at least one, but maybe none beside the human pane."""
+    if size.cols < NARROW_COLS:
+        return 0 if has_human else 1
+    if not has_human:
+        return _columns(size.cols) * max(1, size.rows // (MIN_ROWS + 1))
+    if form.name is LayoutName.FOCUS:
         return 0
-    return _columns(size.cols) * max(1, height // (MIN_ROWS + 1))
+    area = _beside(form, size)
+    # With a title line for each row of agents.
+    if area.rows < MIN_ROWS or area.cols < MIN_COLS:
+        return 0
+    return _columns(area.cols) * max(1, (area.rows + 1) // (MIN_ROWS + 1))
 
 
-def share_out(agents: int, size: Size) -> list[int]:
+def share_out(agents: int, size: Size, form: LayoutForm) -> list[int]:
     """Return how many agents each window has; the first is that of the human pane."""
-    counts = [min(agents, capacity(size, has_human=True))]
+    counts = [min(agents, capacity(size, form, has_human=True))]
     left = agents - counts[0]
-    further = capacity(size, has_human=False)
+    further = capacity(size, form, has_human=False)
     while left > 0:
         counts.append(min(left, further))
         left -= counts[-1]
     return counts
 
 
-def layout(agents: int, size: Size, *, has_human: bool) -> str:
+def layout(agents: int, size: Size, form: LayoutForm, *, has_human: bool) -> str:
     """Return the layout of one window for tmux's select-layout; the human pane is its first."""
     whole = Cell(cols=size.cols, rows=size.rows)
     if not has_human:
-        return _checked(_grid(agents, whole))
+        return _checked(_grid(agents, whole, _columns_for(agents, whole)))
     if agents == 0:
         return _checked(f"{whole},0")
-    height = human_rows(size.rows)
-    human = Cell(cols=size.cols, rows=height)
-    below = Cell(cols=size.cols, rows=size.rows - height - 1, top=height + 1)
-    return _checked(f"{whole}[{human},0,{_grid(agents, below)}]")
+    human, area = form.human(size), _beside(form, size)
+    if form.name is LayoutName.LEFT:
+        # One below the other, as long as each is high enough.
+        columns = min(_columns_for(agents, area), -(-agents * (GOOD_ROWS + 1) // (area.rows + 1)))
+        return _checked(f"{whole}{{{human},0,{_grid(agents, area, max(1, columns))}}}")
+    return _checked(f"{whole}[{human},0,{_grid(agents, area, _columns_for(agents, area))}]")
+
+
+def human_cell(text: str) -> Cell:
+    """Return the size of the first pane of a layout as tmux states it."""
+    body = text.partition(",")[2]
+    inner = body[min((at for at in map(body.find, "[{") if at >= 0), default=-1) + 1 :]
+    cols, _, rows = inner.split(",", 1)[0].partition("x")
+    return Cell(cols=int(cols), rows=int(rows))
+
+
+def _beside(form: LayoutForm, size: Size) -> Cell:
+    """Return the part of the window that the human pane leaves to the agents."""
+    human = form.human(size)
+    if form.name is LayoutName.LEFT:
+        return Cell(cols=size.cols - human.cols - 1, rows=size.rows, left=human.cols + 1)
+    return Cell(cols=size.cols, rows=size.rows - human.rows - 1, top=human.rows + 1)
 
 
 def _columns(cols: int) -> int:
     return max(1, (cols + 1) // (MIN_COLS + 1))
 
 
-def _grid(agents: int, area: Cell) -> str:
+def _columns_for(agents: int, area: Cell) -> int:
+    return min(agents, _columns(area.cols))
+
+
+def _grid(agents: int, area: Cell, columns: int) -> str:
     """Return agents in columns; the first columns have fewer, so that who comes first has more room."""
-    columns = min(agents, _columns(area.cols))
     few, more = divmod(agents, columns)
     heights = [few] * (columns - more) + [few + 1] * more
     cells, left = [], area.left
