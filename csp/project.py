@@ -38,6 +38,21 @@ class Project:
     root: Path
     identity: str
 
+    @property
+    def home(self) -> Path:
+        """The directory that the room is named after: of a repository with worktrees the first work tree."""
+        return _home_of(self.identity) or self.root
+
+    def owns(self, identity: str) -> bool:
+        """Return whether a room is the project's; a directory keeps its room when it becomes a repository."""
+        return identity in (self.identity, str(self.root), str(self.home))
+
+
+def _home_of(identity: str) -> Path | None:
+    """Return the first work tree of a repository; None if only its work trees know where they are."""
+    path = Path(identity)
+    return path.parent if path.name == ".git" else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
@@ -54,9 +69,11 @@ class Claim:
     created: float
     is_named: bool = False
 
-    def is_away(self, project: "Project | None") -> bool:
-        """Return whether the room belongs to another project."""
-        return project is None or self.identity != project.identity
+    @property
+    def home(self) -> Path | None:
+        """The directory where the room is opened; None if it is gone."""
+        folders = (Path(self.dir), _home_of(self.identity), Path(self.identity))
+        return next((folder for folder in folders if folder is not None and folder.is_dir()), None)
 
 
 def project_of(cwd: Path, claimed: Collection[str] = ()) -> Project:
@@ -97,14 +114,14 @@ def _first_line(path: Path) -> str:
 def room_name(project: Project, claims: Collection[Claim]) -> str:
     """Return the name of a project's room: the claimed one, or the one that it would get."""
     for claim in claims:
-        if claim.identity == project.identity and not claim.is_named:
+        if project.owns(claim.identity) and not claim.is_named:
             return claim.room
     return _new_name(project, {claim.room for claim in claims})
 
 
 def _new_name(project: Project, taken: Collection[str]) -> str:
     """Return the name of the directory; a short suffix makes it valid and unique."""
-    folder = project.root.name.lower()
+    folder = project.home.name.lower()
     if is_name(folder) and folder not in taken:
         return folder
     base = _OTHERS.sub("-", folder).strip("-")[:_MAX_BASE].rstrip("-") or _UNNAMED
@@ -142,15 +159,18 @@ def claim_room(folder: Path, project: Project, history: Path, now: float, *, nam
         claims = read_claims(folder)
         room = named or room_name(project, claims)
         before = next((claim for claim in claims if claim.room == room), None)
-        is_same = before is not None and before.identity == project.identity
+        is_same = before is not None and project.owns(before.identity)
+        is_own = (is_same and before is not None and not before.is_named) or room == room_name(
+            project, [claim for claim in claims if claim != before]
+        )
         claim = Claim(
             room=room,
             identity=project.identity,
             dir=str(project.root),
             history=str(history),
             created=before.created if before and is_same else now,
-            # The room of the directory stays that, also if somebody writes out its name.
-            is_named=bool(named) and not (before and is_same and not before.is_named),
+            # The room of the directory is that one, also if somebody writes out its name.
+            is_named=bool(named) and not is_own,
         )
         if claim != before:
             replace_file(str(folder / f"{room}.json"), json.dumps(asdict(claim)).encode())

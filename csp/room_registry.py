@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,11 @@ class RunningRoom:
     history: Path
     started: float
     project: str = ""
+
+    @property
+    def identity(self) -> str:
+        """The identity of the room's project; a room of an earlier version knows only its directory."""
+        return self.project or project_of(self.dir).identity
 
     @property
     def address(self) -> Address:
@@ -182,20 +187,22 @@ def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> Runn
     if len(own) == 1:
         return own[0]
     if own:
-        raise Refused(f"several rooms are running here: {_listed(own)}", "choose one with --room")
+        raise Refused(f"several rooms are running here: {listed(own)}", "choose one with --room")
     raise Unreachable(
-        f"no room is running for {str(cwd)!r}; running elsewhere: {_listed(rooms)}",
-        "start one here with: csp up; choose another one with --room",
+        f"the room of {str(cwd)!r} is not running; running elsewhere: {listed(rooms)}",
+        "open it with: csp up; choose another one with --room NAME",
     )
 
 
 def rooms_of_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> list[RunningRoom]:
     """Return the running rooms of a directory's project: its own one, else those that people named."""
-    # A room without git also serves the directories below it.
-    project = project_of(cwd, {room.project or str(room.dir) for room in rooms})
-    own = [room for room in rooms if (room.project or str(room.dir)) == project.identity]
+    # A room without git also serves the directories below it, but not those of a nearer room that is stopped.
+    known = {room.identity for room in rooms} | ({settings.project.identity} if settings.project else set())
+    project = project_of(cwd, known)
+    own = [room for room in rooms if project.owns(room.identity)]
     return [room for room in own if room.room == settings.room] or own
 
 
-def _listed(rooms: list[RunningRoom]) -> str:
+def listed(rooms: Iterable[RunningRoom]) -> str:
+    """Return the names of rooms with their directories."""
     return ", ".join(f"{room.room} ({room.dir})" for room in rooms)

@@ -11,9 +11,10 @@ from csp.cli.parser import verb_parser
 from csp.cli.verbs import VERBS
 from csp.config import CLI_DEFAULTS, ROWS, AgentSpec, Settings, load_settings, settings_markdown, shown
 from csp.errors import BadInput
+from csp.room_registry import claim
 
 README = Path(__file__).parent.parent / "README.md"
-DERIVED = {"of_clis", "agents", "state_dir", "sources", "withheld"}
+DERIVED = {"of_clis", "agents", "state_dir", "project", "sources", "withheld"}
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def load_error(home: Path, here: Path, flags: Mapping[str, str] | None = None, /
 def test_nothing_given_means_the_defaults(home: Path, here: Path) -> None:
     settings = load(home, here)
 
-    assert (settings.host, settings.port, settings.room) == ("127.0.0.1", 8765, "default")
+    assert (settings.host, settings.port, settings.room) == ("127.0.0.1", 8765, "project")
     assert settings.orch_cmd == ("claude", "--model", "haiku")
     assert settings.max_cost_usd is None
     assert set(settings.sources.values()) == {"default"}
@@ -239,8 +240,32 @@ def test_a_path_in_a_file_is_relative_to_the_file(home: Path, here: Path) -> Non
     assert load(home, here, CSP_HISTORY_DIR="chats").history_dir == here / "chats"
 
 
-def test_history_of_a_clone_lies_in_the_clone(home: Path, here: Path) -> None:
-    assert load(home, here).history_dir == README.parent / "history"
+def test_a_clone_as_a_project_has_its_own_history(home: Path, here: Path) -> None:
+    clone, data = README.parent, home / ".local/share/csp/history"
+
+    assert load(home, clone).history_dir == load(home, clone / "docs").history_dir == clone / "history"
+    assert load(home, here).history_dir == data
+
+
+def test_a_named_room_of_an_earlier_version_is_found_with_its_history(
+    home: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clone := home / "clone").mkdir()
+    monkeypatch.setattr("csp.config.clone_dir", lambda: clone)
+    (clone / "history" / "default").mkdir(parents=True)
+    (clone / "history" / "default" / "journal.jsonl").touch()
+    data = home / ".local/share/csp/history"
+
+    assert load(home, here, {"room": "default"}).history_dir == clone / "history"
+    assert load(home, here, {"room": "other"}).history_dir == data
+    assert load(home, here, {"room": "default"}, CSP_HISTORY_DIR="/h").history_dir == Path("/h")
+
+
+def test_a_claimed_room_keeps_its_history_folder(home: Path, here: Path, tmp_path: Path) -> None:
+    claim(load(home, here, {"history_dir": "/journals"}), {"HOME": str(home)})
+
+    assert load(home, here).history_dir == Path("/journals")
+    assert load(home, tmp_path, {"room": "project"}).history_dir == Path("/journals")
 
 
 def test_history_of_an_installed_package_lies_in_the_users_data(

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from csp.config import _AGENT_KINDS, ROWS, Settings, load_settings
+from csp.room_registry import claim
 from csp.trust import HARMLESS, Accepted, Untrusted, examine, harmless, is_foreign
 
 HOSTILE: Final = """
@@ -199,8 +200,27 @@ def test_a_file_of_a_parent_directory_is_not_read(home: Path, clone: Path) -> No
     (clone / "sub").mkdir()
     person = Person(home)
 
-    assert person.load(clone / "sub").room == "default"
+    assert person.load(clone / "sub").room == "sub"
     assert person.asked == []
+
+
+@pytest.mark.parametrize("mark", ["git", "room"])
+def test_the_file_of_the_project_is_asked_about_once_wherever_it_is_used(
+    home: Path, clone: Path, mark: str
+) -> None:
+    (clone / "sub").mkdir()
+    person = Person(home)
+    if mark == "git":
+        (clone / ".git").mkdir()
+        (clone / ".git" / "HEAD").touch()
+    else:
+        claim(load_settings(env=person.env, cwd=clone), person.env)
+    without = load_settings(env=person.env, cwd=clone / "sub")
+    settings = [person.load(at) for at in (clone / "sub", clone)]
+
+    assert without.value("claude_cmd") == ("claude",) and without.withheld is not None
+    assert [one.value("claude_cmd") for one in settings] == [("./evil.sh",)] * 2
+    assert [found.path for found in person.asked] == [clone / "csp.toml"]
 
 
 def test_a_file_that_the_user_names_is_the_users_own(home: Path, clone: Path, tmp_path: Path) -> None:

@@ -30,7 +30,15 @@ def plain_folder(env: "Mapping[str, str]") -> str:
         cwd = os.getcwd()
     except FileNotFoundError:
         return ""
-    return "" if not user or any(map(_may_be, (f"{cwd}/csp.toml", f"{user}/csp/config.toml"))) else cwd
+    if not user or _may_be(f"{user}/csp/config.toml"):
+        return ""
+    # Where the project begins is left to the long way: a file in any folder above may be the project's.
+    above = os.path.realpath(cwd)
+    while not _may_be(f"{above}/csp.toml"):
+        if above == os.path.dirname(above):
+            return cwd
+        above = os.path.dirname(above)
+    return ""
 
 
 def _may_be(path: str) -> bool:
@@ -44,12 +52,19 @@ def _may_be(path: str) -> bool:
 
 
 def _is_here(room: "Mapping[str, object]") -> bool:
-    """Return whether a room was opened in the current folder; any other place takes a closer look."""
-    return room.get("dir") == os.path.realpath(".")
+    """Return whether a room belongs to the project that begins in this very folder.
+
+    A folder below, a worktree and a folder that became a repository are left to the long way.
+    """
+    try:
+        cwd = os.getcwd()
+    except FileNotFoundError:
+        return False
+    return room.get("project") in ((f"{cwd}/.git",) if _may_be(f"{cwd}/.git") else (cwd,))
 
 
 def plain_room(chosen: str, env: "Mapping[str, str]") -> tuple[str, str, str] | None:
-    """Return the url, the token and the name of the named room, or of the only one of this very folder."""
+    """Return the url, the token and the name of the named room, or of the only one of this folder."""
     state_dir = process_environment.state_dir(env)
     name = chosen or env.get("CSP_ROOM", "")
     try:
@@ -60,7 +75,9 @@ def plain_room(chosen: str, env: "Mapping[str, str]") -> tuple[str, str, str] | 
     if not all(map(is_name, names)):
         return None
     paths = [os.path.join(state_dir, f"{name}.json") for name in names]
-    running = [found for path in paths if (found := read_running(path)) and (name or _is_here(found))]
+    running = [found for path in paths if (found := read_running(path))]
+    if not name:
+        running = [found for found in running if _is_here(found)]
     if len(running) != 1:
         return None
     url, token, room = (running[0].get(key) for key in ("url", "token", "room"))

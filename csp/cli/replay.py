@@ -12,10 +12,9 @@ from csp.cli.doctor import journal_path
 from csp.cli.history import line_of
 from csp.cli.output import put, talk
 from csp.cli.verb_call import VerbCall
-from csp.errors import CspError, NotFound
+from csp.errors import NotFound
 from csp.http_client import Object
 from csp.panes.start_gateway import log_path
-from csp.room_registry import running_rooms
 from csp.setting_types import FROM_ZERO
 from csp.sidecar.run_record import agents_dir
 
@@ -99,7 +98,7 @@ def logs(call: VerbCall) -> int:
 
 def _logs(call: VerbCall) -> dict[str, Path]:
     """Return the existing logs of the named process, or of all."""
-    state_dir, room, wanted = call.settings.state_dir, _room(call), call.args.name
+    state_dir, room, wanted = call.settings.state_dir, call.room_name(), call.args.name
     logs = {GATEWAY: log_path(state_dir, room)}
     logs |= {path.name: path / "brain.log" for path in sorted(agents_dir(state_dir, room).glob("*/"))}
     found = {name: path for name, path in logs.items() if path.is_file()}
@@ -112,17 +111,6 @@ def _logs(call: VerbCall) -> dict[str, Path]:
     if not wanted and GATEWAY not in found:
         talk("the gateway logs to the terminal it runs in")
     return {wanted: found[wanted]} if wanted else found
-
-
-def _room(call: VerbCall) -> str:
-    if call.settings.is_set("room"):
-        return call.settings.room
-    try:
-        return call.address.room or call.settings.room
-    except CspError:
-        # Logs are wanted most when the gateway has died.
-        names = [room.room for room in running_rooms(call.settings.state_dir)]
-        return names[0] if len(names) == 1 else call.settings.room
 
 
 def tail(path: Path, limit: int) -> tuple[list[str], int]:

@@ -37,17 +37,21 @@ def rooms(call: VerbCall) -> int:
 def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom | None) -> dict[str, Any]:
     panes = panes_of(settings.state_dir, name)
     has_panes = panes is not None and bool(panes.id)
+    if room:
+        state = "running" if has_panes else "no panes"
+    else:
+        state = "no gateway" if has_panes else "stopped"
     history = str(room.history) if room else str(Path(claim.history) / name) if claim else ""
     return {
         "room": name,
         "dir": str(room.dir) if room else claim.dir if claim else "",
-        "state": ("running" if has_panes else "no panes") if room else "stopped",
+        "state": state,
         "agents": _agents(room) if room else [],
         "history": history,
         "url": room.url if room else None,
         "session": panes.name if panes and has_panes else None,
         "socket": panes.socket if panes and has_panes else None,
-        "open": f"csp up --room {name}",
+        "open": f"csp up --room {name}" if room or not claim or claim.home else f"csp up --room {name} --dir DIR",
     }
 
 

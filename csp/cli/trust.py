@@ -41,6 +41,9 @@ def trust(call: VerbCall) -> int:
         )
     path = call.cwd / Path(call.args.path or ".").expanduser()
     path = Path(os.path.abspath(path / _NAME if path.is_dir() else path))
+    if not call.args.path and call.settings.project and not path.exists():
+        # What a directory below the top of a project uses.
+        path = call.settings.project.root / _NAME
     if path.name != _NAME:
         raise BadInput(f"expected a {_NAME} or the directory of one, got {call.args.path!r}")
     if call.args.remove:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, switch, take
 from csp.cli.output import Progress, confirm, is_terminal, put, put_json, talk
 from csp.cli.parser import setting_flags
 from csp.cli.sidecar import COMMAND, PROFILE
+from csp.cli.trust import may_use
 from csp.cli.verb_call import VerbCall
 from csp.config import AgentSpec, Settings, earlier_rooms, load_settings, process_environment, settings_for
 from csp.errors import BadInput, CspError, Refused
@@ -21,7 +23,7 @@ from csp.model_providers import variables_of, well_known
 from csp.panes.members import MemberRequest, PaneMember, member_for, model_for, need
 from csp.panes.room_processes import RoomProcesses, locked
 from csp.project import claims_folder, drop_claim, read_claims
-from csp.room_registry import claim
+from csp.room_registry import claim, listed, running_rooms
 
 if TYPE_CHECKING:
     from csp.panes.tmux_session import TmuxSession
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 #: What only a model behind an API has, by its name among the arguments.
 _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
+#: Earlier rooms that are named where a directory gets its first room.
+_MOST_EARLIER: Final = 3
 
 
 @takes(
@@ -52,7 +56,7 @@ def up(call: VerbCall) -> int:
 
     check_place(call)
     env = process_environment()
-    settings, dir = room_to_open(call, env)
+    settings, dir, cwd = room_to_open(call, env)
     wish = wish_of(call, dir)
     check_tmux(env)
     try:
@@ -67,10 +71,10 @@ def up(call: VerbCall) -> int:
     if attaches:
         check_terminal(env)
     if running_room(settings.state_dir, settings.room) is None:
-        report_earlier_rooms(settings, env)
+        report_other_rooms(settings, dir, env)
         settings = claim(settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
-        opening = OpenRoom(settings, wish, call.cwd, env, progress.show, lambda line: _say(progress, line))
+        opening = OpenRoom(settings, wish, cwd, env, progress.show, lambda line: _say(progress, line))
         outcomes = opening.open(terminal if attaches else None)
     argv = opening.panes.attach_argv(env)
     return report_outcomes(
@@ -210,30 +214,55 @@ def model_of(args: argparse.Namespace, dir: Path) -> PaneMember:
 # --- what was asked for ---------------------------------------------------------------------------
 
 
-def room_to_open(call: VerbCall, env: Mapping[str, str]) -> tuple[Settings, Path]:
-    """Return the settings of the room to open, and the directory that its agents work in.
+def room_to_open(call: VerbCall, env: Mapping[str, str]) -> tuple[Settings, Path, Path]:
+    """Return the settings of the room to open, the directory of its agents, and where the settings are from.
 
-    A room that --room names may belong to another directory; it is opened there.
+    A named room may belong to another directory; it is opened there, with the settings of that directory.
     """
     settings, dir = call.settings, call.directory(call.args.dir)
     if call.args.dir:
-        return settings_for(settings, dir, env), dir
-    if settings.is_set("room"):
-        found = next((one for one in read_claims(claims_folder(env)) if one.room == settings.room), None)
-        home = Path(found.dir) if found and found.is_away(settings.project) else None
-        if home is not None and home.is_dir():
-            return load_settings(setting_flags(call.args), cwd=home), home
-    return settings, dir
+        return settings_for(settings, dir, env), dir, call.cwd
+    home = home_of(settings, env) if settings.is_set("room") else None
+    if home is None:
+        return settings, dir, call.cwd
+    flags = setting_flags(call.args) | {"room": settings.room}
+    ask = functools.partial(may_use, args=call.args, env=env)
+    return load_settings(flags, cwd=home, ask=ask), home, home
 
 
-def report_earlier_rooms(settings: Settings, env: Mapping[str, str]) -> None:
-    """Say once, when a directory gets its room, which rooms of earlier versions can be continued."""
-    claims = read_claims(claims_folder(env))
-    if settings.is_set("room") or any(one.room == settings.room for one in claims):
+def home_of(settings: Settings, env: Mapping[str, str]) -> Path | None:
+    """Return the directory of a room that belongs to another project; raise if it is gone."""
+    name, project = settings.room, settings.project
+    running = next((room for room in running_rooms(settings.state_dir) if room.room == name), None)
+    claim = next((one for one in read_claims(claims_folder(env)) if one.room == name), None)
+    identity = running.identity if running else claim.identity if claim else ""
+    if not identity or (project is not None and project.owns(identity)):
+        return None
+    home = running.dir if running else claim.home if claim else None
+    if home is None or not home.is_dir():
+        gone = running.dir if running else claim.dir if claim else ""
+        raise Refused(
+            f"room {name!r} belongs to {str(gone)!r}, which is gone",
+            f"open it in another directory: csp up --room {name} --dir DIR",
+        )
+    return home
+
+
+def report_other_rooms(settings: Settings, dir: Path, env: Mapping[str, str]) -> None:
+    """Say which rooms run elsewhere; where a directory gets its room, also which earlier ones there are."""
+    if others := running_rooms(settings.state_dir):
+        talk(f"csp: opening room {settings.room!r} in {dir}; also running: {listed(others)}")
+    is_old = any(claim.room == settings.room for claim in read_claims(claims_folder(env)))
+    if is_old or settings.is_set("room") or settings.is_set("history_dir"):
         return
-    for room, history in earlier_rooms(env):
-        if room != settings.room:
-            talk(f"csp: an earlier room {room!r} is in {history}; open it here with: csp up --room {room}")
+    earlier = earlier_rooms(env)
+    for room, history in earlier[:_MOST_EARLIER]:
+        if room == settings.room:
+            talk(f"csp: continuing the earlier room {room!r} from {history}")
+        else:
+            talk(f"csp: an earlier room {room!r} is in {history}; continue it with: csp up --room {room}")
+    if len(earlier) > _MOST_EARLIER:
+        talk(f"csp: {len(earlier) - _MOST_EARLIER} more earlier rooms; list them with: csp rooms")
 
 
 def wish_of(call: VerbCall, dir: Path) -> MemberRequest:
@@ -274,7 +303,7 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
             running, panes = running_room(state_dir, room), panes_of(state_dir, room)
             left = [f"the gateway at {running.url}"] if running else []
             left += [f"tmux session {panes.name}"] if panes and panes.id else []
-            todo = f"go on with: csp up --room {room}; end it with: csp down --room {room}"
+            todo = f"resume: csp up --room {room} · stop: csp down --room {room}"
             nothing = f"nothing of room {room} is running"
             still = f"still running: {', '.join(left)} ({todo})" if left else nothing
             _say(progress, f"interrupted; {still}")

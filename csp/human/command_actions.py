@@ -21,6 +21,7 @@ from csp.terminal.pane_layout import LayoutName
 if TYPE_CHECKING:
     from csp.human.chat import Chat
 
+_FAREWELL: Final = "the room keeps running; resume: csp up · stop: csp down"
 _STEERED: Final = {"pause": "paused", "resume": "resumed", "extend": "extended", "skip": "skipped a turn of"}
 #: What a mode has to be for these to change anything.
 _BEFORE: Final = {"pause": "running", "resume": "paused"}
@@ -136,13 +137,15 @@ async def leave(chat: "Chat", words: list[str]) -> None:
     form = "#{client_control_mode} #{client_activity} #{client_name} #{client_last_session}"
     _, listed, _ = await _run(chat, "tmux", "list-clients", "-t", pane, "-F", form)
     people = sorted(row.split(" ", 3)[1:] for row in listed.splitlines() if row.startswith("0 "))
-    chat.out.put("the room goes on; come back with: csp up; end it with: csp down")
+    chat.out.put(_FAREWELL)
     if people:
         _, client, before = people[-1]
         # A client that came from another session of this server goes back there; another one leaves tmux.
         code = 1
         if before:
             code, _, _ = await _run(chat, "tmux", "switch-client", "-c", client, "-t", f"={before}")
+            if not code:
+                await _run(chat, "tmux", "display-message", "-c", client, _FAREWELL)
         if code:
             await _run(chat, "tmux", "detach-client", "-t", client)
 

@@ -171,11 +171,11 @@ class OpenRoom:
         """Say what runs of the room already."""
         room = self._room
         if room is None and self.panes.id:
-            self._tell(f"the gateway of room {self._settings.room} is gone; it is started again")
+            self._tell(f"the gateway of room {self._settings.room} is gone; starting it again")
         elif room is not None and not self.panes.id:
-            self._tell(f"the gateway of room {room.room} runs, but it has no panes; they are built again")
+            self._tell(f"the gateway of room {room.room} is up, but its panes are gone; recreating them")
         elif room is not None:
-            self._tell(f"room {room.room} is running in {room.dir}; joining it")
+            self._tell(f"room {room.room} is already running in {room.dir}; joining it")
 
     def seat(self, members: Sequence[PaneMember]) -> None:
         """Give each agent without a running pane a new one in its final size, then start it."""

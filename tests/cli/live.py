@@ -37,8 +37,16 @@ class Done:
 class Place:
     """A home with a directory to work in; everything that runs there is ended by `close`."""
 
-    home: Path
+    folder: Path
     running: list[Forked] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.home.mkdir(parents=True)
+
+    @property
+    def home(self) -> Path:
+        """The room is named after it."""
+        return self.folder / "default"
 
     @property
     def state(self) -> Path:

@@ -170,7 +170,7 @@ class Machine:
         self.launched.append((order, room, is_light))
 
     def announce(self, name: str, **fields: Any) -> None:
-        found = {"url": f"http://{name}", "token": f"of {name}", "room": name} | fields
+        found = {"url": f"http://{name}", "token": f"of {name}", "room": name, "project": os.getcwd()} | fields
         (self.state / f"{name}.json").write_text(json.dumps(found))
 
     def start(self, *words: str) -> tuple[LaunchOrder, RoomAddress, bool] | None:
@@ -185,7 +185,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
-def test_the_only_room_is_joined_with_what_was_asked_for(machine: Machine, tmp_path: Path) -> None:
+def test_the_room_of_the_directory_is_joined_with_what_was_asked_for(machine: Machine, tmp_path: Path) -> None:
     machine.announce("den")
     found = machine.start("--role", "orchestrator")
     assert found is not None
@@ -209,7 +209,8 @@ def test_an_option_comes_before_a_variable_and_a_token_before_that_of_the_room(m
 
 
 @pytest.mark.parametrize(
-    "trouble", ["none", "two", "no token", "odd name", "csp.toml", "config", "unreadable", "folder"]
+    "trouble",
+    ["none", "two", "elsewhere", "no token", "odd name", "csp.toml", "above", "config", "unreadable", "folder"],
 )
 def test_a_choice_or_a_settings_file_is_left_to_the_long_way(
     machine: Machine, tmp_path: Path, trouble: str, monkeypatch: pytest.MonkeyPatch
@@ -218,6 +219,13 @@ def test_a_choice_or_a_settings_file_is_left_to_the_long_way(
         machine.announce("den", **{"token": 5} if trouble == "no token" else {})
     if trouble == "two":
         machine.announce("hall")
+    elif trouble == "elsewhere":
+        machine.announce("den", project="/elsewhere")
+    elif trouble == "above":
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        machine.announce("den")
+        (tmp_path / "csp.toml").touch()
     elif trouble == "odd name":
         (machine.state / "den.json").rename(machine.state / "Den.json")
     elif trouble == "csp.toml":
@@ -228,7 +236,9 @@ def test_a_choice_or_a_settings_file_is_left_to_the_long_way(
     elif trouble == "unreadable":
         machine.env["XDG_CONFIG_HOME"] = "/" + "x" * 300
     elif trouble == "folder":
-        monkeypatch.setattr(os, "getcwd", lambda: os.stat("/nowhere/at/all"))
+        (gone := tmp_path / "gone").mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
 
     assert machine.start() is None
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "here"
 
 
-@pytest.mark.parametrize("file", ["here/csp.toml", "config/csp/config.toml"])
+@pytest.mark.parametrize("file", ["here/csp.toml", "csp.toml", "config/csp/config.toml"])
 def test_a_folder_is_plain_until_a_settings_file_applies(here: Path, file: str) -> None:
     env = {"XDG_CONFIG_HOME": str(here.parent / "config")}
     before = plain_folder(env)
@@ -61,20 +62,22 @@ class Rooms:
         self._locked.close()
 
     def add(self, name: str, **fields: object) -> None:
-        known = {"url": f"http://{name}", "token": f"token of {name}", "room": name}
+        known = {"url": f"http://{name}", "token": f"token of {name}", "room": name, "project": os.getcwd()}
         path = self.folder / f"{name}.json"
         path.write_text(json.dumps(known | fields))
         fcntl.flock(self._locked.enter_context(path.open()), fcntl.LOCK_EX)
 
 
 @pytest.fixture
-def rooms(tmp_path: Path) -> Iterator[Rooms]:
+def rooms(here: Path, tmp_path: Path) -> Iterator[Rooms]:
     made = Rooms(tmp_path)
     yield made
     made.close()
 
 
-def test_the_only_room_that_runs_is_meant(rooms: Rooms) -> None:
+def test_the_room_of_the_folder_is_meant(rooms: Rooms) -> None:
+    assert plain_room("", rooms.env) is None
+    rooms.add("attic", project="/elsewhere")
     assert plain_room("", rooms.env) is None
     rooms.add("den")
     (rooms.folder / "den.agents").mkdir()
@@ -98,6 +101,20 @@ def test_a_token_of_the_environment_is_used(rooms: Rooms) -> None:
     rooms.add("den")
 
     assert plain_room("", rooms.env | {"CSP_AUTH_TOKEN": "mine"}) == ("http://den", "mine", "den")
+
+
+def test_a_repository_has_its_room_at_its_top(rooms: Rooms, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms.add("den", project=str(here / ".git"))
+    rooms.add("old", project=str(here))
+    before = plain_room("", rooms.env)
+    (here / ".git").mkdir()
+    at_top = plain_room("", rooms.env)
+    (here / "src").mkdir()
+    monkeypatch.chdir(here / "src")
+
+    # Whose project a folder below belongs to is not seen without a closer look.
+    found = [room and room[2] for room in (before, at_top, plain_room("", rooms.env))]
+    assert found == ["old", "den", None]
 
 
 @pytest.mark.parametrize("field", ["url", "token", "room"])

@@ -77,7 +77,6 @@ def test_replay_keeps_the_pauses_up_to_a_longest(
 
 def test_replay_of_no_room_says_so(tmp_path: Path) -> None:
     bare = Place(tmp_path / "bare")
-    bare.home.mkdir()
     done = bare.csp("replay", "--history", str(bare.history))
 
     assert done.code == 1

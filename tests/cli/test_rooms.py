@@ -13,6 +13,7 @@ from csp import room_registry as rooms_module
 from csp.config import Settings
 from csp.errors import BadInput, Broken, CspError, Refused, Unauthenticated, Unreachable
 from csp.fast_start import room_files
+from csp.project import Project
 from csp.room_registry import (
     NO_ROOM,
     RunningRoom,
@@ -161,7 +162,7 @@ def test_the_environment_comes_first(tmp_path: Path) -> None:
 
 
 def test_the_token_of_the_environment_speaks_in_the_room_that_is_found(tmp_path: Path) -> None:
-    held = write_room(tmp_path, room("one"))
+    held = write_room(tmp_path, room("one", str(tmp_path)))
     found = find_room(settings(tmp_path, auth_token="mine"), tmp_path)
     remove_room(held)
 
@@ -182,7 +183,7 @@ def test_an_address_without_any_token_is_a_misuse(tmp_path: Path) -> None:
 
 
 def test_in_a_pane_the_token_is_the_agents_own(tmp_path: Path) -> None:
-    held = write_room(tmp_path, room("one"))
+    held = write_room(tmp_path, room("one", str(tmp_path)))
     path = save_agent_token(settings(tmp_path), "one", "codex", "token-codex")
     found = find_room(settings(tmp_path, agent="codex"), tmp_path)
     by_url = find_room(settings(tmp_path, agent="codex", gateway_url="http://127.0.0.1:1"), tmp_path)
@@ -203,7 +204,7 @@ def test_in_a_pane_an_address_of_no_known_room_takes_the_token_of_the_named_one(
 
 @pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff"])
 def test_in_a_pane_without_a_token_nobody_speaks(tmp_path: Path, content: bytes | None) -> None:
-    held = write_room(tmp_path, room("one"))
+    held = write_room(tmp_path, room("one", str(tmp_path)))
     if content is not None:
         save_agent_token(settings(tmp_path), "one", "codex", "x").write_bytes(content)
     errors = [
@@ -219,7 +220,7 @@ def test_in_a_pane_without_a_token_nobody_speaks(tmp_path: Path, content: bytes 
 
 @pytest.mark.parametrize("agent", ["../one", "a/b", "A", ".", "x" * 33])
 def test_the_name_of_an_agent_leads_nowhere_else(tmp_path: Path, agent: str) -> None:
-    held = write_room(tmp_path, room("one"))
+    held = write_room(tmp_path, room("one", str(tmp_path)))
     error = failure(settings(tmp_path, agent=agent), tmp_path)
     remove_room(held)
 
@@ -265,12 +266,58 @@ def test_the_nearest_directory_wins(tmp_path: Path) -> None:
     assert found == ["inner", "inner", "side", "outer", "outer"]
 
 
-def test_the_only_room_is_found_from_anywhere(tmp_path: Path) -> None:
-    held = write_room(tmp_path, room("one"))
-    found = find_room(settings(tmp_path), tmp_path)
+def test_a_room_of_another_project_is_never_found_by_itself(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("one", "/elsewhere"))
+    error = failure(settings(tmp_path), tmp_path)
     remove_room(held)
 
-    assert found.room == "one"
+    assert isinstance(error, Unreachable)
+    assert error.message == f"the room of '{tmp_path}' is not running; running elsewhere: one (/elsewhere)"
+    assert error.hint == "open it with: csp up; choose another one with --room NAME"
+
+
+def test_a_stopped_room_hides_that_of_a_directory_above(tmp_path: Path) -> None:
+    (inner := tmp_path / "inner").mkdir()
+    held = write_room(tmp_path, room("outer", str(tmp_path)))
+    own = replace(settings(tmp_path), project=Project(root=inner, identity=str(inner)))
+    error = failure(own, inner)
+    found = find_room(settings(tmp_path), inner)
+    remove_room(held)
+
+    assert isinstance(error, Unreachable)
+    assert found.room == "outer"
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["now", "earlier version"])
+def test_all_of_a_repository_finds_its_room(tmp_path: Path, is_known: bool) -> None:
+    shop = tmp_path / "shop"
+    (shop / "src").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", shop], check=True)
+    identity = str(shop / ".git") if is_known else ""
+    held = write_room(tmp_path, replace(room("shop", str(shop / "src")), project=identity))
+    found = [find_room(settings(tmp_path), at).room for at in (shop, shop / "src", shop / ".git")]
+    remove_room(held)
+
+    assert found == ["shop"] * 3
+
+
+def test_a_directory_that_becomes_a_repository_keeps_its_room(tmp_path: Path) -> None:
+    held = write_room(tmp_path / "state", replace(room("shop", str(tmp_path)), project=str(tmp_path)))
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    found = find_room(settings(tmp_path / "state"), tmp_path)
+    remove_room(held)
+
+    assert found.room == "shop"
+
+
+def test_of_several_rooms_of_a_project_its_own_is_meant(tmp_path: Path) -> None:
+    held = [write_room(tmp_path / "s", room(name, str(tmp_path))) for name in ("shop", "trial")]
+    own = find_room(settings(tmp_path / "s", room="shop"), tmp_path)
+    remove_room(held.pop(0))
+    named = find_room(settings(tmp_path / "s", room="shop"), tmp_path)
+    remove_room(held.pop())
+
+    assert (own.room, named.room) == ("shop", "trial")
 
 
 def failure(given: Settings, cwd: Path) -> CspError:
@@ -286,13 +333,14 @@ def test_no_room_says_how_to_start_one(tmp_path: Path) -> None:
     assert error.message == NO_ROOM
 
 
-def test_several_rooms_are_listed(tmp_path: Path) -> None:
-    held = [write_room(tmp_path, room("one", "/a")), write_room(tmp_path, room("two", "/b"))]
+def test_several_named_rooms_of_a_project_are_listed(tmp_path: Path) -> None:
+    here = str(tmp_path)
+    held = [write_room(tmp_path, room("one", here)), write_room(tmp_path, room("two", here))]
     error = failure(settings(tmp_path), tmp_path)
     for file in held:
         remove_room(file)
 
-    assert error.message == "several rooms are running: one (/a), two (/b)"
+    assert error.message == f"several rooms are running here: one ({here}), two ({here})"
     assert error.hint == "choose one with --room"
 
 

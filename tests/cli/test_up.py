@@ -1,6 +1,8 @@
 """csp up and csp down: what was asked for, what is said about it."""
 
 import os
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,35 +10,160 @@ from typing import Any
 import pytest
 
 from csp.cli import up
+from csp.cli.verb_call import VerbCall
+from csp.config import load_settings
 from csp.errors import BadInput, Refused
 from csp.panes.down import EndReport
 from csp.panes.processes import Process
+from csp.project import claims_folder, read_claims
+from csp.room_registry import RunningRoom, claim, remove_room, write_room
 from tests.cli.recording import call_of, with_settings
 
 
 def test_what_was_wished_for_is_passed_on(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    words = ("--agents", "b, a,,b", "--demo", "--orchestrator", "--dir", "sub")
-    wish = up.wish_of(call_of("up", *words, cwd=tmp_path))
-    plain = up.wish_of(call_of("up", cwd=tmp_path))
+    words = ("--agents", "b, a,,b", "--demo", "--orchestrator")
+    wish = up.wish_of(call_of("up", *words), tmp_path)
+    plain = up.wish_of(call_of("up"), tmp_path)
 
     assert (wish.only, wish.demo, wish.orchestrator) == (("b", "a"), True, True)
-    assert wish.dir == (tmp_path / "sub").resolve()
-    assert (plain.only, plain.demo, plain.orchestrator, plain.dir) == ((), False, False, tmp_path.resolve())
+    assert (plain.only, plain.demo, plain.orchestrator) == ((), False, False)
+    assert wish.dir == plain.dir == tmp_path
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("--agents", " ,"), "--agents: expected names with commas between, got nothing"),
-        (("--dir", "nosuch"), "--dir: expected a directory, got 'nosuch'"),
-    ],
-)
-def test_a_wish_that_makes_no_sense_is_refused(words: tuple[str, ...], problem: str, tmp_path: Path) -> None:
-    with pytest.raises(BadInput) as caught:
-        up.wish_of(call_of("up", *words, cwd=tmp_path))
+def test_agents_without_a_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--agents: expected names with commas between, got nothing"):
+        up.wish_of(call_of("up", "--agents", " ,"), tmp_path)
 
-    assert caught.value.message == problem
+
+# --- whose room is opened ------------------------------------------------------------------------
+
+
+@dataclass
+class Home:
+    """A home with two projects; `call` is a call in the first of them."""
+
+    folder: Path
+    env: dict[str, str]
+
+    def __post_init__(self) -> None:
+        for name in ("shop", "barn"):
+            (self.folder / name / "src").mkdir(parents=True)
+
+    def call(self, *words: str, at: str = "shop") -> VerbCall:
+        flags = {"room": words[words.index("--room") + 1]} if "--room" in words else {}
+        settings = load_settings(flags, env=self.env, cwd=self.folder / at)
+        call = call_of("up", *words, cwd=self.folder / at)
+        return VerbCall(args=call.args, settings=settings, cwd=call.cwd)
+
+    def claim(self, *words: str, at: str) -> str:
+        return claim(self.call(*words, at=at).settings, self.env).room
+
+    def opened(self, *words: str, at: str = "shop") -> tuple[str, str, str]:
+        """Return which room is opened, where its agents work and whose settings it has."""
+        settings, dir, cwd = up.room_to_open(self.call(*words, at=at), self.env)
+        project = settings.project
+        assert project is not None
+        found = (path.relative_to(self.folder) for path in (dir, cwd))
+        return settings.room, *map(str, found)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    env = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+    monkeypatch.setattr("csp.config.process_environment", lambda: env)
+    return Home(tmp_path, env)
+
+
+def test_a_directory_opens_its_own_room(home: Home) -> None:
+    home.claim(at="barn")
+
+    assert home.opened() == ("shop", "shop", "shop")
+    assert home.opened("--dir", "src") == ("src", "shop/src", "shop")
+    assert home.opened("--dir", "../barn") == ("barn", "barn", "shop")
+
+
+def test_a_directory_below_opens_the_room_of_its_project(home: Home) -> None:
+    home.claim(at="shop")
+
+    assert home.opened(at="shop/src") == ("shop", "shop/src", "shop/src")
+
+
+def test_a_directory_that_is_none_is_refused(home: Home) -> None:
+    with pytest.raises(BadInput, match="--dir: expected a directory, got 'nosuch'"):
+        home.opened("--dir", "nosuch")
+
+
+def test_a_named_room_is_opened_in_its_own_directory(home: Home) -> None:
+    (home.folder / "barn" / "csp.toml").write_text("[limits]\nturns = 7\n")
+    home.claim(at="barn")
+    before = read_claims(claims_folder(home.env))
+
+    assert home.opened("--room", "barn") == ("barn", "barn", "barn")
+    assert up.room_to_open(home.call("--room", "barn"), home.env)[0].max_turns == 7
+    assert home.opened("--room", "barn", "--dir", "src") == ("barn", "shop/src", "shop")
+    assert read_claims(claims_folder(home.env)) == before
+
+
+def test_a_new_name_is_a_room_of_this_directory(home: Home) -> None:
+    assert home.opened("--room", "trial") == ("trial", "shop", "shop")
+
+
+def test_a_room_whose_directory_is_gone_is_not_moved_by_itself(home: Home) -> None:
+    home.claim(at="barn")
+    shutil.rmtree(home.folder / "barn")
+
+    with pytest.raises(Refused) as caught:
+        home.opened("--room", "barn")
+    assert caught.value.message == f"room 'barn' belongs to '{home.folder}/barn', which is gone"
+    assert home.opened("--room", "barn", "--dir", ".") == ("barn", "shop", "shop")
+
+
+def test_a_running_room_of_an_earlier_version_is_joined_where_it_runs(home: Home) -> None:
+    running = RunningRoom(
+        room="default",
+        url="http://x",
+        token="t",
+        pid=os.getpid(),
+        dir=home.folder / "barn",
+        history=home.folder,
+        started=1.0,
+    )
+    held = write_room(home.folder / "csp", running)
+    found = home.opened("--room", "default")
+    remove_room(held)
+
+    assert found == ("default", "barn", "barn")
+
+
+def test_a_name_that_is_written_out_is_the_room_of_the_directory(home: Home) -> None:
+    assert home.claim("--room", "shop", at="shop") == "shop"
+    assert home.claim(at="shop") == "shop"
+
+
+def journal_of(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "journal.jsonl").touch()
+
+
+def test_rooms_of_earlier_versions_are_offered_once(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.config.clone_dir", lambda: None)
+    folder = home.folder / ".local/share/csp/history"
+    for name in ("default", "shop", "x", "y"):
+        journal_of(folder / name)
+    settings = home.call().settings
+    for _ in range(2):
+        up.report_other_rooms(settings, home.folder / "shop", home.env)
+        claim(settings, home.env)
+
+    assert capsys.readouterr().err.splitlines() == [
+        f"csp: an earlier room 'default' is in {folder}/default; continue it with: csp up --room default",
+        f"csp: continuing the earlier room 'shop' from {folder}/shop",
+        f"csp: an earlier room 'x' is in {folder}/x; continue it with: csp up --room x",
+        "csp: 1 more earlier rooms; list them with: csp rooms",
+    ]
+    assert home.call("--room", "default").settings.history_dir == folder
 
 
 SUMMARY = {"room": "den", "session": "csp-den"}
@@ -192,8 +319,8 @@ def test_an_agent_neither_opens_nor_ends_a_room(ending: SimpleNamespace) -> None
 @pytest.mark.parametrize(
     ("room", "todo"),
     [
-        ("default", "go on with: csp up; end it with: csp down"),
-        ("den", "go on with: csp up --room den; end it with: csp down --room den"),
+        ("default", "resume: csp up --room default · stop: csp down --room default"),
+        ("den", "resume: csp up --room den · stop: csp down --room den"),
     ],
 )
 def test_who_interrupts_learns_what_still_runs(

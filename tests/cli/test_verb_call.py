@@ -28,7 +28,7 @@ class Rooms:
             url=f"http://127.0.0.1:{port}",
             token=f"token-{name}",
             pid=os.getpid(),
-            dir=Path("/elsewhere"),
+            dir=Path("/"),
             history=Path("/history"),
             started=1.5,
         )
