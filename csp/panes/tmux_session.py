@@ -23,6 +23,7 @@ from csp.errors import Broken, NotFound, Refused
 from csp.fast_start.atomic_files import replace_file
 from csp.fast_start.child_environment import IDENTITY, TOOL, USER, child_environment
 from csp.fast_start.process_environment import process_environment
+from csp.fast_start.room_files import make_private_dir
 from csp.panes.pane_borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS, read_form, resize_hook
 from csp.terminal.pane_layout import LayoutForm, Size, capacity, default_form, layout
 
@@ -164,6 +165,7 @@ class TmuxSession:
         self.id = self._find()
         if not self.id:
             raise Broken("tmux did not make the session", "see: tmux list-sessions")
+        make_private_dir(self._socket_file.parent)
         replace_file(str(self._socket_file), self.socket.encode(), is_durable=False)
         (seat,) = self._rows()
         self._form = form or default_form(size)
