@@ -51,7 +51,9 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
         "url": room.url if room else None,
         "session": panes.name if panes and has_panes else None,
         "socket": panes.socket if panes and has_panes else None,
-        "open": f"csp up --room {name}" if room or not claim or claim.home else f"csp up --room {name} --dir DIR",
+        "open": f"csp up --room {name}"
+        if room or not claim or claim.home
+        else f"csp up --room {name} --dir DIR",
     }
 
 

@@ -363,6 +363,8 @@ class TmuxSession:
                 self._try("switch-client", "-c", client, "-t", f"={session}")
         others = len(self._try("list-sessions").stdout) - 1
         self._try("kill-session", "-t", self.id)
+        if not any(self._try("list-sessions", "-F", "#{@csp_room}").stdout):
+            self._try("unbind-key", "-a", "-q", "-T", KEY_TABLE)
         self.id = ""
         self._socket_file.unlink(missing_ok=True)
         if path and not others:

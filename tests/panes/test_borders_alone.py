@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from csp.panes.pane_borders import FURTHER, PaneBorders
+from csp.terminal.pane_layout import LayoutName
 
 LIST = "list-panes"
 
@@ -30,12 +31,15 @@ class Told(PaneBorders):
         return [line for line in self.lines if not line.startswith(LIST)]
 
 
-def pane(number: int, agent: str, window: int = 0, size: str = "200 49", name: str = "chat") -> str:
-    return f"%{number} @{window} {size} {agent} {name}"
+def pane(
+    number: int, agent: str, window: int = 0, size: str = "200 49", name: str = "chat", form: str = "top:400"
+) -> str:
+    return f"%{number} @{window} {size} {agent} {form} {name}"
 
 
-def changed(window: int, size: str, flags: str = "*") -> str:
-    return f"%layout-change @{window} abcd,{size},0,0,1 abcd,{size},0,0,1 {flags}"
+def changed(window: int, size: str, flags: str = "*", text: str = "") -> str:
+    text = text or f"abcd,{size},0,0,1"
+    return f"%layout-change @{window} {text} {text} {flags}"
 
 
 def room() -> Told:
@@ -81,8 +85,9 @@ def test_a_clock_is_drawn_each_second_for_as_long_as_there_is_one() -> None:
 def test_a_window_is_laid_out_anew_only_where_its_size_is_another() -> None:
     told = room()
     assert told.heard(changed(0, "200x49")) == []
-    (line,) = told.heard(changed(0, "190x49"))
+    line, done = told.heard(changed(0, "190x49"))
     assert line.startswith("select-layout -t @0 '")
+    assert done == "display-message -p csp-laid-out"
     assert told.heard(changed(0, "190x49")) == []
     assert told.heard(changed(7, "100x20")) == []
 
@@ -91,7 +96,38 @@ def test_a_zoomed_window_is_left_alone_and_laid_out_afterwards() -> None:
     told = room()
     assert told.heard(changed(0, "120x30", "*Z")) == []
 
-    assert len(told.heard(changed(0, "120x30"))) == 1
+    assert len(told.heard(changed(0, "120x30"))) == 2
+
+
+def test_a_size_that_a_person_gave_the_human_pane_is_kept() -> None:
+    told = room()
+    bigger = "abcd,200x49,0,0[200x30,0,0,1,200x18,0,31{100x18,0,31,2,99x18,101,31,3}]"
+    said = told.heard(changed(0, "200x49", text=bigger))
+    assert said[:2] == ["set-option -t %0 @csp_layout top", "set-option -t %0 @csp_share 613"]
+    assert told.form.share == 613
+
+    (line, _) = told.heard(changed(0, "200x98"))
+    assert "[200x60,0,0,0," in line
+
+
+def test_what_follows_from_our_own_layout_is_nobodys_choice() -> None:
+    told = room()
+    told.heard(changed(0, "200x98"))
+    between = "abcd,200x98,0,0[200x20,0,0,1,200x77,0,21{100x77,0,21,2,99x77,101,21,3}]"
+    assert told.heard(changed(0, "200x98", text=between)) == []
+    told.heard("csp-laid-out")
+
+    assert told.heard(changed(0, "200x98", text=between)) != []
+
+
+def test_another_layout_is_chosen_for_all_sizes() -> None:
+    told = room()
+    told.lines.clear()
+    told.choose(LayoutName.LEFT)
+
+    assert told.lines[:2] == ["set-option -t %0 @csp_layout left", "set-option -t %0 @csp_share 450"]
+    assert "resize-pane -t %0 -x 45%" in told.lines[2]
+    assert told.lines[3].startswith("select-layout -t @0 '") and "{90x49,0,0,0," in told.lines[3]
 
 
 def test_who_has_no_place_goes_out_and_comes_back() -> None:
@@ -102,8 +138,8 @@ def test_who_has_no_place_goes_out_and_comes_back() -> None:
         f"break-pane -d -n {FURTHER} -s %2",
     ]
     assert sum("remain-on-exit 'on'" in line for line in out) == 2
-    assert out[-1] == "display-message -p csp-panes-moved"
-    assert told.lines[-1].startswith(LIST)
+    assert out[-2:] == ["display-message -p csp-panes-moved", "display-message -p csp-laid-out"]
+    assert told.lines[-2].startswith(LIST)
     # What is said of the panes before they have moved is old.
     assert told.heard(pane(1, "ann"), "%end 1 1 0") == []
     assert "ann" not in told._panes

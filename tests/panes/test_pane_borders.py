@@ -230,9 +230,9 @@ async def test_a_window_that_shrinks_gives_agents_windows_of_their_own(bare: Pla
     shown.set_states(dict.fromkeys(SEVEN, "idle"))
     await shown.until_state(SEVEN[-1], "idle")
     assert windows(bare) == [["human", *SEVEN]]
-    terminal.setwinsize(24, 80)
+    terminal.setwinsize(24, 100)
     # The old sizes are large enough, too, so the windows are what is waited for first.
-    await wait_until(lambda: windows(bare)[0] == ["human", *SEVEN[:4]], _WAIT_S, "windows")
+    await wait_until(lambda: windows(bare)[0] == ["human", *SEVEN[:3]], _WAIT_S, "windows")
     await wait_until(lambda: all(cols >= 39 and rows >= 5 for cols, rows in sizes(bare)), _WAIT_S, "places")
     last = str(bare.pane(SEVEN[-1])["id"])
     assert bare.tmux("show-options", "-wv", "-t", last, "remain-on-exit") == "on\n"
@@ -240,7 +240,7 @@ async def test_a_window_that_shrinks_gives_agents_windows_of_their_own(bare: Pla
     terminal.setwinsize(50, 200)
     await shown.until_windows(["human", *SEVEN])
     await wait_until(
-        lambda: bare.pane("human")["rows"] in (8, 9) and len({cols for cols, _ in sizes(bare)}) <= 2,
+        lambda: bare.pane("human")["cols"] == 90 and len({cols for cols, _ in sizes(bare)}) <= 2,
         _WAIT_S,
         "the layout of the beginning",
     )
@@ -250,8 +250,8 @@ async def test_a_window_that_shrinks_gives_agents_windows_of_their_own(bare: Pla
 
 
 async def test_tmux_survives_that_a_window_of_several_agents_is_emptied(bare: Place, show: Show) -> None:
-    build(bare, *SEVEN, cols=80, rows=23)
-    terminal = attach(bare, rows=24, cols=80)
+    build(bare, *SEVEN, cols=100, rows=23)
+    terminal = attach(bare, rows=24, cols=100)
     assert windows(bare) == [["human", *SEVEN[:4]], [*SEVEN[4:]]]
     assert all(cols >= 39 and rows >= 6 for cols, rows in sizes(bare))
     shown = await show()
@@ -263,29 +263,29 @@ async def test_tmux_survives_that_a_window_of_several_agents_is_emptied(bare: Pl
     terminal.close(force=True)
 
 
-async def test_in_80x10_the_human_pane_has_the_first_window_until_there_is_room(
+async def test_in_100x10_the_human_pane_has_the_first_window_until_there_is_room(
     bare: Place, show: Show
 ) -> None:
-    build(bare, "ann", "ben", "cid", cols=80, rows=9)
-    terminal = attach(bare, rows=10, cols=80)
+    build(bare, "ann", "ben", "cid", cols=100, rows=9)
+    terminal = attach(bare, rows=10, cols=100)
     assert windows(bare) == [["human"], ["ann", "ben"], ["cid"]]
     assert bare.pane("human")["rows"] >= 8
     shown = await show()
     shown.set_state("cid", "idle")
     await shown.until_state("cid", "idle")
-    terminal.setwinsize(24, 80)
+    terminal.setwinsize(24, 100)
     await shown.until_windows(["human", "ann", "ben", "cid"])
-    terminal.setwinsize(10, 80)
+    terminal.setwinsize(10, 100)
     await wait_until(lambda: windows(bare)[0] == ["human"], _WAIT_S, "the human pane alone again")
     terminal.close(force=True)
 
 
 async def test_what_had_become_too_full_before_anybody_looked_is_relieved(bare: Place, show: Show) -> None:
     build(bare, *SEVEN)
-    bare.tmux("resize-window", "-t", "csp", "-x", "80", "-y", "23")
+    bare.tmux("resize-window", "-t", "csp", "-x", "100", "-y", "23")
     await show()
 
-    await wait_until(lambda: windows(bare)[0] == ["human", *SEVEN[:4]], _WAIT_S, "fewer agents")
+    await wait_until(lambda: windows(bare)[0] == ["human", *SEVEN[:3]], _WAIT_S, "fewer agents")
 
 
 async def test_a_pane_that_somebody_has_moved_stays_there(bare: Place, show: Show) -> None:
@@ -321,5 +321,5 @@ async def test_what_a_person_has_dragged_stays_until_the_window_changes(bare: Pl
     bare.tmux("resize-pane", "-Z", "-t", str(bare.pane("ann")["id"]))
     terminal.setwinsize(60, 180)
 
-    await wait_until(lambda: {cols for cols, _ in sizes(bare)} <= {89, 90}, _WAIT_S, "equal widths")
+    await wait_until(lambda: {cols for cols, _ in sizes(bare)} == {98}, _WAIT_S, "equal widths")
     terminal.close(force=True)

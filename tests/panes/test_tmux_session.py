@@ -21,7 +21,7 @@ from csp.panes.tmux_session import (
     room_key,
     session_name,
 )
-from csp.terminal.pane_layout import Size
+from csp.terminal.pane_layout import Size, default_form
 from tests.panes.bare import SEVEN, attach, build, windows
 from tests.panes.place import Place
 
@@ -77,6 +77,7 @@ class Server:
         self.told: list[tuple[str, ...]] = []
         self._answers = answers
         self.problem = ""
+        self.socket_path = None
 
     def cmd(self, *words: str) -> Any:
         self.told.append(words)
@@ -87,6 +88,7 @@ class Server:
 def panes_of(server: Server) -> TmuxSession:
     panes = TmuxSession.__new__(TmuxSession)
     panes.name, panes.id, panes._key = "csp", "$1", "default@1"
+    panes._form, panes._socket_file = default_form(Size(cols=100, rows=49)), Path("/nowhere/default.tmux")
     panes._server = server  # type: ignore[assignment]  # all of it that is used
     return panes
 
@@ -263,54 +265,100 @@ def test_a_session_lives_on_without_anybody_looking(bare: Place) -> None:
     assert bare.tmux("show-options", "-v", "-t", "csp", "destroy-unattached") == "off\n"
 
 
+def test_the_keys_of_a_room_are_keys_of_its_session_alone(bare: Place) -> None:
+    bare.tmux("new-session", "-d", "-s", "mine", "cat")
+    bare.tmux("bind-key", "-n", "M-x", "display-message", "mine")
+    build(bare, "ann")
+
+    assert bare.tmux("show-options", "-v", "-t", "csp", "key-table") == "csp\n"
+    assert "F10" not in bare.tmux("list-keys", "-T", "root")
+    ours = bare.tmux("list-keys", "-T", "csp")
+    assert "F10" in ours and "M-x" in ours
+
+
+def test_f10_comes_back_to_the_human_pane_from_every_window(bare: Place) -> None:
+    build(bare, "ann", cols=80, rows=23)
+    terminal = attach(bare, rows=24, cols=80)
+    bare.tmux("select-window", "-t", "csp:1")
+    terminal.send("\x1b[21~")
+
+    bare.wait(
+        lambda: bare.tmux("display-message", "-p", "-t", "csp", "#{@csp_agent}") == "human\n",
+        "the human pane",
+    )
+    terminal.close(force=True)
+
+
+def test_f11_shows_a_pane_in_full_size_and_back(bare: Place) -> None:
+    build(bare, "ann")
+    terminal = attach(bare)
+    for expected in ("1\n", "0\n"):
+        terminal.send("\x1b[23~")
+        bare.wait(
+            lambda: bare.tmux("display-message", "-p", "-t", "csp", "#{window_zoomed_flag}") == expected,  # noqa: B023
+            expected,
+        )
+    terminal.close(force=True)
+
+
 # --- panes ----------------------------------------------------------------------------------------
 
 
-def test_the_human_pane_lies_across_the_top(bare: Place) -> None:
+def test_the_human_pane_stands_at_the_left_of_a_wide_window(bare: Place) -> None:
     build(bare, "ann", "ben")
     human, ann, ben = bare.panes()
 
+    assert (human["cols"], human["rows"], human["left"], human["top"]) == (90, 48, 0, 1)
+    assert ann["left"] == ben["left"] == 91 and ann["top"] < ben["top"] and ann["cols"] == 109
+
+
+def test_the_human_pane_lies_across_the_top(bare: Place) -> None:
+    build(bare, "ann", "ben", cols=120, rows=39)
+    human, ann, ben = bare.panes()
+
     assert [pane["agent"] for pane in (human, ann, ben)] == ["human", "ann", "ben"]
-    assert (human["cols"], human["rows"], human["left"], human["top"]) == (200, 8, 0, 1)
-    assert ann["top"] == ben["top"] == 10 and ann["left"] < ben["left"] and ann["cols"] == 100
+    assert (human["cols"], human["rows"], human["left"], human["top"]) == (120, 14, 0, 1)
+    assert ann["top"] == ben["top"] == 16 and ann["left"] < ben["left"] and ann["cols"] == 60
     assert bare.tmux("display-message", "-p", "-t", "csp:0", "#{window_name}") == "chat\n"
 
 
 def test_who_has_no_place_gets_a_further_window(bare: Place) -> None:
-    panes = build(bare, *SEVEN, cols=80, rows=23)
+    panes = build(bare, *SEVEN, cols=100, rows=23)
     assert windows(bare) == [["human", *SEVEN[:4]], [*SEVEN[4:]]]
     for window in ("csp:0", "csp:1"):
         for name, value in (("remain-on-exit", "on"), ("pane-border-status", "top"), ("allow-rename", "off")):
             assert bare.tmux("show-options", "-wv", "-t", window, name) == f"{value}\n", window
     bare.tmux("select-window", "-t", "csp:1")
 
-    assert panes.attach_argv({}) == ["tmux", "attach-session", "-t", panes.id]
+    socket = panes.socket
+    assert panes.attach_argv({}) == ["tmux", "-S", socket, "attach-session", "-t", panes.id]
     assert bare.tmux("display-message", "-p", "-t", "csp", "#{window_index}") == "0\n"
-    assert panes.attach_argv({"TMUX": "x"})[1] == "switch-client"
+    assert panes.attach_argv({"TMUX": f"{socket},1,0"}) == ["tmux", "switch-client", "-t", panes.id]
+    assert panes.attach_argv({"TMUX": "/elsewhere,1,0"})[:3] == ["env", "-u", "TMUX"]
 
 
-def test_the_human_pane_keeps_its_fifth_when_the_window_changes(bare: Place) -> None:
-    build(bare, "ann")
-    for rows, expected in ((90, (17, 18)), (23, (8, 9))):
-        bare.tmux("resize-window", "-t", "csp", "-x", "160", "-y", str(rows))
+def test_the_human_pane_keeps_its_share_when_the_window_changes(bare: Place) -> None:
+    build(bare, "ann", cols=120, rows=39)
+    for rows, expected in ((90, (35, 36)), (23, (8, 9))):
+        bare.tmux("resize-window", "-t", "csp", "-x", "140", "-y", str(rows))
 
         bare.wait(lambda: bare.pane("human")["rows"] in expected, f"{expected}")  # noqa: B023
 
 
 def test_a_human_pane_that_was_closed_comes_back_on_top(bare: Place) -> None:
-    panes = build(bare, "ann", "ben")
+    panes = build(bare, "ann", "ben", cols=120, rows=39)
     bare.tmux("kill-pane", "-t", str(bare.pane("human")["id"]))
     panes.place_human()
     human, ann, ben = bare.panes()
 
     assert [pane["agent"] for pane in (human, ann, ben)] == ["human", "ann", "ben"]
-    assert (human["cols"], human["rows"], human["top"]) == (200, 8, 1)
-    bare.tmux("resize-window", "-t", "csp", "-x", "160", "-y", "90")
-    bare.wait(lambda: bare.pane("human")["rows"] in (17, 18), "a fifth")
+    assert (human["cols"], human["rows"], human["top"]) == (120, 14, 1)
+    bare.tmux("resize-window", "-t", "csp", "-x", "140", "-y", "90")
+    bare.wait(lambda: bare.pane("human")["rows"] in (35, 36), "two fifths")
 
 
 def test_a_pane_that_is_closed_leaves_its_place_to_the_others(bare: Place) -> None:
-    panes = build(bare, "ann", "ben", "cid")
+    panes = build(bare, "ann", "ben", "cid", cols=120, rows=39)
     panes.close(panes.seats()["ben"])
 
     assert [pane["agent"] for pane in bare.panes()] == ["human", "ann", "cid"]
@@ -318,7 +366,7 @@ def test_a_pane_that_is_closed_leaves_its_place_to_the_others(bare: Place) -> No
 
 
 def test_the_last_pane_of_a_further_window_can_be_closed(bare: Place) -> None:
-    panes = build(bare, *SEVEN[:5], cols=80, rows=23)
+    panes = build(bare, *SEVEN[:5], cols=100, rows=23)
     panes.close(panes.seats()[SEVEN[4]])
 
     assert windows(bare) == [["human", *SEVEN[:4]]]
