@@ -321,5 +321,5 @@ async def test_what_a_person_has_dragged_stays_until_the_window_changes(bare: Pl
     bare.tmux("resize-pane", "-Z", "-t", str(bare.pane("ann")["id"]))
     terminal.setwinsize(60, 180)
 
-    await wait_until(lambda: {cols for cols, _ in sizes(bare)} == {98}, _WAIT_S, "equal widths")
+    await wait_until(lambda: {cols for cols, _ in sizes(bare)} == {54}, _WAIT_S, "the share that was dragged")
     terminal.close(force=True)
