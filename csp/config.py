@@ -5,36 +5,17 @@ first of: a flag, the environment, ./csp.toml, the user's config.toml, the defau
 """
 
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from csp import setting_types as types
 from csp.clis.registry import cli_names, find_adapter
 from csp.errors import BadInput
 from csp.fast_start import process_environment as places
 from csp.fast_start.process_environment import process_environment as process_environment
-from csp.setting_types import (
-    BOOLEAN,
-    COMMAND,
-    COST,
-    COUNT,
-    DURABILITY,
-    FROM_NOTHING,
-    LINE,
-    NUMBER,
-    PATH,
-    PORT,
-    PROVIDER,
-    ROOM,
-    WEB,
-    SettingType,
-    matching,
-    read_text,
-    read_toml,
-)
 from csp.trust import Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"
@@ -134,7 +115,7 @@ class Row(NamedTuple):
     name: str
     env: str
     key: str
-    kind: SettingType[Any]
+    kind: types.SettingType[Any]
     help: str
     flag: str = ""
     unit: str = ""
@@ -156,7 +137,13 @@ def _peers_setting(cli: str) -> str:
 
 
 def _row(
-    name: str, section: str, kind: SettingType[Any], help: str, key: str = "", env: str = "", **more: Any
+    name: str,
+    section: str,
+    kind: types.SettingType[Any],
+    help: str,
+    key: str = "",
+    env: str = "",
+    **more: Any,
 ) -> Row:
     """Return a row; its variable and its key follow from its name, unless they are given."""
     env, key = env or f"CSP_{name.upper()}", f"{section}.{key or name}" if section else ""
@@ -164,10 +151,11 @@ def _row(
 
 
 _COMMAND_ROWS: Final = tuple(
-    _row(command_setting(name), "room", COMMAND, f"command of {cli.label}") for name, cli in CLIS.items()
+    _row(command_setting(name), "room", types.COMMAND, f"command of {cli.label}")
+    for name, cli in CLIS.items()
 )
 _PEERS_ROWS: Final = tuple(
-    _row(_peers_setting(name), "room", BOOLEAN, cli.peers_help)
+    _row(_peers_setting(name), "room", types.BOOLEAN, cli.peers_help)
     for name, cli in CLIS.items()
     if cli.peers_help
 )
@@ -177,50 +165,54 @@ CLI_DEFAULTS: Final[dict[str, Any]] = {command_setting(name): (name,) for name i
 
 # fmt: off
 ROWS: Final = (
-    _row("host", "room", LINE, "address the gateway listens on", flag="--host"),
-    _row("port", "room", PORT, "port it listens on; 0 takes any free one", flag="--port", default=_NEXT),
-    _row("gateway_url", "", WEB, "gateway to talk to, instead of looking for a running room"),
-    _row("auth_token", "", LINE, "token to speak with; it decides the sender", secret=True),
-    _row("agent", "", LINE, "agent in whose pane a command runs; the sidecar sets it"),
-    _row("room", "room", ROOM, "room to start or to talk to", key="name", flag="--room"),
-    _row("history_dir", "room", PATH, "folder of the journals", flag="--history", default=_LOCAL),
-    _row("history_cap", "room", COUNT, "newest events kept in memory"),
-    _row("durability", "room", DURABILITY,
+    _row("host", "room", types.LINE, "address the gateway listens on", flag="--host"),
+    _row("port", "room", types.PORT,
+         "port it listens on; 0 takes any free one", flag="--port", default=_NEXT),
+    _row("gateway_url", "", types.WEB, "gateway to talk to, instead of looking for a running room"),
+    _row("auth_token", "", types.LINE, "token to speak with; it decides the sender", secret=True),
+    _row("agent", "", types.LINE, "agent in whose pane a command runs; the sidecar sets it"),
+    _row("room", "room", types.ROOM, "room to start or to talk to", key="name", flag="--room"),
+    _row("history_dir", "room", types.PATH, "folder of the journals", flag="--history", default=_LOCAL),
+    _row("history_cap", "room", types.COUNT, "newest events kept in memory"),
+    _row("durability", "room", types.DURABILITY,
          "what an acknowledged message survives: flush a crash of the gateway, fsync a power cut",
          flag="--durability"),
-    _row("config_file", "", PATH, "file to read in place of ./csp.toml"),
-    _row("orchestrator", "room", BOOLEAN, "start an orchestrator too"),
-    _row("orch_cmd", "room", COMMAND, "command of the orchestrator"),
+    _row("config_file", "", types.PATH, "file to read in place of ./csp.toml"),
+    _row("orchestrator", "room", types.BOOLEAN, "start an orchestrator too"),
+    _row("orch_cmd", "room", types.COMMAND, "command of the orchestrator"),
     *_COMMAND_ROWS,
-    _row("strict_cli_check", "room", BOOLEAN,
+    _row("strict_cli_check", "room", types.BOOLEAN,
          "fail, instead of going on without, when a CLI is not installed"),
     *_PEERS_ROWS,
-    _row("injection_timeout_s", "room", NUMBER,
+    _row("injection_timeout_s", "room", types.NUMBER,
          "wait for an unknown CLI to look idle", env="CSP_INJECTION_TIMEOUT", unit="seconds"),
-    _row("offline_after_s", "room", NUMBER,
+    _row("offline_after_s", "room", types.NUMBER,
          "silence after which a participant counts as offline", unit="seconds"),
-    _row("message_ttl_s", "room", NUMBER, "age at which a message nobody could take expires", unit="seconds"),
-    _row("turn_warn_ms", "limits", COUNT, "length of a turn that brings a warning", unit="ms"),
-    _row("turn_timeout_ms", "limits", COUNT, "length of a turn after which it passes on", unit="ms"),
-    _row("soft_turns", "limits", COUNT, "turns from one reminder to the next"),
-    _row("soft_tokens", "limits", COUNT, "new tokens (not read from a cache) from one reminder to the next"),
-    _row("window_items", "limits", COUNT, "newest items that a prompt quotes, 24 at most"),
-    _row("window_tokens", "limits", COUNT, "tokens that these take at most"),
-    _row("max_turns", "limits", COUNT, "turns after which a mode is stopped", key="turns"),
-    _row("max_tokens", "limits", COUNT,
+    _row("message_ttl_s", "room", types.NUMBER,
+         "age at which a message nobody could take expires", unit="seconds"),
+    _row("turn_warn_ms", "limits", types.COUNT, "length of a turn that brings a warning", unit="ms"),
+    _row("turn_timeout_ms", "limits", types.COUNT, "length of a turn after which it passes on", unit="ms"),
+    _row("soft_turns", "limits", types.COUNT, "turns from one reminder to the next"),
+    _row("soft_tokens", "limits", types.COUNT,
+         "new tokens (not read from a cache) from one reminder to the next"),
+    _row("window_items", "limits", types.COUNT, "newest items that a prompt quotes, 24 at most"),
+    _row("window_tokens", "limits", types.COUNT, "tokens that these take at most"),
+    _row("max_turns", "limits", types.COUNT, "turns after which a mode is stopped", key="turns"),
+    _row("max_tokens", "limits", types.COUNT,
          "new tokens (not read from a cache) after which a mode is stopped", key="tokens"),
-    _row("max_minutes", "limits", NUMBER,
+    _row("max_minutes", "limits", types.NUMBER,
          "time after which a mode is stopped", key="minutes", unit="minutes"),
-    _row("max_cost_usd", "limits", COST,
+    _row("max_cost_usd", "limits", types.COST,
          "cost after which a mode is stopped", key="cost_usd", unit="US dollars"),
-    _row("board_replies", "board", BOOLEAN, "put the replies of a session on its whiteboard", key="replies"),
-    _row("board_summary_after", "board", FROM_NOTHING,
+    _row("board_replies", "board", types.BOOLEAN,
+         "put the replies of a session on its whiteboard", key="replies"),
+    _row("board_summary_after", "board", types.FROM_NOTHING,
          "notes after which a whiteboard is summed up; 0 for never", key="summary_after"),
-    _row("board_summariser", "board", LINE,
+    _row("board_summariser", "board", types.LINE,
          "agent that sums it up, else the session's synth or the orchestrator", key="summariser"),
-    _row("board_max_kb", "board", FROM_NOTHING,
+    _row("board_max_kb", "board", types.FROM_NOTHING,
          "text that a whiteboard holds; 0 for no limit", key="max_kb", unit="KiB"),
-    _row("board_provider", "board", PROVIDER,
+    _row("board_provider", "board", types.PROVIDER,
          "who searches it: local, or openai where OPENAI_API_KEY is set", key="provider"),
 )
 # fmt: on
@@ -312,19 +304,19 @@ def _find(
 ) -> tuple[Any, str] | None:
     flag = flags.get(row.name)
     if flag is not None:
-        return read_text(row.kind, flag, row.flag), row.flag
+        return types.read_text(row.kind, flag, row.flag), row.flag
     if env.get(row.env):
-        return read_text(row.kind, env[row.env], row.env, is_secret=row.secret), row.env
+        return types.read_text(row.kind, env[row.env], row.env, is_secret=row.secret), row.env
     for file in files:
         value = file.get(row.key)
         if value is not None:
-            return read_toml(row.kind, value, file.path, row.key), str(file.path)
+            return types.read_toml(row.kind, value, file.path, row.key), str(file.path)
     return None
 
 
 def _read_files(env: Mapping[str, str], cwd: Path) -> list[_File]:
     chosen = env.get("CSP_CONFIG_FILE")
-    project = cwd / read_text(PATH, chosen, "CSP_CONFIG_FILE") if chosen else cwd / "csp.toml"
+    project = cwd / types.read_text(types.PATH, chosen, "CSP_CONFIG_FILE") if chosen else cwd / "csp.toml"
     user = _found(places.xdg(env, "XDG_CONFIG_HOME", ".config")) / "csp" / "config.toml"
     found = [_read_file(project, is_found=not chosen), _read_file(user)]
     if chosen and not found[0]:
@@ -378,17 +370,17 @@ def nearest(word: str, known: list[str]) -> str:
 
 # --- agents --------------------------------------------------------------------------------------
 
-_AGENT_KINDS: Final[dict[str, SettingType[Any]]] = {
-    "name": SettingType("a name of 1 to 128 characters", matching(re.compile(r"[^\x00-\x1f\x7f]{1,128}"))),
-    "command": COMMAND,
-    "profile": LINE,
-    "role": SettingType("agent or orchestrator", matching(re.compile("agent|orchestrator"))),
-    "cwd": PATH,
-    "worktree": BOOLEAN,
-    "provider": LINE,
-    "model": LINE,
-    "base_url": WEB,
-    "key_env": SettingType("the name of a variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))),
+_AGENT_KINDS: Final[dict[str, types.SettingType[Any]]] = {
+    "name": types.NAME,
+    "command": types.COMMAND,
+    "profile": types.LINE,
+    "role": types.ROLE,
+    "cwd": types.PATH,
+    "worktree": types.BOOLEAN,
+    "provider": types.LINE,
+    "model": types.LINE,
+    "base_url": types.WEB,
+    "key_env": types.VARIABLE,
 }
 _OF_MODELS: Final = ("provider", "model", "base_url", "key_env")
 _OF_CLIS: Final = ("command", "profile", "worktree")
@@ -416,7 +408,7 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
     for name, value in entry.items():
         if name not in known:
             raise _unknown(path, f"agent.{name}", [f"agent.{key}" for key in known])
-        values[name] = read_toml(_AGENT_KINDS[name], value, path, f"agent.{name}")
+        values[name] = types.read_toml(_AGENT_KINDS[name], value, path, f"agent.{name}")
     if "name" not in values:
         raise BadInput(f"{path}: agent: expected a name, got {', '.join(entry) or 'nothing'}")
     # The fields of a CLI and of an API model cannot be mixed.

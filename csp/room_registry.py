@@ -15,7 +15,7 @@ from typing import Final
 from csp.config import Settings, nearest
 from csp.errors import BadInput, Broken, Refused, Unauthenticated, Unreachable
 from csp.fast_start.fast_json import dumps
-from csp.fast_start.room_files import is_at, lock, read_running, save_token, token_path
+from csp.fast_start.room_files import is_at, lock, read_running, token_path
 from csp.fast_start.room_files import make_private_dir as make_private_dir
 
 NO_ROOM: Final = "no room is running; start one with: csp up"
@@ -85,19 +85,6 @@ def remove_room(file: RoomFile) -> None:
     os.close(file.fd)
 
 
-# --- the tokens of agents ------------------------------------------------------------------------
-
-
-def agent_token_path(settings: Settings, room: str, agent: str) -> Path:
-    """Return the path of an agent's token for the commands in its pane."""
-    return Path(token_path(str(settings.state_dir), room, agent))
-
-
-def save_agent_token(settings: Settings, room: str, agent: str, token: str) -> Path:
-    """Write a token for the commands in an agent's pane, readable by its user only; return its path."""
-    return Path(save_token(str(settings.state_dir), room, agent, token))
-
-
 # --- finding -------------------------------------------------------------------------------------
 
 
@@ -129,7 +116,7 @@ def _own_token(settings: Settings, room: str) -> str:
     """Return the token to use, empty for the room's; inside a pane the agent's, or raise."""
     if settings.auth_token or not settings.agent:
         return settings.auth_token
-    path = agent_token_path(settings, room, settings.agent)
+    path = Path(token_path(str(settings.state_dir), room, settings.agent))
     try:
         token = path.read_text("ascii").strip()
     except (OSError, UnicodeError):

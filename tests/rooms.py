@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from csp.config import GatewayOptions, load_settings
+from csp.config import GatewayOptions, Settings, load_settings
 from csp.errors import CspError
+from csp.fast_start.room_files import save_token
 from csp.gateway.server import bind, serve
 from csp.http_client import GatewayClient
 from csp.protocol.events import AnyEvent, Unknown, decode_event
@@ -27,6 +28,11 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 #: Below the ports that the kernel gives out, so that nobody takes ours while the gateway is down.
 PORTS: Final = range(15_000, 30_000)
 START_S: Final = 120.0
+
+
+def save_agent_token(settings: Settings, room: str, agent: str, token: str) -> Path:
+    """Write a token for the commands in an agent's pane; return its path."""
+    return Path(save_token(str(settings.state_dir), room, agent, token))
 
 
 class Room:

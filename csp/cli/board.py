@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from csp.cli.arguments import ANY, JSON, WHOLE, Forms, switch, takes, value
-from csp.cli.output import put, put_json, put_lines, talk
+from csp.cli.output import put, talk
 from csp.cli.send import read_stdin
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, Broken
@@ -55,10 +55,8 @@ def _add(call: VerbCall, words: list[str]) -> int:
     body |= {key: value for key, value in (("session", args.session), ("id", args.id)) if value}
     answer = call.gateway.post_once("/board", body)
     if call.is_json:
-        put_json(answer)
-    else:
-        put(field(field(answer, "note", dict), "id", str))
-    return 0
+        return call.show(answer, ())
+    return call.show(answer, [field(field(answer, "note", dict), "id", str)])
 
 
 @_FORMS.form("search", ANY, (*_FILTERS, "rerank"))
@@ -68,41 +66,31 @@ def _search(call: VerbCall, words: list[str]) -> int:
     args = {name: getattr(call.args, name) for name in _FILTERS}
     answer = call.gateway.get("/board/search", q=" ".join(words), rerank=int(call.args.rerank), **args)
     if call.is_json:
-        put_json(answer)
-        return 0
+        return call.show(answer, ())
     hits = objects(field(answer, "items", list))
-    put_lines(f"{_line(field(hit, 'note', dict))}  ({hit.get('how')} {hit.get('score')})" for hit in hits)
+    lines = (f"{_line(field(hit, 'note', dict))}  ({hit.get('how')} {hit.get('score')})" for hit in hits)
     provider, took = field(answer, "provider", str), field(answer, "took_ms", float)
-    talk(f"{len(hits)} found by {provider} in {took:.0f} ms")
-    return 0
+    return call.show(answer, lines, f"{len(hits)} found by {provider} in {took:.0f} ms")
 
 
 @_FORMS.form("show", 1, _FILTERS)
 def _show(call: VerbCall, words: list[str]) -> int:
     if words:
         note = call.gateway.get(note_path(words[0]))
-        if call.is_json:
-            put_json(note)
-        else:
-            put_lines([note_head(note), field(note, "text", str)])
-        return 0
+        return call.show(note, () if call.is_json else (note_head(note), field(note, "text", str)))
     answer = call.gateway.get("/board", **{name: getattr(call.args, name) for name in _FILTERS})
     if call.is_json:
-        put_json(answer)
-        return 0
+        return call.show(answer, ())
     notes = objects(field(answer, "items", list))
-    put_lines(map(_line, notes))
-    if not notes:
-        talk("nothing is on the board; write on it with: csp board add TEXT")
-    return 0
+    nothing = "" if notes else "nothing is on the board; write on it with: csp board add TEXT"
+    return call.show(answer, map(_line, notes), nothing)
 
 
 @_FORMS.form("export", 1, ("session",))
 def _export(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.get("/board/export", session=call.args.session)
     if call.is_json:
-        put_json(answer)
-        return 0
+        return call.show(answer, ())
     root = (call.cwd / (words[0] if words else ".")).resolve()
     files = objects(field(answer, "files", list))
     for file in files:

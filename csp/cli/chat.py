@@ -22,7 +22,7 @@ _OTHER: Final = re.compile(r"[^a-z0-9-]+")
 def chat(call: VerbCall) -> int:
     """Open the human pane, or a plain loop of lines where there is no terminal to draw in."""
     from csp.client.client import owner_of
-    from csp.human.interfaces import ChatOrder
+    from csp.human.chat import ChatOrder
     from csp.human.saved_state import SavedState
     from csp.human.theme import look_for
 

@@ -9,7 +9,7 @@ from csp.cli.send import read_stdin
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, Unreachable
 from csp.http_client import GatewayClient, Object, field, segment
-from csp.human.cost_text import tokens_text
+from csp.human.status_lines import tokens_text
 
 _HELP: Final = "see: csp collaborate --help"
 _POLL_S: Final = 20.0
@@ -139,14 +139,12 @@ class _Following:
         """Return its view at its end, or after the timeout."""
         deadline = time.monotonic() + (0.0 if self._call.args.no_wait else self._call.args.timeout)
         view: Object = {}
-        try:
+        with self._progress:
             while True:
                 left = max(deadline - time.monotonic(), 0.0)
                 view = self._look(min(_POLL_S, left)) or view
                 if view and (view.get("reason") is not None or left <= 0):
                     return view
-        finally:
-            self._progress.clear()
 
     def _look(self, wait_s: float) -> Object:
         """Return its view, or an empty one while the gateway is away."""

@@ -9,26 +9,13 @@ from csp.cli.output import Progress
 from csp.cli.verb_call import VerbCall
 from csp.errors import Unreachable
 from csp.http_client import GatewayClient, Object, field, segment
+from csp.human.status_lines import DONE, PROVED
 
-_DONE: Final = {
-    "pause": "paused",
-    "resume": "resumed",
-    "share": "sharing",
-    "noshare": "no longer sharing",
-    "interrupt": "interrupted",
-    "approve": "approved",
-    "deny": "denied",
-    "restart": "asked to restart",
-}
-#: These are worth something only once the agent has been seen to obey.
-_PROVED: Final = ("interrupt", "approve", "deny")
 _PENDING: Final = ("queued", "held", "typed")
 #: A button that nobody took expires in the room after 30 s.
 _PATIENCE_S: Final = 45.0
 _POLL_S: Final = 0.1
 _QUIET_S: Final = 1.0
-
-
 _AGENT: Final = value("agent", "AGENT", "the agent's id")
 
 
@@ -38,9 +25,9 @@ def control(call: VerbCall) -> int:
     choice = getattr(call.args, "choice", None)
     body = {} if choice is None else {"choice": choice}
     pressed: Object = call.gateway.post_once(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
-    if call.args.verb in _PROVED:
+    if call.args.verb in PROVED:
         return _wait_for_proof(call, pressed)
-    return call.tell(pressed, f"{_DONE[call.args.verb]} {call.args.agent}")
+    return call.tell(pressed, f"{DONE[call.args.verb]} {call.args.agent}")
 
 
 answer_dialog: Final = takes(
@@ -55,9 +42,8 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
     """Wait for the outcome of a control; a gateway that is away keeps it, so wait for it too."""
     path, started = f"/messages/{segment(field(pressed, 'id', str))}", time.monotonic()
     gateway: GatewayClient | None = call.gateway
-    progress = Progress()
     state, reason = "queued", ""
-    try:
+    with Progress() as progress:
         while state in _PENDING and time.monotonic() - started < _PATIENCE_S:
             try:
                 gateway = gateway or call.reconnect()
@@ -69,8 +55,6 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
                 progress.show(f"waiting for {call.args.agent} ({reason or state})…")
             if state in _PENDING:
                 time.sleep(_POLL_S)
-    finally:
-        progress.clear()
     problem = {
         "confirmed": "",
         "submitted": "",
@@ -79,7 +63,7 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
         **dict.fromkeys(_PENDING, f"no proof within {_PATIENCE_S:g} s ({reason or state})"),
     }.get(state, state)
     verb, agent = call.args.verb, call.args.agent
-    said = f"{_DONE[verb]} {agent}"
+    said = f"{DONE[verb]} {agent}"
     if state == "submitted":
         said = f"sent {verb} to {agent}, which gives no proof of it"
     shown = {**pressed, "state": state, **({"reason": reason} if reason else {})}
@@ -97,11 +81,10 @@ def stop(call: VerbCall) -> int:
 @takes(_AGENT, JSON, examples=("csp remove codex",))
 def remove(call: VerbCall) -> int:
     """Remove an agent from the room, with its pane if it has ended there."""
-    from csp.panes.remove_pane import close_ended
+    from csp.panes.down import close_ended
 
     removed = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
     if call.address.room:
-        progress = Progress()
-        close_ended(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
-        progress.clear()
+        with Progress() as progress:
+            close_ended(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
     return call.tell(removed, f"removed {call.args.agent}")

@@ -72,7 +72,6 @@ def _follow(call: VerbCall) -> int:
     if call.args.after is not None:
         seq = call.args.after
     last = max([seq, *(field(item, "seq", int) for item in items)])
-    progress = Progress()
 
     def tell(error: Unreachable | None) -> None:
         """Say that the gateway is away, for as long as it is."""
@@ -82,12 +81,10 @@ def _follow(call: VerbCall) -> int:
         progress.show(f"{error.message}; waiting for it…")
         time.sleep(_RETRY_S)
 
-    try:
+    with Progress() as progress:
         for item in chain(items, follow(call.reconnect, last, tell, **_query(call))):
             call.show(item, [line_of(item)])
             sys.stdout.flush()
-    finally:
-        progress.clear()
     return 0
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from csp.human.safe_text import visible
 from csp.model_providers import sdk_packages
@@ -22,9 +22,9 @@ class _Formatter(logging.Formatter):
         return visible("\n".join([line + fields, *trace]))
 
 
-def configure(*, is_verbose: bool) -> None:
-    """Send records to stderr; with `is_verbose` debug records too."""
-    handler = logging.StreamHandler(sys.stderr)
+def configure(*, is_verbose: bool, stream: TextIO | None = None) -> None:
+    """Send records to a stream, by default stderr; with `is_verbose` debug records too."""
+    handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -39,11 +39,7 @@ def log_to(path: Path) -> None:
     """Send our records to a private file; nothing goes to this terminal."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    handler = logging.StreamHandler(open(fd, "a", encoding="utf-8"))  # noqa: SIM115  # open until we end
-    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+    configure(is_verbose=False, stream=open(fd, "a", encoding="utf-8"))  # noqa: SIM115  # open until we end
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
 

@@ -1,6 +1,7 @@
 """Set, show, steer and end the mode of a room."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from csp.cli.arguments import ANY, JSON, SECONDS, THREAD, WHOLE, Forms, switch, takes, value
@@ -64,23 +65,21 @@ def mode(call: VerbCall) -> int:
 def _set(call: VerbCall, words: list[str]) -> int:
     if not words:
         raise BadInput("expected a mode", "for example: csp mode set debate 'tabs or spaces'")
-    answer = call.gateway.post_once("/mode", _body(call, words[0], " ".join(words[1:])))
+    args = vars(call.args)
+    given: dict[str, Any] = {"mode": words[0], "topic": " ".join(words[1:])}
+    given |= {name: args[name] for name in _SET}
+    # The room decides what was left out.
+    body = {name: value for name, value in given.items() if value not in (None, False, "")}
+    if args["agents"] is not None:
+        body["agents"] = [name for name in args["agents"].split(",") if name]
+    limits = {name: args[name] for name in _LIMITS if args[name] is not None}
+    body |= _thread(call) | ({"limits": limits} if limits else {})
+    answer = call.gateway.post_once("/mode", body)
     view = field(answer, "orchestration", dict)
     waiting = ", ".join(map(str, field(view, "waitingFor", list)))
     return call.tell(
         answer, f"the mode is {view.get('mode')}" + (f", waiting for {waiting}" if waiting else "")
     )
-
-
-def _body(call: VerbCall, mode: str, topic: str) -> dict[str, Any]:
-    """Return the request; the room decides what was left out."""
-    args = vars(call.args)
-    body: dict[str, Any] = {"mode": mode, "topic": topic, **{name: args[name] for name in _SET}}
-    body = {name: value for name, value in body.items() if value not in (None, False, "")}
-    if args["agents"] is not None:
-        body["agents"] = [name for name in args["agents"].split(",") if name]
-    limits = {name: args[name] for name in _LIMITS if args[name] is not None}
-    return body | _thread(call) | ({"limits": limits} if limits else {})
 
 
 @_FORMS.form("show")
@@ -100,21 +99,15 @@ def _next(call: VerbCall, words: list[str]) -> int:
 # --- steering --------------------------------------------------------------------------------------
 
 
-@_FORMS.form("pause")
-def _pause(call: VerbCall, words: list[str]) -> int:
-    return _halt(call, "pause", "paused")
-
-
-@_FORMS.form("resume")
-def _resume(call: VerbCall, words: list[str]) -> int:
-    return _halt(call, "resume", "running")
-
-
-def _halt(call: VerbCall, verb: str, status: str) -> int:
+def _halt(verb: str, status: str, call: VerbCall, words: list[str]) -> int:
     """Pause or resume; say so if nothing changes."""
     view = _running(call)
     already = " already" if view.get("status") == status else ""
     return call.tell(_steer(call, view, verb), f"{view['mode']} is {status}{already}")
+
+
+_FORMS.form("pause")(partial(_halt, "pause", "paused"))
+_FORMS.form("resume")(partial(_halt, "resume", "running"))
 
 
 @_FORMS.form("extend", 0, ("rounds", "minutes"))
@@ -141,7 +134,7 @@ def _skip(call: VerbCall, words: list[str]) -> int:
 
 @_FORMS.form("votes")
 def _votes(call: VerbCall, words: list[str]) -> int:
-    from csp.human.vote_view import vote_lines
+    from csp.human.status_lines import vote_lines
 
     view = _view(call)
     return call.show({name: view.get(name) or {} for name in ("proposals", "votes")}, vote_lines(view))

@@ -7,7 +7,7 @@ into a pipe or a file is left as it is.
 import json
 import sys
 from collections.abc import Iterable
-from typing import Final, TextIO
+from typing import Final, Self, TextIO
 
 from csp.errors import BadInput
 from csp.human.safe_text import visible
@@ -42,10 +42,16 @@ def talk(text: str) -> None:
 
 
 class Progress:
-    """One progress line on stderr; clear it before anything else is written."""
+    """One progress line on stderr; clear it before anything else is written, and in the end by `with`."""
 
     def __init__(self) -> None:
         self._line = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.clear()
 
     def show(self, line: str) -> None:
         """Replace the line, if stderr is a terminal."""

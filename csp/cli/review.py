@@ -3,11 +3,12 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from csp.cli.arguments import ANY, JSON, SECONDS, THREAD, Forms, read_as, switch, takes, value
-from csp.cli.output import duration, talk
+from csp.cli.output import duration
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, NotFound
 from csp.http_client import Object, field, segment
@@ -89,10 +90,8 @@ def _start(call: VerbCall, words: list[str]) -> int:
 def _list(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.get("/runs")
     runs = field(answer, "items", list)
-    call.show(answer, map(run_line, runs))
-    if not runs and not call.is_json:
-        talk("no runs yet; begin one with: csp review start")
-    return 0
+    nothing = "" if runs else "no runs yet; begin one with: csp review start"
+    return call.show(answer, map(run_line, runs), nothing)
 
 
 def run_line(run: Object) -> str:
@@ -170,16 +169,12 @@ def _decide(call: VerbCall, words: list[str]) -> int:
     return _act(call, words[0], "decide", body)
 
 
-def _with_reason(action: str) -> Callable[[VerbCall, list[str]], int]:
-    def act(call: VerbCall, words: list[str]) -> int:
-        run_id = words[0] if words else _run_id(call, words)
-        return _act(call, run_id, action, {"rationale": " ".join(words[1:])})
-
-    return act
+def _with_reason(action: str, call: VerbCall, words: list[str]) -> int:
+    return _act(call, _run_id(call, words), action, {"rationale": " ".join(words[1:])})
 
 
 for _action in ("halt", "resume", "abort"):
-    _FORMS.form(_action, ANY)(_with_reason(_action))
+    _FORMS.form(_action, ANY)(partial(_with_reason, _action))
 
 
 @_FORMS.form("finding", 3)
@@ -226,10 +221,7 @@ def _run_id(call: VerbCall, words: list[str]) -> str:
 @_FORMS.form("stats")
 def _stats(call: VerbCall, words: list[str]) -> int:
     stats = call.gateway.get("/runs").get("stats") or []
-    call.show(stats, map(stat_line, stats))
-    if not stats and not call.is_json:
-        talk("no run has ended yet")
-    return 0
+    return call.show(stats, map(stat_line, stats), "" if stats else "no run has ended yet")
 
 
 def stat_line(one: Object) -> str:

@@ -9,6 +9,7 @@ from csp.cli.output import Progress, put, put_json, talk
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, NotFound, TooLarge, Unreachable
 from csp.http_client import GatewayClient, Object, field, newest, page, segment
+from csp.human.status_lines import DONE
 
 MAX_TEXT_BYTES: Final = 256 * 1024
 _POLL_S: Final = 1.0
@@ -16,7 +17,6 @@ _RETRY_S: Final = 0.3
 _QUIET_S: Final = 1.0
 _LOST: Final = ("failed", "withdrawn", "expired")
 _TAKEN: Final = ("submitted", "confirmed")
-_DONE: Final = {"resend": "sent again as", "cancel": "withdrew", "continue": "released"}
 _ENDINGS: Final = {
     "interrupted": "its turn was interrupted",
     "failed": "its turn failed",
@@ -75,9 +75,9 @@ def act(call: VerbCall) -> int:
         )
     answer = call.gateway.post_once(f"/messages/{segment(message)}/{verb}")
     if call.is_json or verb != "resend":
-        return call.tell(answer, f"{_DONE[verb]} {message}")
+        return call.tell(answer, f"{DONE[verb]} {message}")
     new = field(answer, "id", str)
-    talk(f"{_DONE[verb]} {new}")
+    talk(f"{DONE[verb]} {new}")
     put(new)
     return 0
 
@@ -121,14 +121,12 @@ class _Waiting:
     def run(self) -> int:
         started = time.monotonic()
         deadline = started + self._call.args.timeout
-        try:
+        with self._progress:
             while self._open and (left := deadline - time.monotonic()) > 0:
                 self._look(min(_POLL_S, left))
                 if self._open and time.monotonic() - started > _QUIET_S:
                     waiting = ", ".join(f"{agent} ({state})" for agent, state in self._open.items())
                     self._progress.show(f"waiting for {waiting}…")
-        finally:
-            self._progress.clear()
         for agent, state in list(self._open.items()):
             self._lose(agent, f"no reply within {self._call.args.timeout:g} s ({state})")
         if self._call.is_json:

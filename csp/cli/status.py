@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Iterator
 from typing import Final
 
 from csp.cli.arguments import JSON, takes
@@ -10,9 +11,9 @@ from csp.cli.verb_call import VerbCall
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
 from csp.http_client import Object, field, objects
-from csp.human.cost_text import session_spending, spent_lines
 from csp.human.safe_text import columns, one_line
-from csp.session_status import bracketed, owing, takes_part, turn_word
+from csp.human.status_lines import agent_row, session_spending, spent_lines
+from csp.session_status import bracketed, session_of
 
 _TEXT: Final = 60
 _SUBJECT: Final = 200
@@ -40,11 +41,7 @@ _WHY: Final = {
 def agents(call: VerbCall) -> int:
     """List the agents with their states."""
     found = objects(call.gateway.get("/agents"))
-    if call.is_json:
-        put_json(found)
-        return 0
-    put_lines(_agent_lines(found, call.gateway.get("/mode")))
-    return 0
+    return call.show(found, agent_lines(call, found))
 
 
 @takes(JSON, examples=("csp status",))
@@ -69,7 +66,7 @@ def status(call: VerbCall) -> int:
             topic = one_line(field(item, "topic", str), _TEXT) or "no topic"
             state = ", ".join(filter(None, (field(item, "status", str), where, session_spending(item))))
             put(f"{field(item, 'mode', str)} {field(item, 'id', str)}: {state}, {topic}")
-    put_lines(_agent_lines(found, call.gateway.get("/mode")))
+    put_lines(agent_lines(call, found))
     put_lines(spent_lines(usage))
     put_lines(queue_lines(queue))
     return 0
@@ -98,34 +95,16 @@ def config(call: VerbCall) -> int:
     return 0
 
 
-def _agent_lines(found: list[Object], mode: Object) -> list[str]:
+def agent_lines(call: VerbCall, found: list[Object]) -> Iterator[str]:
+    """Yield a line for each agent, with the dialog that it has open."""
     if not found:
-        return ["no agents"]
-    rows = columns([agent_row(item, mode) for item in found])
-    return [line for row, item in zip(rows, found, strict=True) for line in (row, *dialog_lines(item))]
-
-
-def agent_row(item: Object, mode: Object) -> list[str]:
-    """Return the columns of one agent."""
-    word = turn_word(field(item, "id", str), field(item, "state", str), takes_part(mode), owing(mode))
-    state = bracketed(word)
-    until, detail = item.get("until"), item.get("detail")
-    if isinstance(until, int | float):
-        day = time.localtime(until)
-        is_today = day[:3] == time.localtime()[:3]
-        state += f" until {time.strftime('%H:%M' if is_today else '%Y-%m-%d %H:%M', day)}"
-    if detail:
-        state += f" ({one_line(str(detail), _DETAIL)})"
-    role = field(item, "role", str)
-    kind = field(item, "kind", str)
-    waiting = field(item, "queued", int)
-    return [
-        field(item, "id", str),
-        state,
-        kind if role == "agent" else f"{kind}, {role}",
-        f"{waiting} waiting" if waiting else "",
-        "shares its pane" if item.get("share") else "",
-    ]
+        yield "no agents"
+    session = session_of(call.gateway.get("/mode"))
+    words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
+    rows = [agent_row(item, bracketed(word), _DETAIL) for item, word in zip(found, words, strict=True)]
+    for row, item in zip(columns(rows), found, strict=True):
+        yield row
+        yield from dialog_lines(item)
 
 
 def dialog_lines(item: Object) -> list[str]:

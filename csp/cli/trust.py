@@ -55,13 +55,11 @@ def trust(call: VerbCall) -> int:
     if found is not None:
         accepted.add(found)
     powers = [{"key": power.key, "value": power.value} for power in found.powers] if found else []
-    call.show(
+    return call.show(
         {"path": str(path), "accepted": True, "settings": powers},
         (f"  {line}" for line in (found.lines if found else ())),
+        f"accepted {found.path}" if found else f"nothing in {path} has to be accepted",
     )
-    if not call.is_json:
-        talk(f"accepted {found.path}" if found else f"nothing in {path} has to be accepted")
-    return 0
 
 
 def _is_current(path: Path, accepted: Accepted) -> bool:

@@ -17,8 +17,8 @@ from csp.errors import BadInput, CspError, Refused
 from csp.fast_start import failure_report
 from csp.fast_start.child_environment import USER, child_environment
 from csp.model_providers import variables_of, well_known
-from csp.panes.lock import locked
 from csp.panes.members import MemberRequest, PaneMember, member_for, model_for, need
+from csp.panes.room_processes import RoomProcesses, locked
 
 if TYPE_CHECKING:
     from csp.panes.tmux_session import TmuxSession
@@ -152,7 +152,7 @@ def add_cli(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]
     check_tmux(env)
     args, settings = call.args, call.settings
     with at_work(settings.state_dir, call.address.room) as progress:
-        joining = AddAgents(settings, call.address, env, progress.show)
+        joining = AddAgents(settings, call.address, progress.show)
         dir = call.directory(args.dir) if args.dir else joining.dir
         member = member_for(args.name, args.command, settings, dir, args.profile or "")
         return member.agent, joining.add(need(member, env))
@@ -161,9 +161,8 @@ def add_cli(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]
 def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]":
     """Start a model in a pane, or without one where the room has none."""
     from csp.agents.api.requirements import wanted
-    from csp.panes.background_agents import start_in_background
-    from csp.panes.room_processes import RoomProcesses
     from csp.panes.up import AddAgents, sidecar_argv
+    from csp.panes.wait_ready import start_in_background
 
     args, settings, room = call.args, call.settings, call.address.room
     found = wanted(args.provider, args.base_url, args.key_env, env)
@@ -173,7 +172,7 @@ def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcom
         dir = call.directory(args.dir) if args.dir else None
         panes = panes_of(settings.state_dir, room)
         if panes is not None and panes.id:
-            joining = AddAgents(settings, call.address, env, progress.show)
+            joining = AddAgents(settings, call.address, progress.show)
             member = model_of(args, dir or joining.dir)
             # The room was opened in another environment, which may not have the key.
             return member.agent, joining.add(member, {variable: found.key} if found.key else {})
@@ -230,24 +229,23 @@ def _refuse_agents(call: VerbCall) -> None:
 @contextlib.contextmanager
 def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
     """Hold the room's lock and show progress."""
-    progress = Progress()
-    try:
-        with locked(state_dir, room, progress.show):
-            yield progress
-    except KeyboardInterrupt:
-        from csp.panes.start_gateway import running_room
+    with Progress() as progress:
+        try:
+            with locked(state_dir, room, progress.show):
+                yield progress
+        except KeyboardInterrupt:
+            from csp.panes.start_gateway import running_room
 
-        # Say what still runs, and how to go on or end it.
-        running, panes = running_room(state_dir, room), panes_of(state_dir, room)
-        left = [f"the gateway at {running.url}"] if running else []
-        left += [f"tmux session {panes.name}"] if panes and panes.id else []
-        which = "" if room == DEFAULT else f" --room {room}"
-        todo = f"go on with: csp up{which}; end it with: csp down{which}"
-        still = f"still running: {', '.join(left)} ({todo})" if left else f"nothing of room {room} is running"
-        _say(progress, f"interrupted; {still}")
-        raise
-    finally:
-        progress.clear()
+            # Say what still runs, and how to go on or end it.
+            running, panes = running_room(state_dir, room), panes_of(state_dir, room)
+            left = [f"the gateway at {running.url}"] if running else []
+            left += [f"tmux session {panes.name}"] if panes and panes.id else []
+            which = "" if room == DEFAULT else f" --room {room}"
+            todo = f"go on with: csp up{which}; end it with: csp down{which}"
+            nothing = f"nothing of room {room} is running"
+            still = f"still running: {', '.join(left)} ({todo})" if left else nothing
+            _say(progress, f"interrupted; {still}")
+            raise
 
 
 def panes_of(state_dir: Path, room: str) -> "TmuxSession | None":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from csp.cli.output import put, put_json, talk
+from csp.cli.output import put_json, put_lines, talk
 from csp.config import Settings
 from csp.errors import BadInput, CspError, Refused
 from csp.http_client import GatewayClient
@@ -42,13 +42,14 @@ class VerbCall:
             talk(text)
         return 0
 
-    def show(self, answer: object, lines: Iterable[str]) -> int:
-        """Print the answer, as lines for a person or as json; return 0."""
+    def show(self, answer: object, lines: Iterable[str], note: str = "") -> int:
+        """Print the answer, as json or as lines for a person with a note on stderr; return 0."""
         if self.is_json:
             put_json(answer)
-        else:
-            for line in lines:
-                put(line)
+            return 0
+        put_lines(lines)
+        if note:
+            talk(note)
         return 0
 
     def room_name(self, *, is_sure: bool = False) -> str:

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 from uuid import uuid4
 
 from csp.client import Client, Deliver, Live, Status
@@ -18,24 +20,16 @@ from csp.human import command_actions, command_table
 from csp.human.catch_up import missed_lines
 from csp.human.delivery_ticks import DeliveryTicks
 from csp.human.event_lines import NeedsPerson, call_line, news_line, own_line, said_line, spoken_of
-from csp.human.interfaces import ChatOrder, ChatOutput
 from csp.human.roster import Roster
 from csp.human.safe_text import one_line, visible
+from csp.human.saved_state import SavedState
 from csp.human.status_bar import mode_text
 from csp.human.theme import Theme
 from csp.panes.pane_borders import PaneBorders
+from csp.protocol import events
 from csp.protocol.enums import ALL, HUMAN, AgentState, DeliveryState
-from csp.protocol.events import (
-    AgentCall,
-    AgentResponse,
-    AnyEvent,
-    DeliveryMoved,
-    MessageEvent,
-    NoticePosted,
-    StateChanged,
-    Voted,
-)
 from csp.room import human_input
+from csp.room_registry import Address
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +45,36 @@ _TYPED_AHEAD_S: Final = 2.0
 _MINE_KEPT: Final = 2000
 _ON_ITS_WAY_S: Final = 5.0
 _CALLS: Final = (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
+
+
+class ChatOutput(Protocol):
+    """Where things are shown."""
+
+    def put(self, text: str) -> None:
+        """Show what was asked for or has come in."""
+
+    def talk(self, text: str) -> None:
+        """Show what is wrong, or what goes on around the room."""
+
+    def bell(self) -> None:
+        """Call the person."""
+
+    def refresh(self) -> None:
+        """Redraw what stays on the screen: the target and the bottom line."""
+
+    def leave(self) -> None:
+        """End the pane."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOrder:
+    """Where the room is, what the pane may use; `is_person` tells a person from a script."""
+
+    address: Address
+    memory: SavedState
+    env: Mapping[str, str]
+    cwd: Path
+    is_person: bool
 
 
 class Chat:
@@ -169,32 +193,32 @@ class Chat:
         for call in self.roster.calls():
             self._note_call(call)
 
-    def _take(self, event: AnyEvent) -> None:
+    def _take(self, event: events.AnyEvent) -> None:
         now = time.monotonic()
         match event:
-            case MessageEvent() if event.id in self._mine:
+            case events.MessageEvent() if event.id in self._mine:
                 self.ticks.accept(event.id, event.seq, event.recipients, now)
-            case DeliveryMoved():
+            case events.DeliveryMoved():
                 self.ticks.move(event.message, event.agent, event.state, event.reason, now)
-            case NoticePosted() if self.ticks.tells(event):
+            case events.NoticePosted() if self.ticks.tells(event):
                 pass
-            case Voted() if event.message is not None:
+            case events.Voted() if event.message is not None:
                 pass  # it stands in what the agent has just said
             case _:
                 self._show(event)
-        if isinstance(event, AgentCall | AgentResponse) and event.text:
+        if isinstance(event, events.AgentCall | events.AgentResponse) and event.text:
             self._last_words[event.sender] = event.text
-        if isinstance(event, StateChanged) and event.state is not None:
+        if isinstance(event, events.StateChanged) and event.state is not None:
             self._note_state(event.sender, event)
         self.roster.note(event)
 
-    def _show(self, event: AnyEvent) -> None:
+    def _show(self, event: events.AnyEvent) -> None:
         spoken = spoken_of(event)
         line = said_line(self.look, spoken) if spoken else news_line(self.look, event)
         if line:
             self.out.put(line)
 
-    def _note_state(self, agent: str, event: StateChanged) -> None:
+    def _note_state(self, agent: str, event: events.StateChanged) -> None:
         if event.state in _CALLS:
             self._note_call(
                 NeedsPerson(agent=agent, state=event.state, detail=event.detail, dialog=event.dialog)

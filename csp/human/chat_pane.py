@@ -28,9 +28,8 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from csp.human.chat import Chat
+from csp.human.chat import Chat, ChatOrder
 from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
-from csp.human.interfaces import ChatOrder
 from csp.human.safe_text import count
 from csp.human.saved_state import SavedState
 from csp.human.status_bar import bottom_text

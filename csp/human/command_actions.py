@@ -12,6 +12,7 @@ from csp.fast_start.child_environment import USER, child_environment, identity
 from csp.fast_start.failure_report import FailurePipe
 from csp.http_client import field, objects, segment
 from csp.human.safe_text import one_line, visible
+from csp.human.status_lines import DONE, PROVED
 from csp.panes.pane_borders import HUMAN, MARK
 from csp.room import human_input
 from csp.session_status import SessionStatus, session_of
@@ -19,14 +20,6 @@ from csp.session_status import SessionStatus, session_of
 if TYPE_CHECKING:
     from csp.human.chat import Chat
 
-_PRESSED: Final = {
-    "pause": "paused",
-    "resume": "resumed",
-    "share": "sharing",
-    "noshare": "no longer sharing",
-    "restart": "asked to restart",
-}
-_ACTED: Final = {"cancel": "withdrew", "resend": "sent again as", "continue": "released"}
 _STEERED: Final = {"pause": "paused", "resume": "resumed", "extend": "extended", "skip": "skipped a turn of"}
 #: What a mode has to be for these to change anything.
 _BEFORE: Final = {"pause": "running", "resume": "paused"}
@@ -50,8 +43,8 @@ async def press(chat: "Chat", verb: str, words: list[str]) -> None:
         now = time.monotonic()
         chat.ticks.expect(str(pressed), now, label=verb)
         chat.ticks.accept(str(pressed), 0, (agent,), now)
-    if verb in _PRESSED:
-        chat.out.put(f"{_PRESSED[verb]} {chat.look.name(agent)}")
+    if verb not in PROVED:
+        chat.out.put(f"{DONE[verb]} {chat.look.name(agent)}")
 
 
 async def restart(chat: "Chat", words: list[str]) -> None:
@@ -149,7 +142,7 @@ async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
         chat.ticks.expect(sent, now)
         chat.ticks.accept(sent, seq, tuple(field(answer, "recipients", list)), now)
     if not (action == "cancel" and chat.ticks.is_own(message)):
-        chat.out.put(f"{_ACTED[action]} #{seq}")
+        chat.out.put(f"{DONE[action]} #{seq}")
 
 
 async def release(chat: "Chat", words: list[str]) -> None:

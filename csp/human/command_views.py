@@ -7,12 +7,11 @@ from urllib.parse import quote
 from csp.errors import BadInput
 from csp.http_client import Object, field, note_path, objects
 from csp.human.command_actions import item_at
-from csp.human.cost_text import spent_lines
 from csp.human.delivery_ticks import why_held
 from csp.human.event_lines import said_line, spoken_in
-from csp.human.safe_text import clock, columns, count, minutes, one_line, visible, wrapped
+from csp.human.safe_text import columns, count, minutes, one_line, visible, wrapped
 from csp.human.status_bar import session_text
-from csp.human.vote_view import vote_lines
+from csp.human.status_lines import agent_row, spent_lines, vote_lines
 from csp.session_status import SessionStatus, bracketed, session_of
 
 if TYPE_CHECKING:
@@ -35,18 +34,11 @@ async def agents(chat: "Chat", words: list[str]) -> None:
 def _show_agents(chat: "Chat", found: list[Object], session: SessionStatus) -> None:
     if not found:
         chat.out.put("nobody is here yet; /add NAME -- COMMAND starts an agent")
-    rows = []
-    for item in found:
-        agent, kind, role = (field(item, name, str) for name in ("id", "kind", "role"))
-        state = bracketed(session.word_for(agent, field(item, "state", str))).replace("_", " ")
-        until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
-        state += f" until {clock(until)}" if isinstance(until, int | float) else ""
-        state += f" ({one_line(str(detail), _DETAIL)})" if detail else ""
-        kind = kind if role == "agent" else f"{kind}, {role}"
-        waiting = f"{queued} waiting" if queued else ""
-        rows.append(
-            [visible(agent), visible(state), kind, waiting, "shares its pane" if item.get("share") else ""]
-        )
+    words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
+    rows = [
+        list(map(visible, agent_row(item, bracketed(word).replace("_", " "), _DETAIL)))
+        for item, word in zip(found, words, strict=True)
+    ]
     for line in columns(rows):
         chat.out.put(line)
 

@@ -2,26 +2,15 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import msgspec
 
 from csp.human.safe_text import clock, folded, one_line, visible, wrapped
 from csp.human.theme import Theme
+from csp.protocol import events
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentState, Ending
-from csp.protocol.events import (
-    HISTORY_TYPES,
-    AnyEvent,
-    Joined,
-    Left,
-    MessageEvent,
-    NoticePosted,
-    Redacted,
-    StateChanged,
-    TurnMoved,
-    TurnSignal,
-    Unknown,
-    type_of,
-)
 from csp.protocol.notices import HEADINGS, NoticeCode
 from csp.protocol.requests import Dialog
 from csp.protocol.session_parts import TurnState
@@ -53,25 +42,15 @@ class SpokenLine:
     agent: str = ""
 
 
-def spoken_of(event: AnyEvent) -> SpokenLine | None:
+def spoken_of(event: events.AnyEvent) -> SpokenLine | None:
     """Return what an event says to the people of the room, if it does."""
-    if isinstance(event, Unknown) or type_of(event) not in HISTORY_TYPES:
+    if isinstance(event, events.Unknown) or events.type_of(event) not in events.HISTORY_TYPES:
         return None
-    ending = _ENDINGS.get(event.ending, "") if isinstance(event, MessageEvent) else ""
-    return SpokenLine(
-        seq=event.seq,
-        ts=event.ts,
-        sender=event.sender,
-        target=event.target,
-        text=event.text,
-        ending=ending,
-        mark=_mark(sealed=event.sealed, late=event.late, stray=event.out_of_turn)
-        if isinstance(event, MessageEvent)
-        else "",
-        is_notice=isinstance(event, NoticePosted),
-        code=event.code if isinstance(event, NoticePosted) else "",
-        agent=str(event.params.get("agent", "")) if isinstance(event, NoticePosted) else "",
-    )
+    spoken = spoken_in(msgspec.to_builtins(event))
+    if not isinstance(event, events.MessageEvent):
+        return spoken
+    mark = _mark(sealed=event.sealed, late=event.late, stray=event.out_of_turn)
+    return replace(spoken, ending=_ENDINGS.get(event.ending, ""), mark=mark)
 
 
 def _mark(*, sealed: object, late: object, stray: object) -> str:
@@ -134,25 +113,25 @@ def indented(text: str) -> str:
 # --- who comes, who goes, who asks ---------------------------------------------------------------
 
 
-def news_line(look: Theme, event: AnyEvent) -> str:
+def news_line(look: Theme, event: events.AnyEvent) -> str:
     """Return the line for an event that is no speech; nothing for most of them."""
     match event:
-        case Joined():
+        case events.Joined():
             return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} joined"
-        case Left():
+        case events.Left():
             verb = "was removed" if event.removed else "left"
             is_news = event.reason and event.reason not in verb
             why = f" ({visible(one_line(event.reason, _SUBJECT))})" if is_news else ""
             return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} {verb}{why}"
-        case Redacted():
+        case events.Redacted():
             return f"{clock(event.ts)} {look.signs.dot} the text of {visible(event.message)} was redacted"
-        case TurnSignal(is_repair=True):
+        case events.TurnSignal(is_repair=True):
             what = "is asked once more: the form of its answer was wrong"
             return f"{clock(event.ts)} {look.signs.dot} {look.name(event.target)} {what}"
-        case TurnMoved(state=TurnState.WORKING) if event.reason:
+        case events.TurnMoved(state=TurnState.WORKING) if event.reason:
             note = visible(one_line(event.reason, _SUBJECT))
             return f"{clock(event.ts)} {look.signs.dot} {look.name(event.agent)} is working: {note}"
-        case StateChanged(state=AgentState.LIMITED):
+        case events.StateChanged(state=AgentState.LIMITED):
             until = f" until {clock(event.until)}" if event.until else ""
             return (
                 f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} reached a usage limit{until}"

@@ -7,8 +7,7 @@ import sys
 import threading
 from typing import Final, TextIO
 
-from csp.human.chat import Chat
-from csp.human.interfaces import ChatOrder
+from csp.human.chat import Chat, ChatOrder
 from csp.human.theme import Theme
 
 #: After the last line: how long to wait for the deliveries of the messages.

@@ -9,7 +9,7 @@ from csp.human.theme import Signs
 from csp.protocol.enums import AgentState
 from csp.session_status import SessionStatus
 
-_WORDS: Final = {
+_WORDS: Final[dict[str, str]] = {
     AgentState.NEEDS_APPROVAL: "NEEDS APPROVAL",
     AgentState.NEEDS_HUMAN: "NEEDS YOU",
     AgentState.LIMITED: "limited",
@@ -56,7 +56,7 @@ def bottom_text(
     """Return the line, no longer than `width`; where it gets narrow, agents who do the same are counted."""
     waiting = sum(seat.queued for seat in seats)
     rest = [session_text(session, signs, now), f"{waiting} waiting" if waiting else ""]
-    words = [(seat.id, _word(seat)) for seat in seats]
+    words = [(seat.id, _WORDS.get(seat.state, visible(seat.state))) for seat in seats]
     counts = Counter(word for _, word in words)
     names = {word: agent for agent, word in words}
     # Who calls for somebody is named first.
@@ -69,8 +69,3 @@ def bottom_text(
         if len(line) <= width:
             return line
     return one_line(line, width, signs.waits)
-
-
-def _word(seat: AgentStatus) -> str:
-    is_known = seat.state in set(AgentState)
-    return _WORDS.get(AgentState(seat.state), seat.state) if is_known else visible(seat.state)

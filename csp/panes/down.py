@@ -1,4 +1,4 @@
-"""End a room: its panes, its gateway and their files, and nothing else."""
+"""End a room: its panes, its gateway and their files, and nothing else; or close the pane of one agent."""
 
 import contextlib
 import os
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from csp.clis.wiring import unwire
-from csp.errors import Refused
+from csp.errors import CspError, Refused
 from csp.panes.pane_borders import MARK
 from csp.panes.processes import Process, alive, end, family, matching
 from csp.panes.resume_state import conversations_of, conversations_path, save_conversations
-from csp.panes.room_processes import RoomProcesses
+from csp.panes.room_processes import RoomProcesses, locked
 from csp.panes.tmux_session import TmuxSession, room_key
 from csp.panes.worktrees import remove_worktrees
 from csp.room_registry import RunningRoom
@@ -146,3 +146,21 @@ def check_ended(report: EndReport) -> None:
     if left:
         names = ", ".join(f"{process.pid} ({process.command[:60]})" for process in sorted(left))
         raise Refused(f"would not end: {names}", "look at them with ps, end them with kill -9")
+
+
+def close_ended(state_dir: Path, room: str, agent: str, show: Callable[[str], None]) -> bool:
+    """Close the pane of an ended agent, so that `up` does not restart it; return whether it was closed."""
+    processes = RoomProcesses(state_dir, room)
+    if not shutil.which("tmux") or agent not in {member.agent for member in processes.lineup()}:
+        return False
+    with locked(state_dir, room, show):
+        try:
+            panes = TmuxSession(room, state_dir)
+        except CspError:
+            return False
+        seat = panes.seats().get(agent)
+        if seat is None or not seat.is_dead:
+            return False
+        panes.close(seat)
+        processes.save_lineup([member for member in processes.lineup() if member.agent != agent])
+    return True

@@ -3,6 +3,7 @@
 They lie beside the room's journal, so that `down` or a restart of the machine may take everything else away.
 """
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -45,10 +46,8 @@ def load_conversations(path: Path) -> dict[str, SavedConversation]:
         rows = {}
     found: dict[str, SavedConversation] = {}
     for agent, row in rows.items() if isinstance(rows, dict) else ():
-        try:
+        with contextlib.suppress(TypeError):
             found[agent] = SavedConversation(**row)
-        except TypeError:
-            continue
     return found
 
 

@@ -1,17 +1,25 @@
-"""What runs of a room on this machine, and the files that say so."""
+"""What runs of a room on this machine, the files that say so, and their lock."""
 
+import fcntl
 import json
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
-from csp.errors import Broken
+from csp.errors import Broken, Refused
 from csp.fast_start.atomic_files import replace_file
 from csp.http_client import GatewayClient
 from csp.panes.members import PaneMember
 from csp.panes.start_gateway import running_room
-from csp.room_registry import RunningRoom
+from csp.room_registry import RunningRoom, make_private_dir
 from csp.sidecar.run_record import SidecarRecord, agents_dir
+
+LOCK_PATIENCE_S: Final = 150.0
+_POLL_S: Final = 0.05
 
 
 class RoomProcesses:
@@ -55,3 +63,37 @@ class RoomProcesses:
         """Save the members for a second `up`."""
         rows = [asdict(member) | {"cwd": str(member.cwd)} for member in members]
         replace_file(self._lineup, json.dumps(rows, indent=1).encode())
+
+
+# --- one `up`, `down` or `add` at a time -------------------------------------------------------------
+
+
+def lock_path(state_dir: Path, room: str) -> Path:
+    """Return the lock file of a room."""
+    return state_dir / f"{room}.up.lock"
+
+
+@contextmanager
+def locked(state_dir: Path, room: str, show: Callable[[str], None]) -> Iterator[None]:
+    """Hold the room's lock; call `show` while another process has it."""
+    path = lock_path(state_dir, room)
+    deadline = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        # `down` may remove the whole folder.
+        make_private_dir(state_dir)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(fd), path.stat()):
+                break
+        except (BlockingIOError, FileNotFoundError):
+            show(f"waiting for another csp that is at work on room {room}…")
+        os.close(fd)
+        if time.monotonic() >= deadline:
+            problem = f"another csp has been at work on room {room!r} for {LOCK_PATIENCE_S:g} s"
+            raise Refused(problem, "end it, then try again")
+        time.sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        os.close(fd)

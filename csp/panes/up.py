@@ -1,15 +1,16 @@
 """Open a room with its gateway, panes and agents, or join an open one."""
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from csp.config import Settings
 from csp.errors import CspError, Refused
-from csp.http_client import GatewayClient, field, objects
+from csp.http_client import GatewayClient, Object, field, objects
 from csp.panes import resume_state
 from csp.panes.members import CSP, MemberRequest, PaneMember, choose, renamed
 from csp.panes.pane_borders import HUMAN
@@ -73,29 +74,23 @@ def _window_size(terminal: tuple[int, int] | None) -> Size:
     return Size(cols=terminal[0], rows=max(1, terminal[1] - _STATUS_LINE)) if terminal else DEFAULT_SIZE
 
 
+@dataclass
 class OpenRoom:
     """One `csp up`."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        wish: MemberRequest,
-        cwd: Path,
-        env: Mapping[str, str],
-        show: Tell,
-        tell: Tell,
-    ) -> None:
-        self._settings = settings
-        self._wish = wish
-        self._cwd = cwd
-        self._env = env
-        self._show = show
-        self._tell = tell
-        self.panes = TmuxSession(settings.room, settings.state_dir)
-        self._processes = RoomProcesses(settings.state_dir, settings.room)
-        self._room: RunningRoom | None = None
-        self._is_new = False
-        self._resumed: set[str] = set()
+    _settings: Settings
+    _wish: MemberRequest
+    _cwd: Path
+    _env: Mapping[str, str]
+    _show: Tell
+    _tell: Tell
+    _room: RunningRoom | None = None
+    _is_new: bool = False
+    _resumed: set[str] = dataclasses.field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.panes = TmuxSession(self._settings.room, self._settings.state_dir)
+        self._processes = RoomProcesses(self._settings.state_dir, self._settings.room)
 
     def open(self, terminal: tuple[int, int] | None) -> list[StartOutcome]:
         """Start what is missing; return the outcome of each agent."""
@@ -123,10 +118,15 @@ class OpenRoom:
         self.save()
         return outcomes
 
+    @property
+    def room(self) -> RunningRoom:
+        """The running room, once it was found or started."""
+        assert self._room is not None
+        return self._room
+
     def summary(self) -> dict[str, Any]:
         """Return the address of the room."""
-        assert self._room is not None
-        return {"room": self._room.room, "url": self._room.url, "session": self.panes.name}
+        return {"room": self.room.room, "url": self.room.url, "session": self.panes.name}
 
     def members(self) -> tuple[PaneMember, ...]:
         """Return the members: those of the open room, and those that were asked for now."""
@@ -170,10 +170,8 @@ class OpenRoom:
 
     def seat(self, members: Sequence[PaneMember]) -> None:
         """Give each agent without a running pane a new one in its final size, then start it."""
-        room = self._room
-        assert room is not None
         known, seats = self.save(), self.panes.seats()
-        there = {str(item.get("id")) for item in objects(GatewayClient(room.url, room.token).get("/agents"))}
+        there = {str(item.get("id")) for item in self.agents()}
         # Their sidecars run on, but the room has removed them; one that was just started has not joined yet.
         removed = {run.agent for run in self._processes.sidecars() if run.journal} - there
         late = [
@@ -206,20 +204,20 @@ class OpenRoom:
     @property
     def conversations(self) -> Path:
         """The file of the saved conversations."""
-        assert self._room is not None
-        return conversations_path(self._room.history)
+        return conversations_path(self.room.history)
+
+    def agents(self) -> list[Object]:
+        """Return the agents that the room knows."""
+        return objects(GatewayClient(self.room.url, self.room.token).get("/agents"))
 
     def free_ids(self, agents: Sequence[str], known: Mapping[str, SavedConversation]) -> None:
         """Leave the room for agents that ended without it; otherwise the new ones would get other names."""
-        room = self._room
-        assert room is not None
-        found = objects(GatewayClient(room.url, room.token).get("/agents"))
-        online = {item.get("id") for item in found if item.get("online")}
+        online = {item.get("id") for item in self.agents() if item.get("online")}
         for agent in online & set(agents) & set(known):
             run = SidecarRecord.load(self._processes.agents_dir / str(agent))
             if run is None or not run.is_running:
                 with contextlib.suppress(CspError):
-                    GatewayClient(room.url, known[str(agent)].token).post("/state", {"state": "offline"})
+                    GatewayClient(self.room.url, known[str(agent)].token).post("/state", {"state": "offline"})
 
     def restart_failed(self, members: Sequence[PaneMember], outcomes: Sequence[StartOutcome]) -> bool:
         """Restart the CLIs that failed to resume; return whether there were any."""
@@ -254,7 +252,7 @@ class OpenRoom:
 class AddAgents:
     """One `csp add`."""
 
-    def __init__(self, settings: Settings, address: Address, env: Mapping[str, str], show: Tell) -> None:
+    def __init__(self, settings: Settings, address: Address, show: Tell) -> None:
         self._show = show
         self._processes = RoomProcesses(settings.state_dir, address.room)
         self.panes = TmuxSession(address.room, settings.state_dir)

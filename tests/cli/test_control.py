@@ -107,7 +107,7 @@ def test_remove_closes_the_pane_of_one_that_has_ended(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     closed: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("csp.panes.remove_pane.close_ended", lambda *words: closed.append(words[1:3]))
+    monkeypatch.setattr("csp.panes.down.close_ended", lambda *words: closed.append(words[1:3]))
     gateway = Recorded({"/agents/claude": {"success": True}})
 
     assert run(gateway, "remove", "claude") == 0

@@ -16,13 +16,12 @@ from csp.fast_start import room_files
 from csp.room_registry import (
     NO_ROOM,
     RunningRoom,
-    agent_token_path,
     find_room,
     remove_room,
     running_rooms,
-    save_agent_token,
     write_room,
 )
+from tests.rooms import save_agent_token
 
 
 def room(name: str, folder: str = "/elsewhere", port: int = 1) -> RunningRoom:
@@ -191,7 +190,7 @@ def test_in_a_pane_the_token_is_the_agents_own(tmp_path: Path) -> None:
     remove_room(held)
 
     assert (found.token, by_url.token, given.token) == ("token-codex", "token-codex", "mine")
-    assert path == agent_token_path(settings(tmp_path), "one", "codex") == tmp_path / "one.agents/codex.token"
+    assert path == tmp_path / "one.agents/codex.token"
     assert sorted(file.name for file in path.parent.iterdir()) == ["codex.token"]
 
 

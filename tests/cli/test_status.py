@@ -53,14 +53,6 @@ def test_the_columns_of_agents_line_up(capsys: pytest.CaptureFixture[str]) -> No
     assert first.index("api, ") == second.index("cli ")
 
 
-def test_a_limit_says_until_when_with_the_date_of_another_day() -> None:
-    now = time.time()
-    rows = [status.agent_row(agent(until=until), NO_MODE)[1] for until in (now, now + 30 * 86400)]
-
-    assert rows[0] == time.strftime("idle until %H:%M", time.localtime(now))
-    assert rows[1] == time.strftime("idle until %Y-%m-%d %H:%M", time.localtime(now + 30 * 86400))
-
-
 def test_nobody_is_said_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(room([]), "agents", capsys) == ["no agents"]
 

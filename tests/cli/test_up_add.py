@@ -147,7 +147,7 @@ def test_a_model_of_a_room_without_panes_runs_without_one(
     env = {"OPENAI_API_KEY": "key"}
     monkeypatch.setattr(up, "process_environment", lambda: env)
     monkeypatch.setattr(up, "panes_of", lambda *_: panes)
-    monkeypatch.setattr("csp.panes.background_agents.start_in_background", start)
+    monkeypatch.setattr("csp.panes.wait_ready.start_in_background", start)
     call = call_of("add", "gpt", "--provider", "openai", "--model", "m", cwd=tmp_path)
     up.add(with_settings(call, state_dir=tmp_path))
     ((name, argv, place, given, _, keys),) = started

@@ -15,8 +15,9 @@ import pytest
 from csp.cli.status import _WHY
 from csp.config import Settings
 from csp.protocol.enums import HeldReason
-from csp.room_registry import running_rooms, save_agent_token
+from csp.room_registry import running_rooms
 from tests.cli.live import TIMEOUT_S, Place
+from tests.rooms import save_agent_token
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from csp.panes.members import MemberRequest, choose, member_for
 from csp.protocol.enums import HUMAN
 from csp.protocol.events import MessageEvent, decode_event
 from csp.room.commands import Send
-from csp.room_registry import find_room, save_agent_token
+from csp.room_registry import find_room
 from tests.gateway.served import Clock, ServedRoom, served
-from tests.rooms import ThreadRoom, free_port
+from tests.rooms import ThreadRoom, free_port, save_agent_token
 
 
 class Found(NamedTuple):

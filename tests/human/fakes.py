@@ -5,8 +5,7 @@ from typing import Any
 
 from csp.errors import CspError
 from csp.human import command_table
-from csp.human.chat import Chat
-from csp.human.interfaces import ChatOrder
+from csp.human.chat import Chat, ChatOrder
 from csp.human.saved_state import SavedState
 from csp.human.theme import UNICODE, Theme
 from csp.room.human_input import CommandLine, ModeLine, read_line

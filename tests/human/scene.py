@@ -16,7 +16,7 @@ import pytest
 
 from csp.errors import NotFound
 from csp.http_client import GatewayClient
-from csp.human.interfaces import ChatOrder
+from csp.human.chat import ChatOrder
 from csp.human.plain_chat import PlainChat
 from csp.human.saved_state import SavedState
 from csp.human.theme import UNICODE, Theme

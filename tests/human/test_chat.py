@@ -12,9 +12,8 @@ from prompt_toolkit.keys import Keys
 from csp.client import Status
 from csp.errors import NotFound, Unreachable
 from csp.human import chat as chat_module
-from csp.human.chat import Chat
+from csp.human.chat import Chat, ChatOrder
 from csp.human.chat_pane import ChatPane
-from csp.human.interfaces import ChatOrder
 from csp.human.saved_state import SavedState
 from csp.human.theme import UNICODE, Theme
 from csp.protocol.enums import AgentState, DeliveryState

@@ -15,8 +15,8 @@ from prompt_toolkit.input import create_pipe_input
 
 from csp.client import Client
 from csp.human import chat_pane as pane_module
+from csp.human.chat import ChatOrder
 from csp.human.chat_pane import _MAX_WRITE as MAX_WRITE
-from csp.human.interfaces import ChatOrder
 from csp.human.saved_state import SavedState
 from csp.human.theme import UNICODE, Theme
 from csp.protocol.events import Unknown

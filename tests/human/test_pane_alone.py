@@ -16,8 +16,8 @@ from prompt_toolkit.keys import Keys
 
 from csp.errors import Unreachable
 from csp.human import chat_pane as pane_module
+from csp.human.chat import ChatOrder
 from csp.human.chat_pane import ChatPane
-from csp.human.interfaces import ChatOrder
 from csp.human.saved_state import SavedState
 from csp.human.theme import UNICODE, Theme
 from csp.room_registry import Address

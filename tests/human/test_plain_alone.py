@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import pytest
 
 from csp.errors import Unreachable
-from csp.human.interfaces import ChatOrder
+from csp.human.chat import ChatOrder
 from csp.human.plain_chat import PATIENCE_S, PlainChat
 from csp.human.saved_state import SavedState
 from csp.human.theme import UNICODE, Theme

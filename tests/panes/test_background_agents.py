@@ -10,11 +10,10 @@ import pytest
 
 from csp.errors import Broken, Unreachable
 from csp.http_client import GatewayClient
-from csp.panes import background_agents
-from csp.panes.background_agents import start_in_background
+from csp.panes import wait_ready
 from csp.panes.room_processes import RoomProcesses
 from csp.panes.tmux_session import room_key
-from csp.panes.wait_ready import StartOutcome
+from csp.panes.wait_ready import StartOutcome, start_in_background
 from csp.sidecar.run_record import SidecarRecord, agents_dir
 
 #: Does what a model does for its room: leaves its record, then stays.
@@ -98,7 +97,7 @@ def test_a_model_that_ends_says_why(tmp_path: Path, script: str, said: str) -> N
 
 
 def test_a_model_that_never_joins_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_agents, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(wait_ready, "PATIENCE_S", 0.2)
     ended: list[int] = []
 
     class Noted(subprocess.Popen[bytes]):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from csp.errors import Refused
-from csp.panes import lock
-from csp.panes.lock import lock_path, locked
+from csp.panes import room_processes
+from csp.panes.room_processes import lock_path, locked
 from tests.waiting import wait_until_sync
 
 
@@ -37,7 +37,7 @@ def test_the_second_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
 
 
 def test_patience_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(room_processes, "LOCK_PATIENCE_S", 0.2)
     with (
         locked(tmp_path, "default", nothing),
         pytest.raises(Refused, match=r"at work on room 'default' for 0\.2 s"),

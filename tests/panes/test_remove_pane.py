@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from csp.panes.down import close_ended
 from csp.panes.members import PaneMember
-from csp.panes.remove_pane import close_ended
 from csp.panes.room_processes import RoomProcesses
 from tests.panes.bare import build
 from tests.panes.place import Place

@@ -565,7 +565,7 @@ def joining(
     monkeypatch.setattr(up, "TmuxSession", lambda *_: panes)
     monkeypatch.setattr(room_processes, "running_room", lambda *_: room)
     monkeypatch.setattr(up, "ReadyWait", lambda *_: Waits())
-    return AddAgents(settings, Address(url="u", token="t", room="default"), {}, lambda _: None)
+    return AddAgents(settings, Address(url="u", token="t", room="default"), lambda _: None)
 
 
 def test_an_added_agent_gets_the_next_free_name_and_is_remembered(

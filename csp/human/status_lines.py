@@ -1,0 +1,119 @@
+"""Lines about agents, votes and costs, for `csp status`, `csp mode` and the human pane."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from csp.http_client import Object, field, objects
+from csp.human.safe_text import clock, count, one_line, visible
+
+#: What was done to an agent, or to a message, by the verb that did it.
+DONE: Final = {
+    "pause": "paused",
+    "resume": "resumed",
+    "share": "sharing",
+    "noshare": "no longer sharing",
+    "interrupt": "interrupted",
+    "approve": "approved",
+    "deny": "denied",
+    "restart": "asked to restart",
+    "resend": "sent again as",
+    "cancel": "withdrew",
+    "continue": "released",
+}
+#: These are worth something only once the agent has been seen to obey.
+PROVED: Final = ("interrupt", "approve", "deny")
+_NAME: Final = 60
+_VOTED_TEXT: Final = 200
+
+
+def agent_row(item: Object, word: str, max_detail: int) -> list[str]:
+    """Return the columns of one agent; `word` is its state, or whether it is its turn."""
+    until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
+    word += f" until {clock(until)}" if isinstance(until, int | float) else ""
+    word += f" ({one_line(str(detail), max_detail)})" if detail else ""
+    agent, kind, role = (field(item, name, str) for name in ("id", "kind", "role"))
+    return [
+        agent,
+        word,
+        kind if role == "agent" else f"{kind}, {role}",
+        f"{queued} waiting" if queued else "",
+        "shares its pane" if item.get("share") else "",
+    ]
+
+
+# --- costs -----------------------------------------------------------------------------------------
+
+
+def spent_lines(usage: object) -> list[str]:
+    """Return a line for each agent and model, then whose prices these are; nothing where nothing was used."""
+    lines = []
+    for row in objects(field(usage, "items", list)):
+        name, cost, unpriced = str(row.get("model") or ""), row.get("cost_usd"), field(row, "unpriced", int)
+        model = visible(one_line(name, _NAME)) if name else "a model it does not name"
+        about = "about " if row.get("estimated") else ""
+        money = "no price is known for it"
+        if isinstance(cost, int | float):
+            money = f"${cost:.4f}"
+            money += f" and {count(unpriced, 'reply', 'replies')} without a known price" if unpriced else ""
+        said = count(field(row, "replies", int), "reply", "replies")
+        who = visible(field(row, "agent", str))
+        lines.append(f"spent by {who} with {model}: {said}, {about}{tokens_text(row)}, {money}")
+    if not lines:
+        return []
+    prices = usage.get("prices") if isinstance(usage, dict) else None
+    source = f"prices: {visible(str(prices))}" if prices else "prices: none, no list of prices is installed"
+    return [*lines, source]
+
+
+def tokens_text(used: Object) -> str:
+    """Return the tokens as limits count them: those that are new, with the output in them; those cached."""
+    new, output, cached = (field(used, name, int) for name in ("new", "output", "cached"))
+    return f"{new:,} new tokens ({output:,} output), {cached:,} cached"
+
+
+def session_spending(item: Object) -> str:
+    """Return what a session has used in all, nothing before its first reply."""
+    tokens, cost = field(item, "tokens", int), item.get("cost_usd")
+    if not tokens:
+        return ""
+    money = f", ${cost:.4f}" if isinstance(cost, int | float) and cost else ""
+    return f"{tokens_text(item)}{money}"
+
+
+# --- votes -----------------------------------------------------------------------------------------
+
+
+def vote_lines(view: Mapping[str, Any]) -> list[str]:
+    """Return the tally, what was voted on, who voted for what and why, as far as it is unsealed."""
+    proposals: Mapping[str, Any] = view.get("proposals") or {}
+    cast: Mapping[str, Any] = view.get("votes") or {}
+    if not proposals and not cast:
+        return ["there are no votes to show"]
+    owners = {label: str(proposal.get("agent") or "") for label, proposal in proposals.items()}
+    if cast:
+        lines = [_tally(owners, cast)]
+    else:
+        waiting = ", ".join(map(str, view.get("waitingFor") or ()))
+        lines = [f"the vote on {count(len(proposals), 'proposal')} is open"]
+        lines[0] += f", waiting for {waiting}" if waiting else ""
+    for label, proposal in proposals.items():
+        owner = f" by {owners[label]}" if owners[label] else ""
+        lines.append(f"  {label}{owner}: {one_line(str(proposal.get('text') or ''), _VOTED_TEXT)}")
+    for agent, vote in cast.items():
+        label, reason = str(vote.get("label")), one_line(str(vote.get("reason") or ""), _VOTED_TEXT)
+        own = " (its own)" if owners.get(label) == agent else ""
+        lines.append(f"  {agent} voted {label}{own}" + (f": {reason}" if reason else ""))
+    return list(map(visible, lines))
+
+
+def _tally(owners: Mapping[str, str], cast: Mapping[str, Any]) -> str:
+    """Return the counts as the room counts: a vote for oneself only if there are no others."""
+    labels = {agent: str(vote.get("label")) for agent, vote in cast.items()}
+    others = [label for agent, label in labels.items() if owners.get(label) != agent]
+    counts = Counter(others or labels.values())
+    names = {label: f"{label} ({owners[label]})" if owners.get(label) else label for label in counts}
+    named = [f"{names[label]} {number}" for label, number in counts.most_common()]
+    most = [label for label, number in counts.items() if number == max(counts.values())]
+    won = f"winner: {names[most[0]]}" if len(most) == 1 else "a tie"
+    return f"votes: {', '.join(named)}; {won}"
