@@ -6,9 +6,10 @@ prompt has left the composer when it is no longer there and the place looks as i
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
+
+import msgspec
 
 from csp.terminal.screen import Screen, ScreenRow
 
@@ -51,8 +52,7 @@ class _Spot(NamedTuple):
     next: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasteContext:
+class PasteContext(msgspec.Struct, frozen=True, kw_only=True):
     """What is known beside the screen."""
 
     is_entered: bool = False

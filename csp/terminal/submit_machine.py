@@ -5,9 +5,10 @@ its shell does that, then asks again on every change or when `wake_at` has come.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, Self
+
+import msgspec
 
 from csp.protocol.enums import DeliveryState, HeldReason
 
@@ -38,8 +39,7 @@ ENDED: Final = "the CLI ended after Enter was pressed; the message may have arri
 UNKNOWN: Final = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitRules:
+class SubmitRules(msgspec.Struct, frozen=True, kw_only=True):
     """How a profile's CLI wants to be typed into."""
 
     gap_s: float = 0.1
@@ -62,8 +62,7 @@ class SubmitPhase(Enum):
     DONE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasteObservation:
+class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     """What is seen of one message in one pane."""
 
     gate: HeldReason | None = None
@@ -96,8 +95,7 @@ class KeyAction(Enum):
     RELEASE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportState:
+class ReportState(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery state to report to the room."""
 
     state: DeliveryState
@@ -107,11 +105,10 @@ class ReportState:
 Step = KeyAction | ReportState
 
 
-@dataclass(slots=True, kw_only=True)
-class SubmitMachine:
+class SubmitMachine(msgspec.Struct, kw_only=True):
     """One message on its way into one composer."""
 
-    rules: SubmitRules = field(default_factory=SubmitRules)
+    rules: SubmitRules = SubmitRules()
     phase: SubmitPhase = SubmitPhase.WAITING
     wake_at: float | None = None
     _held: HeldReason | None = None

@@ -1,8 +1,7 @@
 """Where a prompt stands on the screen of a program that no profile describes."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from csp.terminal.paste_locator import (
     Caret,

@@ -1,7 +1,7 @@
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from csp.terminal.screen import DialogRules, Sign, SignPlace
 from csp.terminal.screen_reader import DialogChoice, ScreenDialog, find_dialog

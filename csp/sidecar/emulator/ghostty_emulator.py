@@ -36,7 +36,6 @@ DATA_CURSOR_X: Final = 3
 DATA_CURSOR_Y: Final = 4
 DATA_ACTIVE_SCREEN: Final = 6
 DATA_CURSOR_VISIBLE: Final = 7
-DATA_KITTY_KEYBOARD_FLAGS: Final = 8
 DATA_SCROLLBACK_ROWS: Final = 15
 DATA_MODE: Final = 37
 
@@ -47,7 +46,6 @@ MAX_SIDE: Final = 1000
 # The library counts pages of styled cells, so the bytes are only there to let the lines be the limit.
 BYTES_PER_CELL: Final = 32
 BRACKETED_PASTE: Final = 2004
-SYNCHRONIZED: Final = 2026
 GRAPHEME_CLUSTERS: Final = 2027
 _CELL_PIXELS: Final = (8, 16)
 _FIRST_BUFFER: Final = 32 * 1024
@@ -178,8 +176,6 @@ class GhosttyEmulator:
             alternate=self._get(DATA_ACTIVE_SCREEN, c_int) == 1,
             title=self._osc.title,
             bracketed_paste=self._mode(BRACKETED_PASTE),
-            is_drawing=self._mode(SYNCHRONIZED),
-            kitty_flags=self._get(DATA_KITTY_KEYBOARD_FLAGS, ctypes.c_uint8),
         )
 
     def history(self, *, unwrap: bool = False) -> list[str]:

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import re
 import time
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from csp.clis.profile import Profile
 from csp.sidecar.brain_socket import MAX_HOLD_S, RelayPort

@@ -3,8 +3,9 @@
 import os
 import termios
 import time
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from csp.clis.profile import Profile
 from csp.sidecar.emulator import Emulator, make_emulator
