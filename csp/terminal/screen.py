@@ -142,6 +142,13 @@ class ComposerRules(msgspec.Struct, frozen=True, kw_only=True):
     paste_marker: re.Pattern[str] | None = None
 
 
+class DialogKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A pattern in a question or its choices, and what such a dialog is called."""
+
+    pattern: re.Pattern[str]
+    kind: str = ""
+
+
 class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
     """How a dialog with choices is drawn."""
 
@@ -158,8 +165,8 @@ class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
     side: re.Pattern[str] | None = None
     is_question_first: bool = False
     question: re.Pattern[str] | None = None
-    kinds: tuple[Sign, ...] = ()
     max_rows_after: int = 6
+    kinds: tuple[DialogKind, ...] = ()
 
 
 class ScreenRules(msgspec.Struct, frozen=True, kw_only=True):
