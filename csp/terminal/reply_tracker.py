@@ -270,15 +270,22 @@ class Tracker:
                 self._state.is_running = True
                 return self._open()
             case Submitted():
-                return self._submitted(self._ours(item.text) or (None,))
+                tags = self._ours(item.text) or (None,)
+                self._state.awaited += tags
+                return [*(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
             case Prompted():
                 return self._prompted(item)
             case Attached():
-                return self._attached(item)
+                # A prompt of ours asks for no file; a person's own prompt may.
+                prompts = self._state.prompts
+                is_ours = any(prompt.tag for prompt in prompts if prompt.id == prompts[-1].id)
+                return [item] if is_ours and self._is_new(item.id) else []
             case Bypassed():
                 return [item] if self._is_new(item.id) else []
             case Wrote():
-                return self._wrote(item)
+                if item.text.strip() and self._is_new(item.id):
+                    self._state.blocks.append(_Block(item.id, item.text))
+                return []
             case ToolCalled():
                 return self._called(item)
             case Using():
@@ -307,10 +314,6 @@ class Tracker:
             tag for tag in tags_in(text) if tag == first or tag in state.awaited or tag not in state.confirmed
         )
 
-    def _submitted(self, tags: tuple[str | None, ...]) -> list[Outcome]:
-        self._state.awaited += tags
-        return [*(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
-
     def _prompted(self, item: Prompted) -> list[Outcome]:
         if not self._is_new(item.id):
             return []
@@ -325,17 +328,6 @@ class Tracker:
             state.is_running = True
         state.prompts += [_Prompt(item.id, tag) for tag in tags]
         return [*left, *(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
-
-    def _attached(self, item: Attached) -> list[Outcome]:
-        """Tell of a file in a prompt of ours, which asks for none; a person's own prompt may."""
-        prompts = self._state.prompts
-        is_ours = bool(prompts) and any(prompt.tag for prompt in prompts if prompt.id == prompts[-1].id)
-        return [item] if is_ours and self._is_new(item.id) else []
-
-    def _wrote(self, item: Wrote) -> list[Outcome]:
-        if item.text.strip() and self._is_new(item.id):
-            self._state.blocks.append(_Block(item.id, item.text))
-        return []
 
     def _called(self, item: ToolCalled) -> list[Outcome]:
         if not self._is_new(item.id):

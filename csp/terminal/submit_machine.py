@@ -155,11 +155,9 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     def step(self, seen: PasteObservation, now: float) -> list[Step]:
         """Return what to do next; nothing while there is only waiting to do."""
         self.wake_at = None
-        if seen.is_proven and self.phase not in (
-            SubmitPhase.WAITING,
-            SubmitPhase.ANNOUNCED,
-            SubmitPhase.DONE,
-        ):
+        if self.is_done:
+            return []
+        if seen.is_proven and self.phase not in (SubmitPhase.WAITING, SubmitPhase.ANNOUNCED):
             return self._end(DeliveryState.CONFIRMED)
         return _STEPS[self.phase](self, seen, now)
 
@@ -216,15 +214,12 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
         if not seen.is_in_composer:
             self._shown_at = None
-            return self._miss(seen, now) if self._is_past(self._shows_by(seen.written_at), now) else []
+            shows_by = max(self._since, seen.written_at) + self.rules.gap_s + SHOW_S
+            return self._miss(seen, now) if self._is_past(shows_by, now) else []
         # A busy machine may have the CLI take the text long after it was written; an Enter right behind
         # it would be part of the paste.
         self._shown_at = now if self._shown_at is None else self._shown_at
         return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
-
-    def _shows_by(self, written_at: float) -> float:
-        """Return until when the CLI may take to show a text that it has read."""
-        return max(self._since, written_at) + self.rules.gap_s + SHOW_S
 
     def _miss(self, seen: PasteObservation, now: float) -> list[Step]:
         """The text is not where it was put: gone, or behind something that is not ours to remove."""
@@ -259,19 +254,14 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._sent(now)
         if seen.is_unseen and not seen.has_dialog:
             return self._get_stuck(now) if self._over(LATE_S, now) else []
-        if not self._is_past(max(self._since, seen.written_at) + self._patience_s(seen), now):
+        # A CLI that has not even drawn anything may still have the last Enter before it, and would take both.
+        wait = self.rules.enter_again_s[self._entered - 1]
+        wait = wait if seen.has_reacted else max(wait, UNREAD_S)
+        if not self._is_past(max(self._since, seen.written_at) + wait, now):
             return []
         if seen.has_dialog or not seen.is_in_composer:
             return self._get_stuck(now)
         return self._try_again(now)
-
-    def _patience_s(self, seen: PasteObservation) -> float:
-        """Return how long to wait for the last Enter to do something.
-
-        A CLI that has not even drawn anything may still have it before it, and would take both.
-        """
-        wait = self.rules.enter_again_s[self._entered - 1]
-        return wait if seen.has_reacted else max(wait, UNREAD_S)
 
     def _try_again(self, now: float) -> list[Step]:
         is_late = now - self._first_enter >= ENTER_S
@@ -369,9 +359,6 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self.phase, self.wake_at = SubmitPhase.DONE, None
         return [ReportState(state=state, reason=reason), KeyAction.RELEASE]
 
-    def _rest(self, seen: PasteObservation, now: float) -> list[Step]:
-        return []
-
 
 _STEPS: Final[dict[SubmitPhase, Callable[[SubmitMachine, PasteObservation, float], list[Step]]]] = {
     SubmitPhase.WAITING: SubmitMachine._wait,
@@ -381,5 +368,4 @@ _STEPS: Final[dict[SubmitPhase, Callable[[SubmitMachine, PasteObservation, float
     SubmitPhase.SENT: SubmitMachine._await_proof,
     SubmitPhase.CLEARING: SubmitMachine._watch_clear,
     SubmitPhase.STUCK: SubmitMachine._watch_stuck,
-    SubmitPhase.DONE: SubmitMachine._rest,
 }

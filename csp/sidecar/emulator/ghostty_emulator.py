@@ -167,6 +167,9 @@ class GhosttyEmulator:
     def screen(self) -> Screen:
         self._keep_size()
         text = self._format(FORMAT_VT, self._ref(POINT_ACTIVE, 0, 0))
+        pasting = ModeConfig(BRACKETED_PASTE)
+        done = self._lib.ghostty_terminal_get(self._terminal, DATA_MODE, byref(pasting))
+        _check(done, f"no mode {BRACKETED_PASTE}")
         return Screen(
             rows=rows_of(text, self._rows),
             cols=self._true_cols,
@@ -175,7 +178,7 @@ class GhosttyEmulator:
             cursor_visible=bool(self._get(DATA_CURSOR_VISIBLE, c_bool)),
             alternate=self._get(DATA_ACTIVE_SCREEN, c_int) == 1,
             title=self._osc.title,
-            bracketed_paste=self._mode(BRACKETED_PASTE),
+            bracketed_paste=pasting.value,
         )
 
     def history(self, *, unwrap: bool = False) -> list[str]:
@@ -209,12 +212,6 @@ class GhosttyEmulator:
         value = kind()
         _check(self._lib.ghostty_terminal_get(self._terminal, key, byref(value)), f"no value {key}")
         return int(value.value)
-
-    def _mode(self, number: int) -> bool:
-        config = ModeConfig(number)
-        done = self._lib.ghostty_terminal_get(self._terminal, DATA_MODE, byref(config))
-        _check(done, f"no mode {number}")
-        return bool(config.value)
 
     def _ref(self, tag: int, x: int, y: int) -> GridRef:
         ref = GridRef(size=ctypes.sizeof(GridRef))
