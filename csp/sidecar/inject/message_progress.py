@@ -12,7 +12,7 @@ import msgspec
 
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
-from csp.terminal.paste_locator import PasteLocator
+from csp.terminal.generic_screen import PasteLocator
 from csp.terminal.prompt import Prompt, tag_of
 from csp.terminal.submit_machine import SubmitMachine
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from csp.terminal.paste_locator import (
+from csp.terminal.generic_screen import (
     Caret,
     PasteContext,
     PasteLocator,
