@@ -5,8 +5,9 @@ enough, else in columns of several, else in further windows. A low window is the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 #: A CLI narrower or lower than this is of no use to a person.
 MIN_COLS: Final = 39
@@ -18,16 +19,14 @@ HUMAN_MIN_ROWS: Final = 9
 LOW_WINDOW_ROWS: Final = HUMAN_SHARE * HUMAN_MIN_ROWS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class Size(msgspec.Struct, frozen=True, kw_only=True):
     """The inside of a window, in characters."""
 
     cols: int
     rows: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A place in a window, as tmux counts it."""
 
     cols: int

@@ -9,7 +9,7 @@ import pytest
 
 from csp.clis.profile import load_profile
 from csp.sidecar.state.pane_state import PaneState
-from csp.terminal.screen_reply import SCROLLED
+from csp.terminal.generic_screen import SCROLLED
 from tests.sidecar.stage import Seat, Stage, tui
 from tests.sidecar.virtual import body, desk, on_virtual_time, until
 from tests.waiting import wait_until_sync

@@ -8,11 +8,11 @@ import contextlib
 import logging
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from csp.client import Client, Live
 from csp.clis.profile import Profile

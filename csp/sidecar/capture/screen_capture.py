@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from csp.sidecar.state.cli_state import CliState
+from csp.terminal.generic_screen import Surround, has_echo, settled_text, without_last, without_scrollbar
 from csp.terminal.prompt import Prompt
 from csp.terminal.reply_tracker import Ended, Item, Prompted, Submitted, Wrote
-from csp.terminal.screen_reply import Surround, has_echo, settled_text, without_last, without_scrollbar
 
 LOOK_S: Final = 0.1
 

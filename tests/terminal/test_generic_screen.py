@@ -1,10 +1,9 @@
 """Where a prompt stands on the screen of a program that no profile describes."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from csp.terminal.paste_locator import (
+from csp.terminal.generic_screen import (
     Caret,
     PasteContext,
     PasteLocator,

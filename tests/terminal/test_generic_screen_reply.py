@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from csp.terminal.screen_reply import (
+from csp.terminal.generic_screen import (
     SCROLLED,
     Surround,
     has_echo,
