@@ -359,6 +359,20 @@ def test_only_the_command_line_reads_argv() -> None:
     assert readers == []
 
 
+def test_tests_serve_tcp_by_a_server_that_closes_its_connections() -> None:
+    """A connection that outlives its event loop fails whichever test runs when it is collected."""
+    allowed = {"tests/stream_server.py"}
+    strays = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if str(path.relative_to(ROOT)) not in allowed
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search(r"asyncio\.start_(unix_)?server\(", line)
+    ]
+
+    assert strays == []
+
+
 def test_exceptions_are_defined_in_errors_alone() -> None:
     known = {
         name

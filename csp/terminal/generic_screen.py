@@ -318,6 +318,7 @@ def settled_text(
     after: Sequence[str],
     footer: str = "",
     *,
+    header: str = "",
     surround: Surround | None = None,
     furniture: re.Pattern[str] | None = None,
     is_cut: bool = False,
@@ -325,7 +326,8 @@ def settled_text(
     """Return the answer to a prompt that ends in `footer`, without furniture or blank ends.
 
     It stands below the echo of the prompt. Where `is_cut` says that the echo has scrolled off, the screen
-    shows the rest of an answer. Without any echo the lines count that `after` has and `before` had not.
+    shows the rest of an answer. Where only the `header` of the prompt shows, as of a queued one, nothing
+    above it is the answer. Without any echo the lines count that `after` has and `before` had not.
     """
     surround = surround or Surround()
     row = _echo_row(before, after, footer) if footer else None
@@ -336,6 +338,8 @@ def settled_text(
         lines = _without_below([*([beside] if is_answer else []), *after[row + 1 :]], surround.below)
     elif is_cut:
         lines = _rest(before, after, surround)
+    elif header and (begun := _echo_row(before, after, header)) is not None:
+        lines = _without_below(after[begun + 1 :], surround.below)
     else:
         lines = _added(before, after)
     kept = [line.rstrip() for line in lines if not (furniture and furniture.search(line))]

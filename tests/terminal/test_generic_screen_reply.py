@@ -28,6 +28,18 @@ def test_the_lines_that_were_added(before: list[str], after: list[str], text: st
     assert settled_text(before, after) == text
 
 
+@pytest.mark.parametrize(
+    ("after", "answer"),
+    [
+        (["old", "more of the old", "", "[from a #2] queued lin…"], ""),
+        (["old", "", "[from a #2] a long pro…", "", "yes"], "yes"),
+        (["old", "", "[from a #2]", "hi", "[end #2]", "as [from a #2] said"], "as [from a #2] said"),
+    ],
+)
+def test_nothing_above_a_prompt_is_its_answer(after: list[str], answer: str) -> None:
+    assert settled_text(["old"], after, "[end #2]", header="[from a #2]") == answer
+
+
 def test_furniture_is_left_out() -> None:
     furniture = re.compile(r"^(?:─+|> .*)$")
 
