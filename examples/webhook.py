@@ -51,4 +51,4 @@ async def main(url: str, hook: str, port: int = PORT) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(main(*sys.argv[1:3]))
+        asyncio.run(main(sys.argv[1], sys.argv[2]))

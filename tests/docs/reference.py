@@ -15,9 +15,9 @@ from csp.cli.parser import top_parser, verb_parser
 from csp.cli.verbs import VERBS
 from csp.clis.profile_schema import _CHOICES, _SCHEMA
 from csp.config import settings_markdown
-from csp.gateway.handlers import Route
+from csp.gateway.handlers import Route, body_of
 from csp.gateway.routes import ROUTES
-from csp.gateway.websocket import OPS, body_of
+from csp.gateway.websocket import OPS
 from csp.mcp.tool_texts import sections
 from csp.mcp.tools import TOOLS
 from csp.protocol import events

@@ -79,7 +79,8 @@ async def test_the_webhook_passes_messages_in_both_directions(
                         return answer.status == 200
                 return False
 
-            await wait_until(post, 60.0, "the bridge")
+            is_up: bool = await wait_until(post, 60.0, "the bridge")
+            assert is_up
             passed_on = {"sender": "human", "to": "all", "text": "from outside"}
             await wait_until(lambda: passed_on in hooked, 60.0, "the call of the webhook")
         bridge.cancel()
