@@ -18,8 +18,9 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TOP_LEVEL: Final = {
-    *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "uv.lock", ".gitignore", ".ci"),
-    *("bin", "csp", "docs", "history", "prompts", "tests"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "pyproject.toml", "uv.lock"),
+    *(".gitignore", ".ci", ".github", ".editorconfig", ".pre-commit-config.yaml"),
+    *("bin", "csp", "docs", "examples", "history", "prompts", "tests"),
 }
 
 #: The pure packages: the rules of the room, and those of a terminal.
@@ -170,8 +171,8 @@ def spelt(node: ast.AST) -> str:
 @cache
 def project_files() -> dict[Path, bytes]:
     """Return every file that people write, but pictures, whose bytes spell anything."""
-    paths = [ROOT / "README.md"]
-    for folder in ("csp", "tests", "prompts", "bin", "docs"):
+    paths = [*ROOT.glob("*.md")]
+    for folder in ("csp", "tests", "prompts", "bin", "docs", "examples", ".github"):
         paths += [path for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts]
     return {path: path.read_bytes() for path in paths if path.is_file() and path.suffix != ".png"}
 

@@ -1,6 +1,5 @@
 """The settings: where each comes from, what is refused, how they are shown."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -9,10 +8,10 @@ import pytest
 
 from csp.cli.parser import verb_parser
 from csp.cli.verbs import VERBS
-from csp.config import CLI_DEFAULTS, ROWS, AgentSpec, Settings, load_settings, settings_markdown, shown
+from csp.config import CLI_DEFAULTS, ROWS, AgentSpec, Settings, load_settings, shown
 from csp.errors import BadInput
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 DERIVED = {"of_clis", "agents", "state_dir", "sources", "withheld"}
 
 
@@ -240,7 +239,7 @@ def test_a_path_in_a_file_is_relative_to_the_file(home: Path, here: Path) -> Non
 
 
 def test_history_of_a_clone_lies_in_the_clone(home: Path, here: Path) -> None:
-    assert load(home, here).history_dir == README.parent / "history"
+    assert load(home, here).history_dir == ROOT / "history"
 
 
 def test_history_of_an_installed_package_lies_in_the_users_data(
@@ -293,10 +292,3 @@ def test_a_flag_of_the_table_has_no_default_of_its_own() -> None:
                 assert action.default is None
 
     assert found == flags
-
-
-def test_readme_has_the_table_of_settings() -> None:
-    table = re.search(r"<!-- settings -->\n(.*?)\n<!-- /settings -->", README.read_text(), re.DOTALL)
-
-    assert table is not None, "README.md has no <!-- settings --> ... <!-- /settings -->"
-    assert table.group(1).strip() == settings_markdown()
