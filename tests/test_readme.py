@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from csp.protocol.catalogue import COMMANDS
-from csp.room.agent_text.grammar import Envelope
+from csp.room.agent_text import Envelope
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 

@@ -18,6 +18,7 @@ from csp.client.outbox import Outbox
 from csp.errors import BadInput, Broken, CspError, Refused, Unreachable
 from csp.protocol.codec import check_text, encode
 from csp.protocol.enums import (
+    PENDING,
     AgentId,
     Capabilities,
     DeliveryState,
@@ -44,7 +45,6 @@ from csp.protocol.requests import (
 )
 from csp.protocol.responses import RegisteredView
 from csp.protocol.screen_frames import LiveBody, ScreenView
-from csp.room.messages.delivery import PENDING
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from csp.protocol.notes import (
     SummaryAskedView,
     is_note_id,
 )
-from csp.room.board.board_state import file_of, note_of, seq_of
+from csp.room.board_state import file_of, note_of, seq_of
 from csp.room.commands import WriteNote
 from csp.room.secrets import redact
 from csp.whiteboard.note_index import Filter

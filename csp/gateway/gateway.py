@@ -50,7 +50,7 @@ from csp.protocol.events import (
 from csp.protocol.responses import JournalHealth
 from csp.room.commands import AnswerQuery, AnyCommand, Leave, Rejoin, Tick
 from csp.room.orchestrator import log_text
-from csp.room.timers import next_deadline
+from csp.room.sessions.steering import next_deadline
 from csp.room.visibility import is_visible_to
 from csp.whiteboard.whiteboard import Whiteboard
 
