@@ -32,7 +32,7 @@ from csp.protocol.events import DeliveryMoved, HumanMessage, Redacted, TurnMoved
 from csp.protocol.requests import Usage
 from csp.protocol.responses import Deliver
 from csp.protocol.session_parts import TurnState
-from csp.room.room_rules import WindowSize
+from csp.room.commands import WindowSize
 from csp.room.sessions.session_reducer import KEPT_CHARS
 from tests.waiting import wait_until
 

@@ -31,10 +31,9 @@ from csp.protocol.enums import (
 from csp.protocol.events import AgentCall, AgentResponse, DeliveryMoved, HumanMessage, Redacted, TurnMoved
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import TurnState
-from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
-from csp.room.sessions.cost_estimate import cut
+from csp.room.commands import DEFAULT_WINDOW, WindowSize
 from csp.room.sessions.session_reducer import KEPT_CHARS, KEPT_ITEMS
-from csp.room.sessions.session_state import OPEN
+from csp.room.sessions.session_state import OPEN, cut
 from csp.room.sessions.session_state import WindowItem as Heard
 
 log = logging.getLogger(__name__)
