@@ -18,6 +18,16 @@ from csp.protocol.session_parts import Change, PhaseKind, Setup, Stage, Status, 
 from csp.room.sessions import session_state as state
 from csp.room.sessions.session_state import Session, Turn, cut, tokens_in
 
+# fmt: off
+#: The events that may be of a session; of all others it hears nothing.
+SessionEvent = (
+    events.HumanMessage | events.AgentCall | events.AgentResponse | events.Activity | events.KeptPrivate
+    | events.SystemReply | events.TurnSignal | events.LateReply | events.NoticePosted | events.ModeChanged
+    | events.TurnMoved | events.UsageSeen | events.Voted | events.NoteAdded | events.BoardChanged
+    | events.RunEvent
+)
+# fmt: on
+
 #: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke,
 #: of how it went.
 KEPT_ITEMS: Final = 24
@@ -28,7 +38,7 @@ KEPT_CHARS: Final = 20_000
 KEPT_REASON: Final = 300
 
 
-def step(session: Session, event: events.AnyEvent) -> Session:  # noqa: C901  # one case for each event
+def step(session: Session, event: SessionEvent) -> Session:  # noqa: C901  # one case for each event
     """Return the session after `event`, which is one of its own."""
     match event:
         case events.ModeChanged():
@@ -54,33 +64,9 @@ def step(session: Session, event: events.AnyEvent) -> Session:  # noqa: C901  # 
             return replace(
                 session, votes=session.votes | {event.sender: state.BallotVote(event.label, event.reason)}
             )
-        case (
-            events.Activity()
-            | events.LateReply()
-            | events.KeptPrivate()
-            | events.SystemReply()
-            | events.NoticePosted()
-            | events.NoteAdded()
-        ):
+        case events.Activity() | events.LateReply() | events.KeptPrivate() | events.SystemReply():
             return session
-        case (
-            events.BoardChanged()
-            | events.RunEvent()
-            | events.DeliveryMoved()
-            | events.LogRequested()
-            | events.ControlSent()
-            | events.Unknown()
-        ):
-            return session
-        case (
-            events.Joined()
-            | events.Left()
-            | events.StateChanged()
-            | events.CallRecorded()
-            | events.Redacted()
-            | events.Pruned()
-            | events.PrunedBase()
-        ):
+        case events.NoticePosted() | events.NoteAdded() | events.BoardChanged() | events.RunEvent():
             return session
         case _:
             assert_never(event)
@@ -460,9 +446,9 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         if isinstance(event, events.Redacted):
             self.by_id = {key: without_message(session, event) for key, session in self.by_id.items()}
             return
-        session_id = getattr(event, "session_id", None)
-        if session_id is None:
+        if not isinstance(event, SessionEvent) or event.session_id is None:
             return
+        session_id = event.session_id
         if (
             isinstance(event, events.ModeChanged)
             and event.change is Change.STARTED

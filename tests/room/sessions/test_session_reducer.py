@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from csp.protocol.enums import HUMAN, MessageId, SessionId
-from csp.protocol.events import AgentResponse, Event, ModeChanged, TurnMoved
+from csp.protocol.events import AgentResponse, Event, Joined, ModeChanged, TurnMoved
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import Change, TurnState
 from csp.room.commands import RedactMessage, SetMode, Stop
@@ -89,7 +89,15 @@ def test_change_of_a_newer_kind_is_passed_over() -> None:
     )
 
     assert step(play.session, odd) == play.session
-    assert step(play.session, play.journal[0]) == play.session
+
+
+def test_event_that_is_of_no_session_changes_none() -> None:
+    play = Play()
+    play.start("single")
+    before = play.session
+    play.room.sessions.apply(play.journal[0])
+
+    assert isinstance(play.journal[0], Joined) and play.session == before
 
 
 def test_redacted_reply_is_gone_from_its_session() -> None:
