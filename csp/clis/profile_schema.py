@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from csp.clis.registry import adapter_names
 from csp.errors import BadInput
 
-_EXPECTED: Final[dict[Any, str]] = {
+EXPECTED: Final[dict[Any, str]] = {
     **dict.fromkeys((str, re.Pattern[str]), "a string"),
     **dict.fromkeys((tuple[str, ...], frozenset[str]), "a list of strings"),
     tuple[int, ...]: "a list of whole numbers",
@@ -41,11 +41,11 @@ def _check_value(value: Any, kind: Any, path: str, source: str) -> None:
     found = f"{source}: {path!r} is {value!r}, expected"
     if NoneType in get_args(kind):
         kind, _ = get_args(kind)
-    choices = _choices(kind, path)
+    choices = choices_of(kind, path)
     kind = str if choices else kind
-    if kind in _EXPECTED:
+    if kind in EXPECTED:
         if not _is(value, kind):
-            raise BadInput(f"{found} {_EXPECTED[kind]}")
+            raise BadInput(f"{found} {EXPECTED[kind]}")
         if choices and value not in choices:
             raise BadInput(f"{found} one of: {', '.join(choices)}")
     elif get_origin(kind) is tuple:
@@ -59,7 +59,7 @@ def _check_value(value: Any, kind: Any, path: str, source: str) -> None:
         check_table(value, kind, path, source)
 
 
-def _choices(kind: Any, path: str) -> tuple[str, ...]:
+def choices_of(kind: Any, path: str) -> tuple[str, ...]:
     """Return the values that are allowed, if not any text is."""
     if path == "capture.kind":
         return (*adapter_names(), "screen", "none")

@@ -7,13 +7,15 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, get_args
+from types import NoneType
+from typing import Any, Final, get_args, get_origin
 
 from csp.cli.parser import top_parser, verb_parser
 from csp.cli.verbs import VERBS
-from csp.clis.profile_schema import _CHOICES, _SCHEMA
+from csp.clis import profile_schema
+from csp.clis.profile import ProfileTables
 from csp.config import settings_markdown
 from csp.gateway.handlers import Route, body_of
 from csp.gateway.routes import ROUTES
@@ -27,7 +29,8 @@ from csp.protocol.requests import WatchBody
 from csp.protocol.responses import Deliver, ErrorView
 from csp.room.roles import OPS as OP_ROLES
 from csp.room.roles import Parties, Party
-from csp.room.sessions.mode_catalogue import build_catalogue
+from csp.room.sessions.modes import build_catalogue
+from csp.terminal.screen import ScreenRules
 from tests.docs.profile_keys import MEANINGS
 from tests.docs.schema_tables import field_rows, fields_table, table
 
@@ -273,13 +276,8 @@ def notices() -> str:
 
 def profile_keys() -> str:
     rows = [
-        (
-            f"`{path}`",
-            kind,
-            _plain(MEANINGS.get(path, "")),
-            " ".join(f"`{one}`" for one in _CHOICES.get(path, ())),
-        )
-        for path, kind in profile_paths()
+        (f"`{path}`", kind, _plain(MEANINGS.get(path, "")), " ".join(f"`{one}`" for one in choices))
+        for path, kind, choices in profile_paths()
     ]
     return (
         "# Keys of a profile\n\n"
@@ -295,20 +293,25 @@ def profile_keys() -> str:
     )
 
 
-def profile_paths(schema: Mapping[str, Any] = _SCHEMA, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the keys of a profile with the type of each."""
-    for key, kind in schema.items():
+def profile_paths(kind: type = ProfileTables, path: str = "") -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the keys of a profile with the type and the allowed values of each."""
+    for key, parameter in inspect.signature(kind).parameters.items():
         place = f"{path}.{key}".lstrip(".")
-        if isinstance(kind, Mapping):
-            if "key" in kind:
-                yield place, "a table with `key` and `by_number`"
-            else:
-                yield from profile_paths(kind, place)
-        elif isinstance(kind, list):
-            keys = ", ".join(f"`{name}`" for name in kind[0])
-            yield f"[[{place}]]", f"tables with {keys}"
+        wanted = parameter.annotation
+        if NoneType in get_args(wanted):
+            wanted, _ = get_args(wanted)
+        choices = profile_schema.choices_of(wanted, place)
+        if choices or wanted in profile_schema.EXPECTED:
+            yield place, profile_schema.EXPECTED[str if choices else wanted], choices
+        elif get_origin(wanted) is tuple:
+            keys = ", ".join(f"`{name}`" for name in inspect.signature(get_args(wanted)[0]).parameters)
+            yield f"[[{place}]]", f"tables with {keys}", ()
+        elif place == "screen":
+            yield from profile_paths(ScreenRules, place)
+        elif "key" in inspect.signature(wanted).parameters:
+            yield place, "a table with `key` and `by_number`", ()
         else:
-            yield place, kind
+            yield from profile_paths(wanted, place)
 
 
 PAGES: Final[dict[str, Callable[[], str]]] = {

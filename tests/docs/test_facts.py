@@ -8,7 +8,7 @@ import pytest
 from csp.clis.profile import load_profile
 from csp.clis.registry import cli_names, find_adapter
 from csp.protocol.catalogue import COMMANDS
-from csp.room.agent_text.grammar import Envelope
+from csp.room.agent_text import Envelope
 from tests.docs.pages import text_of
 
 MODES = ("docs/decide.md", "docs/collaborate.md", "docs/overnight.md")

@@ -11,4 +11,4 @@ def test_the_reference_is_up_to_date() -> None:
 
 
 def test_every_key_of_a_profile_is_explained() -> None:
-    assert set(MEANINGS) == {path for path, _ in profile_paths()}
+    assert set(MEANINGS) == {path for path, _, _ in profile_paths()}
