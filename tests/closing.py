@@ -21,11 +21,25 @@ async def stop_accepting(runner: web.BaseRunner) -> None:
     Python 3.11 never closes a connection that is accepted in the moment its server closes; its warning fails
     whichever test runs when it is collected.
     """
-    loop = asyncio.get_running_loop()
     for site in runner.sites:
         server = getattr(site, "_server", None)
         assert isinstance(server, asyncio.Server)
-        for listener in server.sockets:
-            loop.remove_reader(listener.fileno())
+        _stop_listening(server)
+    await _let_accepted_in()
+
+
+async def take_accepted(server: asyncio.Server) -> None:
+    """Do the same for a server of asyncio."""
+    _stop_listening(server)
+    await _let_accepted_in()
+
+
+def _stop_listening(server: asyncio.Server) -> None:
+    loop = asyncio.get_running_loop()
+    for listener in server.sockets:
+        loop.remove_reader(listener.fileno())
+
+
+async def _let_accepted_in() -> None:
     for _ in range(_ACCEPT_STEPS):
         await asyncio.sleep(0)

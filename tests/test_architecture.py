@@ -18,8 +18,9 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TOP_LEVEL: Final = {
-    *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "uv.lock", ".gitignore", ".ci"),
-    *("bin", "csp", "docs", "history", "prompts", "tests"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "pyproject.toml", "uv.lock"),
+    *(".gitignore", ".ci", ".github", ".editorconfig", ".pre-commit-config.yaml"),
+    *("bin", "csp", "docs", "examples", "history", "prompts", "tests"),
 }
 
 #: The pure packages: the rules of the room, and those of a terminal.
@@ -170,8 +171,8 @@ def spelt(node: ast.AST) -> str:
 @cache
 def project_files() -> dict[Path, bytes]:
     """Return every file that people write, but pictures, whose bytes spell anything."""
-    paths = [ROOT / "README.md"]
-    for folder in ("csp", "tests", "prompts", "bin", "docs"):
+    paths = [*ROOT.glob("*.md")]
+    for folder in ("csp", "tests", "prompts", "bin", "docs", "examples", ".github"):
         paths += [path for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts]
     return {path: path.read_bytes() for path in paths if path.is_file() and path.suffix != ".png"}
 
@@ -357,6 +358,20 @@ def test_only_the_command_line_reads_argv() -> None:
     ]
 
     assert readers == []
+
+
+def test_tests_serve_tcp_by_a_server_that_closes_its_connections() -> None:
+    """A connection that outlives its event loop fails whichever test runs when it is collected."""
+    allowed = {"tests/stream_server.py"}
+    strays = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if str(path.relative_to(ROOT)) not in allowed
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search(r"asyncio\.start_(unix_)?server\(", line)
+    ]
+
+    assert strays == []
 
 
 def test_exceptions_are_defined_in_errors_alone() -> None:

@@ -1,6 +1,5 @@
 """The settings: where each comes from, what is refused, how they are shown."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -9,11 +8,11 @@ import pytest
 
 from csp.cli.parser import verb_parser
 from csp.cli.verbs import VERBS
-from csp.config import CLI_DEFAULTS, ROWS, AgentSpec, Settings, load_settings, settings_markdown, shown
+from csp.config import CLI_DEFAULTS, ROWS, AgentSpec, Settings, load_settings, shown
 from csp.errors import BadInput
 from csp.room_registry import claim
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 DERIVED = {"of_clis", "agents", "state_dir", "project", "sources", "withheld"}
 
 
@@ -241,7 +240,7 @@ def test_a_path_in_a_file_is_relative_to_the_file(home: Path, here: Path) -> Non
 
 
 def test_a_clone_as_a_project_has_its_own_history(home: Path, here: Path) -> None:
-    clone, data = README.parent, home / ".local/share/csp/history"
+    clone, data = ROOT, home / ".local/share/csp/history"
 
     assert load(home, clone).history_dir == load(home, clone / "docs").history_dir == clone / "history"
     assert load(home, here).history_dir == data
@@ -318,10 +317,3 @@ def test_a_flag_of_the_table_has_no_default_of_its_own() -> None:
                 assert action.default is None
 
     assert found == flags
-
-
-def test_readme_has_the_table_of_settings() -> None:
-    table = re.search(r"<!-- settings -->\n(.*?)\n<!-- /settings -->", README.read_text(), re.DOTALL)
-
-    assert table is not None, "README.md has no <!-- settings --> ... <!-- /settings -->"
-    assert table.group(1).strip() == settings_markdown()

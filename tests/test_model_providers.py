@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
+from unittest.mock import AsyncMock
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
@@ -11,13 +13,16 @@ from aiohttp.test_utils import make_mocked_request
 from csp import model_providers
 from csp.agents.api import providers
 from csp.agents.api.call_errors import failure_of
+from csp.agents.api.model_call import ModelCall
+from csp.agents.api.providers import Model, Piece, Target
+from csp.agents.api.request import ModelMessage, ModelRequest
 from csp.agents.api.requirements import wanted
 from csp.cli import logging_setup
 from csp.errors import BadInput
 from csp.gateway import page_routes
 from csp.gateway.agent_launcher import AgentLauncher
 from csp.model_providers import PROVIDERS, Provider, provider_named, sdk_packages, variables_of, well_known
-from csp.protocol.requests import StartBody
+from csp.protocol.requests import StartBody, Usage
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -80,6 +85,28 @@ async def test_a_new_provider_passes_the_check_of_the_gateway(acme: str) -> None
     with pytest.raises(BadInput, match="unknown provider 'acne'") as refused:
         await AgentLauncher("den").start(StartBody(name="a", provider="acne", model="m"))
     assert "acme" in refused.value.hint
+
+
+async def test_a_provider_with_an_api_of_its_own_takes_one_function_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def umbrella(target: Target) -> Model:
+        """Answer in place of a model, with what it was asked."""
+
+        async def stream(ask: ModelRequest) -> AsyncGenerator[Piece, None]:
+            yield f"{target.model} heard {ask.said[0].text}"
+            yield Usage(input=2, output=3, model=target.model)
+
+        return Model(stream, close=AsyncMock())
+
+    monkeypatch.setitem(providers.OPENERS, "umbrella", umbrella)
+    monkeypatch.setitem(model_providers.PROVIDERS, "umbrella", Provider(extra="openai", opens="umbrella"))
+    model = providers.open_model(provider_named("umbrella"), Target(provider="umbrella", model="u-1"))
+    call = ModelCall(model, "u-1", secret="")
+    ask = ModelRequest(system="", said=(ModelMessage(text="hello"),))
+
+    assert await call.run(ask, hear=lambda words: None, note=lambda line: None) == "u-1 heard hello"
+    assert call.usage == Usage(input=2, output=3, model="u-1")
 
 
 def test_the_start_script_knows_what_to_install(tmp_path: Path) -> None:

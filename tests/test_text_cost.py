@@ -28,11 +28,9 @@ from csp.journal import search_tokens as words
 from csp.protocol.enums import HUMAN, DeliverKind, MessageId
 from csp.protocol.responses import Deliver
 from csp.protocol.review_messages import RunRole
-from csp.room import human_input, identity, secrets
-from csp.room.agent_text import chat_markdown, grammar
-from csp.room.messages import delivery
-from csp.room.runs import run_texts
-from csp.room.sessions import cost_estimate, turn_prompt
+from csp.room import agent_text, chat_markdown, human_input, roles, room_state, secrets
+from csp.room.runs import run_commands
+from csp.room.sessions import session_state, turn_prompt
 from csp.sidecar.brain import state_reporter
 from csp.terminal import prompt
 from csp.whiteboard import identifiers, word_vectors
@@ -72,8 +70,8 @@ READERS: Final[dict[str, Reader]] = {
     "one name": identifiers.is_identifier,
     "a hash": identifiers.is_hash,
     "secrets": lambda text: secrets.redact(text, ["room-token-1234", "-" * 16]),
-    "tokens": cost_estimate.tokens_in,
-    "a cut": lambda text: cost_estimate.cut(text, 1000),
+    "tokens": session_state.tokens_in,
+    "a cut": lambda text: session_state.cut(text, 1000),
     "a typed line": _lenient(human_input.read_line),
     "a typed message": _lenient(lambda text: human_input.read_line(f"@claude {text}")),
     "a typed command": _lenient(lambda text: human_input.read_line(f"/{text}")),
@@ -81,20 +79,20 @@ READERS: Final[dict[str, Reader]] = {
     "an ALLSTOP": human_input.is_allstop,
     "quoted agents": human_input.quoted_agents,
     "a text to fill in": lambda text: human_input.insert_last_messages(text, {"claude": "said"}),
-    "marks": delivery.fingerprints,
+    "marks": room_state.fingerprints,
     "markdown": chat_markdown.read_lines.__wrapped__,
-    "a misspelt command": lambda text: grammar.misspelt(text, "a hint"),
+    "a misspelt command": lambda text: agent_text.misspelt(text, "a hint"),
     "a tag": prompt.tag_in,
     "controls": prompt.without_controls,
     "a prompt": lambda text: prompt.prompt_for(_delivery(text), after_at="\u2060"),
-    "commands": grammar.read_agent_text,
-    "a builder's message": _lenient(lambda text: run_texts.read_message(text, RunRole.BUILDER, "r-1")),
-    "a reviewer's message": _lenient(lambda text: run_texts.read_message(text, RunRole.REVIEWER, "r-1")),
-    "an alert": _lenient(run_texts.read_alert),
-    "an envelope": grammar.Envelope.parse,
+    "commands": agent_text.read_agent_text,
+    "a builder's message": _lenient(lambda text: run_commands.read_message(text, RunRole.BUILDER, "r-1")),
+    "a reviewer's message": _lenient(lambda text: run_commands.read_message(text, RunRole.REVIEWER, "r-1")),
+    "an alert": _lenient(run_commands.read_alert),
+    "an envelope": agent_text.Envelope.parse,
     "agreement": turn_prompt.agrees,
     "a template": lambda text: turn_prompt.render({"x": "a {a} b"}, "x", {"a": text}),
-    "the nearest name": lambda text: identity.nearest(text, ["claude", "codex"]),
+    "the nearest name": lambda text: roles.nearest(text, ["claude", "codex"]),
     "words of the history": words.tokens_of_text,
     "a match": lambda text: history_query.matches(text, "zebra quagga"),
     "meaning of a note": embed,

@@ -4,7 +4,7 @@ from csp.cli.arguments import GLOBAL, Arg, takes, value
 from csp.cli.output import put
 from csp.cli.verb_call import VerbCall
 from csp.cli.verbs import VERBS, Verb
-from csp.room.sessions.mode_catalogue import mode_names
+from csp.room.sessions.modes import mode_names
 
 _BASH = """\
 _csp() {{

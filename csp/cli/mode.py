@@ -51,7 +51,7 @@ def mode(call: VerbCall) -> int:
     """Run the form that the first word names."""
     name = next(iter(call.args.form or ()), "")
     if name and name not in _FORMS:
-        from csp.room.sessions.mode_catalogue import mode_names
+        from csp.room.sessions.modes import mode_names
 
         if name in mode_names():
             raise BadInput(f"unknown form {name!r} of mode", f"begin it with: csp mode set {name}")

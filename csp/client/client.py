@@ -19,11 +19,10 @@ from csp.client.outbox import Outbox
 from csp.errors import BadInput, Broken, CspError, Refused, Unreachable
 from csp.protocol import enums, requests
 from csp.protocol.codec import check_text, encode
-from csp.protocol.enums import AgentId, MessageId, Struct
+from csp.protocol.enums import PENDING, AgentId, MessageId, Struct
 from csp.protocol.requests import AgentNotice, Dialog, Handoff, Usage
 from csp.protocol.responses import RegisteredView
 from csp.protocol.screen_frames import LiveBody, ScreenView
-from csp.room.messages.delivery import PENDING
 
 log = logging.getLogger(__name__)
 

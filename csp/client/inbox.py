@@ -8,10 +8,9 @@ from typing import Final
 
 from csp.client.incoming_frames import Item, Live
 from csp.errors import CspError
-from csp.protocol.enums import AgentId
+from csp.protocol.enums import PENDING, AgentId
 from csp.protocol.events import AnyEvent, DeliveryMoved
 from csp.protocol.responses import Deliver
-from csp.room.messages.delivery import PENDING
 
 log = logging.getLogger(__name__)
 

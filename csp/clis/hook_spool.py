@@ -8,7 +8,6 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -41,8 +40,7 @@ class Hook(msgspec.Struct, frozen=True):
     timestamp: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookEvent:
+class HookEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One hook event with the time its file was written, in Unix seconds."""
 
     at: float

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from csp.clis.profile_schema import check_tables, compiled
+from csp.clis.profile_schema import check_table
 from csp.clis.registry import PROFILE, profile_names, profile_paths
 from csp.errors import BadInput, NotFound
 
@@ -64,7 +64,7 @@ class DeliverySettings:
 
     gap_ms: int = 150
     gap_per_kb_ms: int = 0
-    proof: str = "none"
+    proof: Literal["hook", "transcript", "screen", "none"] = "none"
     proof_s: float = 5.0
     shown_s: float = 2.0
     enter_retry_ms: tuple[int, ...] = ()
@@ -84,15 +84,15 @@ class Signal:
 
     osc: tuple[int, ...]
     pattern: re.Pattern[str]
-    state: str
+    state: Literal["idle", "busy", "dialog"]
 
     def says(self, number: int, text: str) -> bool:
         return number in self.osc and self.pattern.search(text) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Profile:
-    """All that is known about one kind of CLI."""
+class ProfileStart:
+    """What a launcher may want to know of a profile."""
 
     name: str
     commands: tuple[str, ...] = ()
@@ -102,10 +102,30 @@ class Profile:
     """Variables or files of which one is there if the user is logged in; that none is there says nothing."""
     versions: str = ""
     version_args: tuple[str, ...] = ("--version",)
-    kind: str = "agent"
+    kind: Literal["agent", "shell"] = "agent"
     ready_s: float = 30.0
     keys: ProfileKeys = field(default_factory=ProfileKeys)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureTable:
+    kind: str = "screen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileTables(ProfileStart):
+    """A profile as its file has it."""
+
+    capture: CaptureTable = field(default_factory=CaptureTable)
+    signals: tuple[Signal, ...] = ()
+    screen: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile(ProfileStart):
+    """All that is known about one kind of CLI."""
+
     capture: str = "screen"
     tables: Mapping[str, Any] = field(default_factory=dict, repr=False)
     source: str = ""
@@ -122,14 +142,9 @@ class Profile:
 
     @cached_property
     def signals(self) -> tuple[Signal, ...]:
-        return tuple(
-            Signal(
-                osc=tuple(row["osc"]),
-                pattern=compiled(row["pattern"], f"{self.source}: [[signals]]"),
-                state=row["state"],
-            )
-            for row in self.tables.get("signals", ())
-        )
+        from csp.clis.profile_screen import with_patterns
+
+        return with_patterns(tuple[Signal, ...], self.tables.get("signals", ()), "signals", self.source)
 
     def state_of(self, number: int, text: str) -> str | None:
         """Give idle, busy or dialog if this operating system command says so."""
@@ -214,7 +229,7 @@ def _profile(path: Path) -> Profile:
         raise BadInput(f"profile {path} cannot be read: {exc}") from exc
     except tomllib.TOMLDecodeError as exc:
         raise BadInput(f"profile {path} is not TOML: {exc}") from exc
-    check_tables(tables, str(path))
+    check_table(tables, ProfileTables, "", str(path))
     keys = dict(tables.get("keys", {}))
     answers: dict[str, Any] = {
         act: DialogAnswer(**keys.pop(act)) for act in ("approve", "deny") if act in keys

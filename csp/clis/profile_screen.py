@@ -1,53 +1,43 @@
-"""Compile the [screen] tables of a profile."""
+"""Compile the patterns of a profile."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
 
-from csp.clis.profile_schema import compiled
+import msgspec
+
+from csp.clis.profile_schema import check_table
 from csp.errors import BadInput
-from csp.terminal.screen import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
+from csp.terminal.screen import ScreenRules
 
-_PATTERNS: Final = frozenset(
-    (
-        *("top", "bottom", "scrolled", "sign", "other_sign", "edge", "placeholder", "paste_marker"),
-        *("choice", "listed", "yes", "no", "side", "question", "furniture", "pattern"),
-    )
-)
-_CHOICE_GROUPS: Final = {"mark", "number", "label"}
-_LISTED_GROUPS: Final = {"mark", "label"}
+_GROUPS: Final = {"choice": ("mark", "number", "label"), "listed": ("mark", "label")}
+_T = TypeVar("_T")
 
 
-def screen_rules(tables: Mapping[str, Any], source: str) -> ScreenRules:
-    """Compile tables whose keys have been checked."""
-    composer = _values(tables.get("composer", {}), f"{source}: [screen.composer]")
-    composer["frame"] = Frame(composer.get("frame", "none"))
-    colours = frozenset(composer.get("placeholder_colours", ()))
-    return ScreenRules(
-        composer=ComposerRules(**(composer | {"placeholder_colours": colours})),
-        dialog=_dialog(tables.get("dialog", {}), f"{source}: [screen.dialog]"),
-        **{
-            name: _signs(tables.get(name, ()), f"{source}: [[screen.{name}]]")
-            for name in ("blocked", "busy", "limits", "overlays", "starting")
-        },
-        furniture=compiled(tables["furniture"], f"{source}: [screen]") if "furniture" in tables else None,
-    )
+def screen_rules(table: Mapping[str, Any], source: str) -> ScreenRules:
+    """Check and compile the table [screen]."""
+    check_table(table, ScreenRules, "screen", source)
+    rules = with_patterns(ScreenRules, table, "screen", source)
+    for name, groups in _GROUPS.items():
+        pattern: re.Pattern[str] | None = getattr(rules.dialog, name)
+        if pattern and not pattern.groupindex.keys() >= set(groups):
+            needed = ", ".join(f"(?P<{group}>)" for group in groups)
+            raise BadInput(f"{source}: [screen.dialog]: {name!r} needs the groups {needed}")
+    return rules
 
 
-def _dialog(table: Mapping[str, Any], where: str) -> DialogRules:
-    values = _values({key: value for key, value in table.items() if key != "kinds"}, where)
-    kinds = _signs([{**row, "place": "dialog"} for row in table.get("kinds", ())], f"{where}: kinds")
-    if "choice" in values and not set(values["choice"].groupindex) >= _CHOICE_GROUPS:
-        raise BadInput(f"{where}: 'choice' needs the groups (?P<mark>), (?P<number>), (?P<label>)")
-    if "listed" in values and not set(values["listed"].groupindex) >= _LISTED_GROUPS:
-        raise BadInput(f"{where}: 'listed' needs the groups (?P<mark>), (?P<label>)")
-    return DialogRules(**values, kinds=kinds)
+def with_patterns(kind: type[_T], table: Any, path: str, source: str) -> _T:
+    """Return what a checked table becomes; a bad pattern is the profile's fault, and says where."""
+    try:
+        return msgspec.convert(table, kind, dec_hook=_compiled)
+    except msgspec.ValidationError as exc:
+        what, _, place = str(exc).removesuffix("`").rpartition(" - at `$")
+        tables, _, key = f"{path}{place}".rpartition(".")
+        raise BadInput(f"{source}: [{tables}] {key}: {what}") from exc
 
 
-def _signs(rows: Sequence[Mapping[str, Any]], where: str) -> tuple[Sign, ...]:
-    return tuple(Sign(**(_values(row, where) | {"place": SignPlace(row["place"])})) for row in rows)
-
-
-def _values(table: Mapping[str, Any], where: str) -> dict[str, Any]:
-    return {
-        key: compiled(value, f"{where} {key}") if key in _PATTERNS else value for key, value in table.items()
-    }
+def _compiled(_: type, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as exc:
+        raise ValueError(f"pattern {pattern!r} is not a regular expression: {exc}") from exc

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
@@ -17,8 +16,7 @@ _UNTIL: Final = re.compile(r"(?:\bresets?(?: at| in)?|\btry again (?:at|in)) ([^
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One whole line of a transcript."""
 
     path: str
@@ -27,13 +25,12 @@ class Line:
     is_side: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundTranscripts:
+class FoundTranscripts(msgspec.Struct, frozen=True, kw_only=True):
     """The transcripts of a run, those of its subagents, and folders where another one may appear."""
 
-    main: list[Path] = field(default_factory=list)
-    subagents: list[Path] = field(default_factory=list)
-    folders: list[Path] = field(default_factory=list)
+    main: list[Path] = []
+    subagents: list[Path] = []
+    folders: list[Path] = []
 
 
 class TranscriptReader:

@@ -13,7 +13,7 @@ from csp.gateway.handlers import AnyCall, Asked, Posted, fill
 from csp.protocol import notes
 from csp.protocol.codec import check_text
 from csp.protocol.events import NoteAdded
-from csp.room.board.board_state import file_of, note_of, seq_of
+from csp.room.board_state import file_of, note_of, seq_of
 from csp.room.commands import WriteNote
 from csp.room.secrets import redact
 from csp.whiteboard.note_index import Filter

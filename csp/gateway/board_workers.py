@@ -17,9 +17,8 @@ from csp.gateway.room_writer import RoomWriter
 from csp.protocol.enums import AgentId, JoinRole
 from csp.protocol.events import AgentResponse, AnyEvent, BoardChanged, NoteAdded
 from csp.protocol.notes import ROOM_BOARD, BoardChange, FoundBy, HitView, NoteKind, NoteView, SummaryAskedView
-from csp.room.board.board_state import seq_of, summary_prompt
-from csp.room.commands import CompactBoard, Hits, Summarise
-from csp.room.room_rules import RoomRules
+from csp.room.board_state import seq_of, summary_prompt
+from csp.room.commands import CompactBoard, Hits, RoomRules, Summarise
 from csp.room.sessions.session_state import Session
 from csp.room.visibility import ANYBODY
 from csp.whiteboard.note_index import Filter

@@ -24,7 +24,7 @@ from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, DeliverKind
 from csp.protocol.events import AnyEvent
 from csp.protocol.responses import DeliverFrame
-from csp.room.messages.inbox import pending
+from csp.room.messages import pending
 
 #: A reader with more unsent data is dropped as too slow.
 MAX_UNSENT_BYTES: Final = 1024 * 1024

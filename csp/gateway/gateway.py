@@ -35,7 +35,7 @@ from csp.protocol.enums import AgentId, DeliveryState, Role
 from csp.protocol.responses import JournalHealth
 from csp.room.commands import AnswerQuery, AnyCommand, Leave, Rejoin, Tick
 from csp.room.orchestrator import log_text
-from csp.room.timers import next_deadline
+from csp.room.sessions.steering import next_deadline
 from csp.room.visibility import is_visible_to
 from csp.whiteboard.whiteboard import Whiteboard
 

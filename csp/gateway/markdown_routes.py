@@ -22,7 +22,7 @@ from csp.journal.history_query import HistoryQuery
 from csp.protocol.events import HISTORY_TYPES, MessageEvent, decode_event
 from csp.protocol.requests import MarkdownParams
 from csp.protocol.responses import MarkdownText, MarkdownToken, MarkdownView
-from csp.room.agent_text.chat_markdown import read_blocks, read_inline
+from csp.room.chat_markdown import read_blocks, read_inline
 
 #: Characters that one request has parsed: some 0.1 s of a processor, at the worst a second.
 MAX_BATCH_CHARS: Final = 100_000

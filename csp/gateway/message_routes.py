@@ -10,14 +10,13 @@ from csp.gateway import journal_maintenance, operations
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import AnyCall, Posted, fill
 from csp.journal.rewrite import REDACTED
-from csp.protocol.enums import HUMAN, AgentId, MessageAction, MessageId, SessionId
+from csp.protocol.enums import HUMAN, UNDELIVERED, AgentId, MessageAction, MessageId, SessionId
 from csp.protocol.events import MessageEvent
 from csp.protocol.notes import is_note_id
 from csp.protocol.requests import MessageActionBody
 from csp.protocol.responses import DeliveryView, MessageView, QueueView, SentView, WaitingView
 from csp.room.commands import CancelMessage, ReleaseMessage, Send
-from csp.room.messages.delivery import UNDELIVERED
-from csp.room.messages.inbox import delivery_view, oldest_waiting
+from csp.room.messages import delivery_view, oldest_waiting
 from csp.room.visibility import is_hidden, seals_on
 
 #: How many messages GET /queue lists, the oldest first.

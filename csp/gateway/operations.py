@@ -16,8 +16,8 @@ from csp.protocol.codec import check_text
 from csp.protocol.events import AgentResponse, KnownEvent, LateReply, MessageEvent, NoticePosted, TurnMoved
 from csp.protocol.responses import Done, MeView, OutputView, SentView, WorkingView
 from csp.protocol.screen_frames import LiveBody, ScreenAnswer
-from csp.room.agent_text.chat_markdown import first_lines, read_lines
-from csp.room.agent_text.grammar import Envelope
+from csp.room.agent_text import Envelope
+from csp.room.chat_markdown import first_lines, read_lines
 from csp.room.commands import ExtendTurn, PostReply, ReportDelivery, Send, SetState
 from csp.room.membership import known_participant
 from csp.room.visibility import may_watch

@@ -18,7 +18,7 @@ from csp.gateway.room_writer import RoomWriter
 from csp.protocol.enums import AgentId, MessageId
 from csp.protocol.events import AgentResponse, AnyEvent, NoteAdded, Pruned, Redacted
 from csp.protocol.notes import FoundBy, HitView, NoteView, Provider
-from csp.room.board.board_state import seq_of
+from csp.room.board_state import seq_of
 from csp.room.commands import SetBoardProvider
 from csp.room.visibility import ANYBODY
 from csp.whiteboard.note_index import Filter

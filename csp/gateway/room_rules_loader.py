@@ -3,7 +3,7 @@
 from csp.config import Settings
 from csp.prompt_files import load_prompts
 from csp.protocol.session_parts import Limits
-from csp.room.room_rules import RoomRules, WindowSize
+from csp.room.commands import RoomRules, WindowSize
 
 
 def load_rules(settings: Settings) -> RoomRules:

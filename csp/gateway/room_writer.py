@@ -19,10 +19,9 @@ from csp.errors import BadInput, Broken, StorageFailed, StorageFull
 from csp.journal import snapshots
 from csp.journal.jsonl_journal import MOVED, JsonlJournal
 from csp.protocol.events import AnyEvent, KnownEvent, decode_event, encode_event
-from csp.room.commands import AnyCommand
+from csp.room.commands import DEFAULT_RULES, AnyCommand, RoomRules
 from csp.room.decide import draft_of
 from csp.room.room_reducer import apply
-from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Room, dump, load
 
 Work = Callable[[], None]

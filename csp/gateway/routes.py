@@ -45,13 +45,13 @@ from csp.protocol.catalogue import Catalogue
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, AgentState, ControlVerb, Role
 from csp.protocol.events import HISTORY_TYPES, ControlSent, Joined
-from csp.room.board.board_state import boards_health
+from csp.room.board_state import boards_health
 from csp.room.commands import ControlAgent, Join, RecordCall, Rejoin, Remove
 from csp.room.membership import known_participant
-from csp.room.messages.inbox import first_held, pending
+from csp.room.messages import first_held, pending
 from csp.room.roles import check_call, check_fields, check_row
 from csp.room.room_state import Participant
-from csp.room.sessions.mode_catalogue import build_catalogue
+from csp.room.sessions.modes import build_catalogue
 from csp.room.sessions.session_views import spent_view
 from csp.room.visibility import is_hidden, may_watch, visible_spending
 

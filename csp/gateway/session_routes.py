@@ -16,7 +16,7 @@ from csp.protocol.enums import DEFAULT_THREAD, AgentId, ParticipantKind, Session
 from csp.protocol.events import KnownEvent, ModeChanged
 from csp.protocol.session_parts import Change, Collaboration, Price
 from csp.room.commands import CastVote, Collaborate, HandOffTurn, NextTurn, SetMode, Steer, Stop
-from csp.room.identity import nearest
+from csp.room.roles import nearest
 from csp.room.sessions.session_state import Session
 from csp.room.sessions.session_views import collaboration_view, mode_view, session_view, turn_view
 from csp.room.visibility import visible_spending

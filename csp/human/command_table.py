@@ -11,7 +11,7 @@ from csp.human.safe_text import columns
 from csp.protocol import catalogue
 from csp.protocol.catalogue import ArgumentKind, CommandEntry
 from csp.room import human_input
-from csp.room.sessions.mode_catalogue import mode_names
+from csp.room.sessions.modes import mode_names
 
 if TYPE_CHECKING:
     from csp.human.chat import Chat

@@ -11,7 +11,7 @@ from csp.protocol import catalogue
 from csp.protocol.catalogue import ArgumentKind
 from csp.protocol.enums import ALL
 from csp.room.human_input import MODE, MODE_OPTIONS, ROUTER
-from csp.room.sessions.mode_catalogue import mode_names
+from csp.room.sessions.modes import mode_names
 
 
 def completions(text: str, agents: list[str]) -> list[tuple[str, str]]:

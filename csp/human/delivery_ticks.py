@@ -6,10 +6,10 @@ from typing import Final
 from csp.human.safe_text import one_line, visible
 from csp.human.theme import Theme
 from csp.protocol import catalogue
+from csp.protocol.enums import PENDING
 from csp.protocol.enums import DeliveryState as S
 from csp.protocol.events import NoticePosted
 from csp.protocol.notices import OF_DELIVERIES
-from csp.room.messages.delivery import PENDING
 
 #: The recipients of one message end within moments of each other: one line for all of them.
 GATHER_S: Final = 0.25

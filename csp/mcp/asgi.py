@@ -34,7 +34,13 @@ class App:
     def __init__(self) -> None:
         # The SDK logs each request at INFO, and malformed ones with their content above that.
         logging.getLogger("mcp").setLevel(logging.ERROR)
-        server = ServedRoom(_door_of).server()
+
+        def door_of(ctx: Context) -> RoomClient:
+            assert ctx.request is not None
+            door: RoomClient = ctx.request.scope[_DOOR]
+            return door
+
+        server = ServedRoom(door_of).server()
         # Progress needs a stream of events; everything else is one JSON answer.
         self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._streaming = StreamableHTTPSessionManager(server, json_response=False, stateless=True)
@@ -76,9 +82,3 @@ class _Body:
             await asyncio.get_running_loop().create_future()
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
-
-
-def _door_of(ctx: Context) -> RoomClient:
-    assert ctx.request is not None
-    door: RoomClient = ctx.request.scope[_DOOR]
-    return door

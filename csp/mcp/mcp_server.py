@@ -21,7 +21,7 @@ from csp.mcp.tool_arguments import schema_of
 from csp.mcp.tool_texts import sections
 from csp.mcp.tools import BY_NAME, ToolCall, check_tool, read_arguments, shown_to
 from csp.protocol.enums import Role
-from csp.room.sessions.mode_catalogue import mode_entries
+from csp.room.sessions.modes import mode_entries
 
 Context = ServerRequestContext[Any, Any]
 #: Returns the room client of a call.

@@ -1,7 +1,7 @@
 """The catalogue: what a person can choose, type and read, described once for every interface.
 
 The pane, the page, the shell and MCP read these tables, the page by `GET /catalogue`. The rows of the modes
-are made from the table of modes by csp.room.sessions.mode_catalogue; only their texts stand here.
+are made from the table of modes by csp.room.sessions.modes; only their texts stand here.
 """
 
 from enum import StrEnum

@@ -72,6 +72,10 @@ class DeliveryState(StrEnum):
     EXPIRED = "expired"
 
 
+PENDING: Final = frozenset({DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPED})
+UNDELIVERED: Final = frozenset({DeliveryState.FAILED, DeliveryState.WITHDRAWN, DeliveryState.EXPIRED})
+
+
 class ReportedState(StrEnum):
     """The delivery states a participant may report; the room sets the others."""
 

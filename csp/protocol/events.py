@@ -4,40 +4,17 @@ A line is plain JSON with its checksum last. The bytes on disk are also the byte
 get, so an event is encoded once for the disk and for all of them.
 """
 
-from typing import Annotated, Final
+from typing import Final
 from zlib import crc32
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import field
 
 from csp.errors import BadInput
-from csp.protocol.enums import (
-    AgentId,
-    AgentState,
-    Capabilities,
-    ControlVerb,
-    DeliveryState,
-    Ending,
-    JoinRole,
-    MessageId,
-    ParticipantKind,
-    SessionId,
-    TurnId,
-)
+from csp.protocol import enums, review_messages
 from csp.protocol.notes import BoardChange, NoteKind, Provider, Source
 from csp.protocol.notices import NoticeParam
 from csp.protocol.requests import Dialog, Handoff, Usage
-from csp.protocol.review_messages import (
-    AnyMessage,
-    ExecutionUpdate,
-    Plan,
-    RunContext,
-    RunPhase,
-    RunRole,
-    RunTerms,
-    Severity,
-    Verdict,
-)
 from csp.protocol.session_parts import Change, EndReason, Setup, Stage, TurnState
 
 VERSION: Final = 1
@@ -51,9 +28,9 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
 
     seq: int
     ts: float
-    id: MessageId
-    sender: AgentId
-    target: AgentId
+    id: enums.MessageId
+    sender: enums.AgentId
+    target: enums.AgentId
     thread: str
     text: str
 
@@ -61,8 +38,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
 class MessageEvent(Event, frozen=True, omit_defaults=True):
     """A message was accepted for these recipients."""
 
-    recipients: tuple[AgentId, ...]
-    reply_to: MessageId | None = field(name="replyTo", default=None)
+    recipients: tuple[enums.AgentId, ...]
+    reply_to: enums.MessageId | None = field(name="replyTo", default=None)
     hops: int = 0
     urgent: bool = False
     held: str = ""
@@ -73,14 +50,14 @@ class MessageEvent(Event, frozen=True, omit_defaults=True):
     handoff: Handoff | None = None
     final: bool = False
     usage: Usage | None = None
-    ending: Ending = Ending.DONE
+    ending: enums.Ending = enums.Ending.DONE
     #: Of a message in a session; no other agent may read it before the end of phase `sealed`.
-    session_id: SessionId | None = None
+    session_id: enums.SessionId | None = None
     round: int | None = None
     max_rounds: int | None = None
     sealed: int = 0
     #: Recipients that get it with their next turn.
-    waits: tuple[AgentId, ...] = ()
+    waits: tuple[enums.AgentId, ...] = ()
     #: Whether it was unasked, came after its turn, or broke the rules of the envelope.
     out_of_turn: bool = False
     late: bool = False
@@ -89,9 +66,9 @@ class MessageEvent(Event, frozen=True, omit_defaults=True):
     idx: int | None = None
     #: How an agent sent it during its turn: `tool` or `words`; and the earlier message with the same text.
     via: str = ""
-    repeats: MessageId | None = None
+    repeats: enums.MessageId | None = None
     #: Other sealed phases that its sender is in: the phase of each of their sessions.
-    seals: dict[SessionId, int] = field(default_factory=dict)
+    seals: dict[enums.SessionId, int] = field(default_factory=dict)
 
 
 class HumanMessage(MessageEvent, frozen=True, omit_defaults=True, tag="human_message"):
@@ -117,14 +94,14 @@ class KeptPrivate(MessageEvent, frozen=True, omit_defaults=True, tag="kept"):
 class SystemReply(MessageEvent, frozen=True, omit_defaults=True, tag="answer"):
     """The room answered a question of an agent; `query` is the event that asked it, if there is one."""
 
-    query: MessageId | None = None
+    query: enums.MessageId | None = None
 
 
 class TurnSignal(MessageEvent, frozen=True, omit_defaults=True, tag="turn_signal"):
     """An agent was asked for its turn; `text` is the whole prompt."""
 
-    current_agent: AgentId = field(name="currentAgent", default=AgentId(""))
-    waiting_for: tuple[AgentId, ...] = field(name="waitingFor", default=())
+    current_agent: enums.AgentId = field(name="currentAgent", default=enums.AgentId(""))
+    waiting_for: tuple[enums.AgentId, ...] = field(name="waitingFor", default=())
     #: Whether it asks again for a reply in the right format.
     is_repair: bool = False
     #: The estimated cost of the call; its maximum, with the output limit that this implies.
@@ -137,7 +114,7 @@ class LogRequested(Event, frozen=True, omit_defaults=True, tag="query"):
     """An agent asked the room for its last messages, while it was at work on `replyTo`."""
 
     count: int
-    reply_to: MessageId | None = field(name="replyTo", default=None)
+    reply_to: enums.MessageId | None = field(name="replyTo", default=None)
     hops: int = 0
 
 
@@ -147,9 +124,9 @@ class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
     `silent` is an orchestrator that ignored its wake-ups, `repeats` a message that was not sent twice.
     """
 
-    session_id: SessionId | None = None
-    silent: AgentId | None = None
-    repeats: MessageId | None = None
+    session_id: enums.SessionId | None = None
+    silent: enums.AgentId | None = None
+    repeats: enums.MessageId | None = None
     code: str = ""
     params: dict[str, NoticeParam] = field(default_factory=dict)
 
@@ -157,11 +134,11 @@ class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
 class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
     """A session started, changed its phase, paused, resumed or ended."""
 
-    session_id: SessionId
+    session_id: enums.SessionId
     change: Change
     setup: Setup | None = None
     stage: Stage | None = None
-    agent: AgentId | None = None
+    agent: enums.AgentId | None = None
     reason: EndReason | None = None
     rounds: int | None = None
     minutes: float | None = None
@@ -174,9 +151,9 @@ class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
     With a `handoff` the state stays: it names the next agent, unless the reply names another.
     """
 
-    session_id: SessionId
-    turn: TurnId
-    agent: AgentId
+    session_id: enums.SessionId
+    turn: enums.TurnId
+    agent: enums.AgentId
     state: TurnState
     round: int
     reason: str = ""
@@ -187,45 +164,45 @@ class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
 class UsageSeen(Event, frozen=True, omit_defaults=True, tag="usage"):
     """The total usage of a turn so far; its reply reports the final usage."""
 
-    session_id: SessionId
-    turn: TurnId
+    session_id: enums.SessionId
+    turn: enums.TurnId
     usage: Usage
 
 
 class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
     """An agent voted in a ballot; `message` is the reply that says so, if it was not by tool."""
 
-    session_id: SessionId
-    turn: TurnId
+    session_id: enums.SessionId
+    turn: enums.TurnId
     label: str
     reason: str = ""
     sealed: int = 0
-    message: MessageId | None = None
+    message: enums.MessageId | None = None
 
 
 class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
     """A note was added to the board of a session, or of the room; `key` is the writer's id for it."""
 
     idx: int
-    session_id: SessionId | None = None
+    session_id: enums.SessionId | None = None
     kind: NoteKind = NoteKind.NOTE
     tags: tuple[str, ...] = ()
-    stands_for: tuple[MessageId, ...] = ()
+    stands_for: tuple[enums.MessageId, ...] = ()
     source: Source | None = None
     key: str = ""
     #: The sealed phases of its writer: no other agent may read it before they end.
-    seals: dict[SessionId, int] = field(default_factory=dict)
+    seals: dict[enums.SessionId, int] = field(default_factory=dict)
 
 
 class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
     """A board got a provider, is full, was compacted, or a summary was requested from `by` or failed."""
 
     change: BoardChange
-    session_id: SessionId | None = None
+    session_id: enums.SessionId | None = None
     #: The message that asks for a summary, and the notes that it will cover.
-    message: MessageId | None = None
-    by: AgentId | None = None
-    stands_for: tuple[MessageId, ...] = ()
+    message: enums.MessageId | None = None
+    by: enums.AgentId | None = None
+    stands_for: tuple[enums.MessageId, ...] = ()
     provider: Provider | None = None
     store: str = ""
     #: Up to which event notes were removed from the board, and their bytes of text.
@@ -236,30 +213,30 @@ class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
 class RunEvent(Event, frozen=True, omit_defaults=True):
     """An event of a review run."""
 
-    session_id: SessionId
+    session_id: enums.SessionId
     run: str
 
 
 class RunStarted(RunEvent, frozen=True, omit_defaults=True, tag="run.started"):
     """A run started; `text` is its goal."""
 
-    builder: AgentId
-    reviewer: AgentId
+    builder: enums.AgentId
+    reviewer: enums.AgentId
     max_revisions: int
-    terms: RunTerms = RunTerms()
+    terms: review_messages.RunTerms = review_messages.RunTerms()
 
 
 class RunPrepared(RunEvent, frozen=True, omit_defaults=True, tag="run.prepared"):
     """The working directory of a run was prepared."""
 
-    context: RunContext
+    context: review_messages.RunContext
 
 
 class RunSaid(RunEvent, frozen=True, omit_defaults=True, tag="run.message"):
     """A message of a run was accepted; `key` identifies repetitions, `origin` is its channel."""
 
-    role: RunRole
-    body: AnyMessage
+    role: review_messages.RunRole
+    body: review_messages.AnyMessage
     origin: str = ""
     key: str = ""
 
@@ -267,11 +244,11 @@ class RunSaid(RunEvent, frozen=True, omit_defaults=True, tag="run.message"):
 class RunMoved(RunEvent, frozen=True, omit_defaults=True, tag="run.phase"):
     """A run changed its phase; after a halt it resumes in `back`."""
 
-    phase: RunPhase
+    phase: review_messages.RunPhase
     why: str = ""
     cycle: int = 1
     revisions: int = 0
-    back: RunPhase | None = None
+    back: review_messages.RunPhase | None = None
 
 
 class RunReminded(RunEvent, frozen=True, omit_defaults=True, tag="run.waiting"):
@@ -284,28 +261,28 @@ class RunChecked(RunEvent, frozen=True, omit_defaults=True, tag="run.checked"):
     """CSP made the diff of the last step and ran the tests; `cycle` is its cycle."""
 
     cycle: int
-    update: ExecutionUpdate
+    update: review_messages.ExecutionUpdate
     note: str = ""
 
 
 class RunEdited(RunEvent, frozen=True, omit_defaults=True, tag="run.plan"):
     """A person changed the plan."""
 
-    plan: Plan
+    plan: review_messages.Plan
 
 
 class RunJudged(RunEvent, frozen=True, omit_defaults=True, tag="run.finding"):
     """A person judged a finding."""
 
     finding: str
-    verdict: Verdict
+    verdict: review_messages.Verdict
 
 
 class RunDefect(RunEvent, frozen=True, omit_defaults=True, tag="run.defect"):
     """A person found a defect in accepted work, which `text` describes."""
 
     defect: str
-    severity: Severity
+    severity: review_messages.Severity
 
 
 class RunEnded(RunEvent, frozen=True, omit_defaults=True, tag="run.ended"):
@@ -324,9 +301,9 @@ class RunDelivered(RunEvent, frozen=True, omit_defaults=True, tag="run.delivered
 class DeliveryMoved(Event, frozen=True, omit_defaults=True, tag="delivery"):
     """The delivery of a message to `agent` changed its state."""
 
-    message: MessageId
-    agent: AgentId
-    state: DeliveryState
+    message: enums.MessageId
+    agent: enums.AgentId
+    state: enums.DeliveryState
     reason: str = ""
 
 
@@ -334,10 +311,10 @@ class Joined(Event, frozen=True, omit_defaults=True, tag="joined"):
     """A participant joined or rejoined; a new `epoch` revokes all earlier tokens of the id."""
 
     name: str
-    kind: ParticipantKind
-    role: JoinRole
+    kind: enums.ParticipantKind
+    role: enums.JoinRole
     epoch: int
-    capabilities: Capabilities | None = None
+    capabilities: enums.Capabilities | None = None
     #: The id of a sidecar's start; empty for other participants.
     launch: str = ""
 
@@ -350,24 +327,24 @@ class Left(Event, frozen=True, omit_defaults=True, tag="left"):
 class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
     """The state of a participant, or what a person allows it, changed."""
 
-    state: AgentState | None = None
+    state: enums.AgentState | None = None
     detail: str = ""
     until: float | None = None
     paused: bool | None = None
     share: bool | None = None
     dialog: Dialog | None = None
     #: The sealed phases of the participant when it reported the detail.
-    seals: dict[SessionId, int] = field(default_factory=dict)
+    seals: dict[enums.SessionId, int] = field(default_factory=dict)
 
 
 class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
     """A person sent a control to `target`."""
 
-    control: ControlVerb
+    control: enums.ControlVerb
     expires: float
     choice: int | None = None
     #: Carry it out only while the CLI works on this turn.
-    turn: TurnId | None = None
+    turn: enums.TurnId | None = None
 
 
 class LateReply(Event, frozen=True, omit_defaults=True, tag="late"):
@@ -377,7 +354,7 @@ class LateReply(Event, frozen=True, omit_defaults=True, tag="late"):
     """
 
     turn: str
-    session_id: SessionId | None = None
+    session_id: enums.SessionId | None = None
     usage: Usage | None = None
 
 
@@ -391,7 +368,7 @@ class CallRecorded(Event, frozen=True, omit_defaults=True, tag="call"):
 class Redacted(Event, frozen=True, omit_defaults=True, tag="redacted"):
     """The text of `message` was removed from the journal."""
 
-    message: MessageId
+    message: enums.MessageId
 
 
 class Pruned(Event, frozen=True, omit_defaults=True, tag="pruned"):
@@ -412,54 +389,25 @@ class Unknown(msgspec.Struct, frozen=True):
     seq: int
     ts: float
     type: str
-    id: MessageId = MessageId("")
-    sender: AgentId = AgentId("")
-    target: AgentId = AgentId("")
+    id: enums.MessageId = enums.MessageId("")
+    sender: enums.AgentId = enums.AgentId("")
+    target: enums.AgentId = enums.AgentId("")
 
 
+# fmt: off
 KnownEvent = (
-    HumanMessage
-    | AgentCall
-    | AgentResponse
-    | Activity
-    | KeptPrivate
-    | SystemReply
-    | TurnSignal
-    | LogRequested
-    | NoticePosted
-    | ModeChanged
-    | TurnMoved
-    | UsageSeen
-    | Voted
-    | NoteAdded
-    | BoardChanged
-    | RunStarted
-    | RunPrepared
-    | RunSaid
-    | RunMoved
-    | RunReminded
-    | RunChecked
-    | RunEdited
-    | RunJudged
-    | RunDefect
-    | RunEnded
-    | RunDelivered
-    | DeliveryMoved
-    | Joined
-    | Left
-    | StateChanged
-    | ControlSent
-    | LateReply
-    | CallRecorded
-    | Redacted
-    | Pruned
-    | PrunedBase
+    HumanMessage | AgentCall | AgentResponse | Activity | KeptPrivate | SystemReply | TurnSignal
+    | LogRequested | NoticePosted | ModeChanged | TurnMoved | UsageSeen | Voted | NoteAdded | BoardChanged
+    | RunStarted | RunPrepared | RunSaid | RunMoved | RunReminded | RunChecked | RunEdited | RunJudged
+    | RunDefect | RunEnded | RunDelivered
+    | DeliveryMoved | Joined | Left | StateChanged | ControlSent | LateReply | CallRecorded
+    | Redacted | Pruned | PrunedBase
 )
+# fmt: on
 AnyEvent = KnownEvent | Unknown
 
 #: The types that /history shows by default.
 HISTORY_TYPES: Final = frozenset({"human_message", "agent_call", "agent_response", "system", "vote"})
-TypeName = Annotated[str, Meta(pattern=r"^[a-z_.]{1,32}\Z")]
 
 _encode: Final = msgspec.json.Encoder().encode
 _known: Final[msgspec.json.Decoder[KnownEvent]] = msgspec.json.Decoder(KnownEvent)

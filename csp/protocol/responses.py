@@ -5,74 +5,60 @@ from typing import Any
 
 from msgspec import field
 
-from csp.protocol.enums import (
-    DEFAULT_THREAD,
-    AgentState,
-    Capabilities,
-    ControlVerb,
-    DeliverKind,
-    DeliveryState,
-    Ending,
-    JoinRole,
-    Mode,
-    ParticipantKind,
-    Role,
-    Struct,
-)
+from csp.protocol import enums
 from csp.protocol.requests import Dialog
 from csp.protocol.session_parts import EndReason, Status
 
 
-class ErrorView(Struct, frozen=True):
+class ErrorView(enums.Struct, frozen=True):
     error: str
     hint: str
 
 
-class Done(Struct, frozen=True, omit_defaults=False):
+class Done(enums.Struct, frozen=True, omit_defaults=False):
     success: bool = True
 
 
-class RegisteredView(Struct, frozen=True):
+class Succeeded(enums.Struct, frozen=True):
     success: bool
+
+
+class RegisteredView(Succeeded, frozen=True):
     agent_id: str = field(name="agentId")
     token: str
     seq: int
 
 
-class LinkView(Struct, frozen=True, omit_defaults=False):
+class LinkView(Succeeded, frozen=True, omit_defaults=False):
     """A login link for one page; `hosts` are the addresses of a gateway that other machines reach."""
 
-    success: bool
     code: str
     path: str
     expires: float
     hosts: tuple[str, ...] = ()
 
 
-class EnteredView(Struct, frozen=True):
-    success: bool
+class EnteredView(Succeeded, frozen=True):
     token: str
     room: str
     expires: float
 
 
-class MeView(Struct, frozen=True, omit_defaults=False):
+class MeView(enums.Struct, frozen=True, omit_defaults=False):
     """The owner of the token; the room's token acts for its people."""
 
     id: str
-    role: Role
-    kind: ParticipantKind
+    role: enums.Role
+    kind: enums.ParticipantKind
     room: str
 
 
-class StartedView(Struct, frozen=True):
-    success: bool
+class StartedView(Succeeded, frozen=True):
     agent_id: str = field(name="agentId")
     state: str
 
 
-class SentView(Struct, frozen=True):
-    success: bool
+class SentView(Succeeded, frozen=True):
     id: str
     seq: int
     recipients: tuple[str, ...]
@@ -88,7 +74,7 @@ class LineKind(StrEnum):
     COMMAND = "command"
 
 
-class LineView(Struct, frozen=True):
+class LineView(enums.Struct, frozen=True):
     """What a typed line was; a message has `id`, `seq` and `recipients`, a target `to`, a command `name`."""
 
     kind: LineKind
@@ -100,8 +86,7 @@ class LineView(Struct, frozen=True):
     rest: str = ""
 
 
-class OutputView(Struct, frozen=True):
-    success: bool
+class OutputView(Succeeded, frozen=True):
     id: str
     seq: int
     recipients: tuple[str, ...]
@@ -109,43 +94,40 @@ class OutputView(Struct, frozen=True):
     posted: bool = True
 
 
-class ControlView(Struct, frozen=True):
-    success: bool
+class ControlView(Succeeded, frozen=True):
     seq: int
     id: str | None = None
 
 
-class WorkingView(Struct, frozen=True):
-    success: bool
+class WorkingView(Succeeded, frozen=True):
     extended: bool
 
 
-class StopView(Struct, frozen=True):
-    success: bool
+class StopView(Succeeded, frozen=True):
     stopped: tuple[str, ...]
 
 
-class DeliveryView(Struct, frozen=True):
-    state: DeliveryState
+class DeliveryView(enums.Struct, frozen=True):
+    state: enums.DeliveryState
     at: float
     reason: str | None = None
 
 
-class MessageView(Struct, frozen=True):
+class MessageView(enums.Struct, frozen=True):
     id: str
     seq: int
     sender: str
     recipients: dict[str, DeliveryView]
 
 
-class AgentView(Struct, frozen=True, omit_defaults=False):
+class AgentView(enums.Struct, frozen=True, omit_defaults=False):
     id: str
     name: str
-    kind: ParticipantKind
-    role: JoinRole
-    capabilities: Capabilities | None
+    kind: enums.ParticipantKind
+    role: enums.JoinRole
+    capabilities: enums.Capabilities | None
     online: bool
-    state: AgentState
+    state: enums.AgentState
     queued: int
     last_seen: float = field(name="lastSeen")
     share: bool = False
@@ -154,7 +136,7 @@ class AgentView(Struct, frozen=True, omit_defaults=False):
     dialog: Dialog | None = None
 
 
-class Deliver(Struct, frozen=True):
+class Deliver(enums.Struct, frozen=True):
     """A delivery for one participant, sent until it has ended.
 
     Of a turn, `handoffTo` names whom its reply may hand over to, `repair` says that it asks once more for a
@@ -163,29 +145,29 @@ class Deliver(Struct, frozen=True):
 
     id: str
     seq: int
-    kind: DeliverKind
+    kind: enums.DeliverKind
     sender: str = field(name="from")
     text: str
     urgent: bool
-    state: DeliveryState = DeliveryState.QUEUED
-    thread: str = DEFAULT_THREAD
+    state: enums.DeliveryState = enums.DeliveryState.QUEUED
+    thread: str = enums.DEFAULT_THREAD
     reply_to: str | None = field(name="replyTo", default=None)
-    control: ControlVerb | None = None
+    control: enums.ControlVerb | None = None
     choice: int | None = None
     turn: str | None = None
     turn_signal: str | None = field(name="turnSignal", default=None)
     current_turn: str | None = field(name="currentTurn", default=None)
-    ending: Ending = Ending.DONE
+    ending: enums.Ending = enums.Ending.DONE
     handoff_to: tuple[str, ...] = field(name="handoffTo", default=())
     is_repair: bool = field(name="repair", default=False)
     max_output: int | None = field(name="maxOutput", default=None)
 
 
-class DeliverFrame(Struct, frozen=True):
+class DeliverFrame(enums.Struct, frozen=True):
     deliver: Deliver
 
 
-class WaitingView(Struct, frozen=True):
+class WaitingView(enums.Struct, frozen=True):
     """A message with open deliveries, and the reasons."""
 
     id: str
@@ -194,16 +176,16 @@ class WaitingView(Struct, frozen=True):
     target: str
     text: str
     agent: str
-    state: DeliveryState
+    state: enums.DeliveryState
     at: float
     reason: str | None = None
 
 
-class QueueView(Struct, frozen=True, omit_defaults=False):
+class QueueView(enums.Struct, frozen=True, omit_defaults=False):
     items: tuple[WaitingView, ...]
 
 
-class HistoryView(Struct, frozen=True, omit_defaults=False):
+class HistoryView(enums.Struct, frozen=True, omit_defaults=False):
     """A page of events, oldest first."""
 
     items: tuple[dict[str, Any], ...]
@@ -214,33 +196,32 @@ class HistoryView(Struct, frozen=True, omit_defaults=False):
 MarkdownToken = str | tuple[str | int, ...] | None
 
 
-class MarkdownText(Struct, frozen=True):
+class MarkdownText(enums.Struct, frozen=True):
     """The markdown of a text, or of so many of its UTF-16 units where it is too long."""
 
     length: int
     tokens: tuple[MarkdownToken, ...]
 
 
-class MarkdownView(Struct, frozen=True):
+class MarkdownView(enums.Struct, frozen=True):
     """What is not here cannot be read by the caller, or is to be asked for again with fewer others."""
 
     items: dict[str, MarkdownText]
 
 
-class PrunedView(Struct, frozen=True):
-    success: bool
+class PrunedView(Succeeded, frozen=True):
     seq: int
 
 
-class InboxView(Struct, frozen=True, omit_defaults=False):
+class InboxView(enums.Struct, frozen=True, omit_defaults=False):
     items: tuple[Deliver, ...]
     next: int
 
 
-class ModeView(Struct, frozen=True, omit_defaults=False):
+class ModeView(enums.Struct, frozen=True, omit_defaults=False):
     """The orchestration state in the names and shapes of the seeds."""
 
-    mode: Mode = Mode.FREEFORM
+    mode: enums.Mode = enums.Mode.FREEFORM
     topic: str | None = None
     round: int = 0
     max_rounds: int = field(name="maxRounds", default=0)
@@ -262,7 +243,7 @@ class ModeView(Struct, frozen=True, omit_defaults=False):
     deadline: float | None = None
 
 
-class TurnView(Struct, frozen=True):
+class TurnView(enums.Struct, frozen=True):
     """The current turn, or that the mode is complete."""
 
     success: bool | None = None
@@ -271,7 +252,13 @@ class TurnView(Struct, frozen=True):
     complete: bool = False
 
 
-class SpentView(Struct, frozen=True, omit_defaults=False):
+class TokensView(enums.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    new: int
+    cached: int
+    output: int
+
+
+class SpentView(enums.Struct, frozen=True, omit_defaults=False):
     """The usage of one model by one agent.
 
     `cost_usd` is null where no price is known; `unpriced` counts the replies without one, `estimated` those
@@ -291,7 +278,7 @@ class SpentView(Struct, frozen=True, omit_defaults=False):
     new: int
 
 
-class UsageView(Struct, frozen=True, omit_defaults=False):
+class UsageView(enums.Struct, frozen=True, omit_defaults=False):
     """The usage of all replies up to event `seq`; `prices` names the price list."""
 
     items: tuple[SpentView, ...]
@@ -299,12 +286,12 @@ class UsageView(Struct, frozen=True, omit_defaults=False):
     seq: int
 
 
-class SessionView(Struct, frozen=True, omit_defaults=False):
+class SessionView(TokensView, frozen=True, omit_defaults=False):
     """A session in short; `tokens` includes `cached` ones; limits count only `new` ones."""
 
     id: str
     thread: str
-    mode: Mode
+    mode: enums.Mode
     topic: str
     status: Status
     reason: EndReason | None
@@ -317,40 +304,34 @@ class SessionView(Struct, frozen=True, omit_defaults=False):
     started_at: float = field(name="startedAt")
     ended_at: float | None = field(name="endedAt")
     spent: tuple[SpentView, ...]
-    new: int
-    cached: int
-    output: int
 
 
-class SessionsView(Struct, frozen=True, omit_defaults=False):
+class SessionsView(enums.Struct, frozen=True, omit_defaults=False):
     items: tuple[SessionView, ...]
 
 
-class SessionDoneView(Struct, frozen=True):
-    success: bool
+class SessionDoneView(Succeeded, frozen=True):
     session: SessionView
 
 
-class SessionDetailView(Struct, frozen=True):
+class SessionDetailView(enums.Struct, frozen=True):
     session: SessionView
     orchestration: "ModeView"
 
 
-class SessionStartedView(Struct, frozen=True):
-    success: bool
+class SessionStartedView(Succeeded, frozen=True):
     id: str
     thread: str
     orchestration: "ModeView"
 
 
-class CollaborationStartedView(Struct, frozen=True):
-    success: bool
+class CollaborationStartedView(Succeeded, frozen=True):
     handle: str
     session: str
     thread: str
 
 
-class CollaborationView(Struct, frozen=True, omit_defaults=False):
+class CollaborationView(TokensView, frozen=True, omit_defaults=False):
     """The progress of a collaboration.
 
     `speakers` have answered, `waiting` are asked right now, the last turn of those in `failed` failed.
@@ -363,7 +344,7 @@ class CollaborationView(Struct, frozen=True, omit_defaults=False):
     status: Status
     reason: EndReason | None
     objective: str
-    mode: Mode
+    mode: enums.Mode
     models: tuple[str, ...]
     step: int
     max_steps: int
@@ -378,17 +359,13 @@ class CollaborationView(Struct, frozen=True, omit_defaults=False):
     result: str | None
     progress: tuple[str, ...]
     lines: int
-    new: int
-    cached: int
-    output: int
 
 
-class ModeSetView(Struct, frozen=True):
-    success: bool
+class ModeSetView(Succeeded, frozen=True):
     orchestration: ModeView
 
 
-class JournalHealth(Struct, frozen=True, omit_defaults=False):
+class JournalHealth(enums.Struct, frozen=True, omit_defaults=False):
     """The result so far of checking the whole journal after a start."""
 
     writable: bool
@@ -397,7 +374,7 @@ class JournalHealth(Struct, frozen=True, omit_defaults=False):
     damaged: tuple[int, ...] = ()
 
 
-class BoardsHealth(Struct, frozen=True, omit_defaults=False):
+class BoardsHealth(enums.Struct, frozen=True, omit_defaults=False):
     """The sizes of the whiteboards: total, largest, and the limit of one (0 for none)."""
 
     count: int
@@ -407,7 +384,7 @@ class BoardsHealth(Struct, frozen=True, omit_defaults=False):
     max_bytes: int
 
 
-class HealthView(Struct, frozen=True, omit_defaults=False):
+class HealthView(enums.Struct, frozen=True, omit_defaults=False):
     status: str
     room: str
     version: str

@@ -163,24 +163,13 @@ class Plan(Struct, frozen=True):
     confidence: Confidence | None = None
 
 
-class PlanProposed(Body, frozen=True, tag=MessageType.PLAN_PROPOSED.value):
-    steps: Annotated[tuple[Line, ...], Meta(min_length=1, max_length=MAX_ITEMS)]
-    summary: Note = ""
-    tools: Lines = ()
-    estimate: Note = ""
-    confidence: Confidence | None = None
+class PlanProposed(Plan, frozen=True, tag_field="message_type", tag=MessageType.PLAN_PROPOSED.value):
     plan_path: Note = ""
 
     @property
     def plan(self) -> Plan:
         """The plan of a run."""
-        return Plan(
-            steps=self.steps,
-            summary=self.summary,
-            tools=self.tools,
-            estimate=self.estimate,
-            confidence=self.confidence,
-        )
+        return Plan(**{name: getattr(self, name) for name in Plan.__struct_fields__})
 
 
 class PlanFeedback(Body, frozen=True, tag=MessageType.PLAN_FEEDBACK.value):
@@ -278,16 +267,12 @@ class SessionEnd(Body, frozen=True, tag=MessageType.SESSION_END.value):
     artifacts: Lines = ()
 
 
+# fmt: off
 AnyMessage = (
-    SessionStart
-    | SessionAck
-    | PlanProposed
-    | PlanFeedback
-    | ExecutionUpdate
-    | ExecutionAlert
-    | ReviewDecision
-    | SessionEnd
+    SessionStart | SessionAck | PlanProposed | PlanFeedback
+    | ExecutionUpdate | ExecutionAlert | ReviewDecision | SessionEnd
 )
+# fmt: on
 
 
 def type_of_body(body: AnyMessage) -> MessageType:
@@ -332,7 +317,7 @@ def write_message(run_id: str, role: RunRole, ts: float, body: AnyMessage) -> Ru
 # --- a run -----------------------------------------------------------------------------------------
 
 
-class RunTerms(Struct, frozen=True):
+class RunTerms(Struct, frozen=True, kw_only=True):
     """The terms of a run."""
 
     run_id: RunId | None = None
@@ -344,19 +329,13 @@ class RunTerms(Struct, frozen=True):
     dir: Annotated[str, Meta(max_length=4096)] = ""
 
 
-class RunBody(Struct, frozen=True):
+class RunBody(RunTerms, frozen=True):
     """A run to start: goal, builder and reviewer; `mailbox` is a role played by files."""
 
     goal: Text
     builder: Name
     reviewer: Name
-    run_id: RunId | None = None
-    test: Note = ""
-    test_timeout_s: Annotated[float, Meta(gt=0, le=7200)] = 600.0
     max_revisions: Annotated[int, Meta(ge=0, le=100)] = MAX_REVISIONS
-    on_accept: OnAccept = OnAccept.BRANCH
-    approve: bool = False
-    dir: Annotated[str, Meta(max_length=4096)] = ""
     thread: Thread | None = None
     id: OwnId | None = None
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from csp.protocol import review_messages as review
 from csp.protocol.enums import (
     DEFAULT_THREAD,
     HUMAN,
@@ -21,18 +22,6 @@ from csp.protocol.enums import (
 from csp.protocol.notes import HitView, Provider
 from csp.protocol.notices import NoticeWords
 from csp.protocol.requests import AgentNotice, Dialog, Handoff, Usage
-from csp.protocol.review_messages import (
-    AnyMessage,
-    Decision,
-    ExecutionUpdate,
-    Plan,
-    RunAction,
-    RunContext,
-    RunRole,
-    RunTerms,
-    Severity,
-    Verdict,
-)
 from csp.protocol.session_parts import Collaboration, Limits, Price
 
 #: What the whiteboard has for those who are asked next, by session; under "" for one that begins.
@@ -111,6 +100,10 @@ class PostReply(Command, frozen=True, kw_only=True):
     ending: Ending = Ending.DONE
     reason: str = ""
     hits: Hits = {}
+
+
+#: What a participant says, by a call or in its pane.
+Words = Send | PostReply
 
 
 class AnswerQuery(Command, frozen=True, kw_only=True):
@@ -201,7 +194,7 @@ class SetMode(Command, frozen=True, kw_only=True):
     soft_turns: bool = False
     limits: Limits = Limits()
     #: Of a review alone.
-    terms: RunTerms | None = None
+    terms: review.RunTerms | None = None
     max_revisions: int | None = None
     #: Of a collaboration alone: its terms, what its people are told, what is said first in it.
     collaboration: Collaboration | None = None
@@ -294,8 +287,8 @@ class SayInRun(Command, frozen=True, kw_only=True):
 
     sender: AgentId
     run: str
-    body: AnyMessage
-    role: RunRole | None = None
+    body: review.AnyMessage
+    role: review.RunRole | None = None
     origin: str = "http"
     key: str = ""
 
@@ -304,7 +297,7 @@ class PrepareRun(Command, frozen=True, kw_only=True):
     """Say where a run works."""
 
     run: str
-    context: RunContext
+    context: review.RunContext
 
 
 class CheckRun(Command, frozen=True, kw_only=True):
@@ -313,7 +306,7 @@ class CheckRun(Command, frozen=True, kw_only=True):
     run: str
     cycle: int
     step: int
-    update: ExecutionUpdate
+    update: review.ExecutionUpdate
     note: str = ""
 
 
@@ -330,14 +323,14 @@ class ActOnRun(Command, frozen=True, kw_only=True):
 
     sender: AgentId
     run: str
-    action: RunAction
-    plan: Plan | None = None
-    decision: Decision | None = None
+    action: review.RunAction
+    plan: review.Plan | None = None
+    decision: review.Decision | None = None
     rationale: str = ""
     finding: str | None = None
-    verdict: Verdict | None = None
+    verdict: review.Verdict | None = None
     defect: str | None = None
-    severity: Severity = Severity.MAJOR
+    severity: review.Severity = review.Severity.MAJOR
 
 
 class WriteNote(Command, frozen=True, kw_only=True):
@@ -408,3 +401,46 @@ AnyCommand = (
     | BoardCommand
     | Tick
 )
+
+
+# --- the rules a room is run with: times, limits, the texts of the prompts ------------------------
+
+
+class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of what was said comes with a turn: so many items, or so many tokens of them."""
+
+    items: int = 8
+    tokens: int = 2500
+
+
+DEFAULT_WINDOW = WindowSize()
+
+
+class RoomRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the settings say; they may differ from one start of the gateway to the next."""
+
+    warn_s: float = 90.0
+    timeout_s: float = 120.0
+    #: How long a turn may be kept open by signs of work, by a dialog, by a draft in the way.
+    longest_s: float = 1800.0
+    soft_turns: int = 25
+    #: Limits count tokens that are new: input that was not read from a cache, and output.
+    soft_tokens: int = 250_000
+    window: WindowSize = DEFAULT_WINDOW
+    limits: Limits = Limits(turns=200, tokens=1_000_000, minutes=20.0)
+    #: Whether the replies of a session go onto its board; after how many notes who sums them up, 0 for never.
+    board_replies: bool = True
+    summary_after: int = 50
+    summariser: str = ""
+    #: How much text a board may hold; 0 for no limit.
+    board_max_bytes: int = 64 * 1024 * 1024
+    #: Texts that must never stand on a board.
+    secrets: tuple[str, ...] = ()
+    prompts: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    def timeout_of(self, kind: ParticipantKind) -> float:
+        """Return how long a turn may take; a model that thinks behind an API shows no sign of it."""
+        return self.timeout_s * 2.5 if kind is ParticipantKind.API else self.timeout_s
+
+
+DEFAULT_RULES = RoomRules()

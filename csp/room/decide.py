@@ -6,71 +6,42 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from csp.protocol import events
 from csp.protocol.enums import SYSTEM, AgentId
-from csp.protocol.events import CallRecorded, ControlSent, KnownEvent, ModeChanged, RunStarted
 from csp.protocol.session_parts import Change
-from csp.room import membership, orchestrator, timers
-from csp.room.agent_text import agent_commands
-from csp.room.agent_text.agent_commands import allstop, is_allstop
-from csp.room.board import board_commands
-from csp.room.commands import (
-    ActOnRun,
-    AnswerQuery,
-    AnyCommand,
-    CancelMessage,
-    CastVote,
-    CheckRun,
-    Collaborate,
-    Command,
-    CompactBoard,
-    ControlAgent,
-    DeliverRun,
-    ExtendTurn,
-    HandOffTurn,
-    Join,
-    Leave,
-    NextTurn,
-    Notice,
-    PostReply,
-    PrepareRun,
-    Prune,
-    RecordCall,
-    RedactMessage,
-    Rejoin,
-    ReleaseMessage,
-    Remove,
-    ReportDelivery,
-    SayInRun,
-    Send,
-    SetBoardProvider,
-    SetMode,
-    SetState,
-    Steer,
-    Stop,
-    Summarise,
-    Tick,
-    WriteNote,
-)
-from csp.room.messages import send
+from csp.room import agent_commands, board_commands, commands, membership, messages, orchestrator
+from csp.room.agent_commands import allstop, is_allstop
+from csp.room.commands import DEFAULT_RULES, RoomRules
 from csp.room.room_draft import RoomDraft
-from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Room
 from csp.room.runs import run_commands
 from csp.room.sessions import replies, session_start, steering
 from csp.room.sessions.steering import react
 
 #: After these the sessions react to what has happened to their agents.
-_MOVES_AGENTS: Final = (ReportDelivery, Send, SetState, CancelMessage, Leave, Remove, RedactMessage)
+_MOVES_AGENTS: Final = (
+    commands.ReportDelivery,
+    commands.Send,
+    commands.SetState,
+    commands.CancelMessage,
+    commands.Leave,
+    commands.Remove,
+    commands.RedactMessage,
+)
 #: These lead to asks, for which the whiteboard was searched.
-_BRINGS_HITS: Final = (PostReply, Collaborate, Tick)
+_BRINGS_HITS: Final = (commands.PostReply, commands.Collaborate, commands.Tick)
 
 
-def decide(room: Room, command: AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES) -> list[KnownEvent]:
+def decide(
+    room: Room, command: commands.AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES
+) -> list[events.KnownEvent]:
     """Return the events that `command` causes; none if it changes nothing; raise if it is refused."""
     return draft_of(room, command, now, rules).events
 
 
-def draft_of(room: Room, command: AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES) -> RoomDraft:
+def draft_of(
+    room: Room, command: commands.AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES
+) -> RoomDraft:
     """Return the draft with the events that `command` causes and the room after them."""
     hits = command.hits if isinstance(command, _BRINGS_HITS) else None
     draft = RoomDraft(room, now, rules, hits)
@@ -86,77 +57,77 @@ def draft_of(room: Room, command: AnyCommand, now: float, rules: RoomRules = DEF
     return draft
 
 
-def _answer(events: list[KnownEvent]) -> str:
+def _answer(caused: list[events.KnownEvent]) -> str:
     """Return the ids of what a call began, pressed or ended, to give the same answer to a repeated call."""
-    runs = [event.run for event in events if isinstance(event, RunStarted)]
-    changes = [event for event in events if isinstance(event, ModeChanged)]
+    runs = [event.run for event in caused if isinstance(event, events.RunStarted)]
+    changes = [event for event in caused if isinstance(event, events.ModeChanged)]
     begun = [event.session_id for event in changes if event.change in (Change.STARTED, Change.CONTINUED)]
-    pressed = [event.id for event in events if isinstance(event, ControlSent)]
+    pressed = [event.id for event in caused if isinstance(event, events.ControlSent)]
     ended = [event.session_id for event in changes if event.change is Change.ENDED]
     return ",".join(runs or begun or ended or pressed)
 
 
 def _record_call(draft: RoomDraft, caller: AgentId, key: str, answer: str) -> None:
-    draft.emit(CallRecorded(*draft.header(caller, SYSTEM, f"call {key}"), key=key, answer=answer))
+    draft.emit(events.CallRecorded(*draft.header(caller, SYSTEM, f"call {key}"), key=key, answer=answer))
 
 
-def _send(draft: RoomDraft, command: Send) -> None:
+def _send(draft: RoomDraft, command: commands.Send) -> None:
     if is_allstop(draft.room, command.sender, command.text):
         allstop(draft, command)
         return
-    send.send(draft, command)
+    messages.send(draft, command)
     if draft.events:  # else it was sent before
         replies.handle_working(draft, command)
 
 
-C = TypeVar("C", bound=Command)
-Handler = Callable[[RoomDraft, Command], None]
+C = TypeVar("C", bound=commands.Command)
+Handler = Callable[[RoomDraft, commands.Command], None]
 
 
-def _row(kind: type[C], handler: Callable[[RoomDraft, C], None]) -> tuple[type[Command], Handler]:
+def _row(kind: type[C], handler: Callable[[RoomDraft, C], None]) -> tuple[type[commands.Command], Handler]:
     """Return a row of the table; mypy checks that the handler takes commands of this kind."""
     return kind, handler  # type: ignore[return-value]  # the table looks a handler up by the kind it takes
 
 
 #: Which function handles which command.
-HANDLERS: Final[dict[type[Command], Handler]] = dict(
+HANDLERS: Final[dict[type[commands.Command], Handler]] = dict(
     (
-        _row(Send, _send),
-        _row(PostReply, replies.handle_reply),
-        _row(AnswerQuery, agent_commands.answer_query),
-        _row(ReportDelivery, send.report),
-        _row(CancelMessage, send.cancel),
-        _row(ReleaseMessage, send.release),
-        _row(RedactMessage, send.redact),
-        _row(Prune, send.prune),
-        _row(Join, membership.join),
-        _row(Rejoin, membership.come_back),
-        _row(Leave, membership.leave),
-        _row(Remove, membership.remove),
-        _row(SetState, membership.set_state),
-        _row(ControlAgent, membership.control),
-        _row(Notice, lambda draft, command: draft.notice(command.target, command.words)),
+        _row(commands.Send, _send),
+        _row(commands.PostReply, replies.handle_reply),
+        _row(commands.AnswerQuery, agent_commands.answer_query),
+        _row(commands.ReportDelivery, messages.report),
+        _row(commands.CancelMessage, messages.cancel),
+        _row(commands.ReleaseMessage, messages.release),
+        _row(commands.RedactMessage, messages.redact),
+        _row(commands.Prune, messages.prune),
+        _row(commands.Join, membership.join),
+        _row(commands.Rejoin, membership.come_back),
+        _row(commands.Leave, membership.leave),
+        _row(commands.Remove, membership.remove),
+        _row(commands.SetState, membership.set_state),
+        _row(commands.ControlAgent, membership.control),
+        _row(commands.Notice, lambda draft, command: draft.notice(command.target, command.words)),
         _row(
-            RecordCall,
+            commands.RecordCall,
             lambda draft, command: _record_call(draft, command.caller, command.key, command.answer),
         ),
-        _row(SetMode, session_start.set_mode),
-        _row(Collaborate, session_start.collaborate),
-        _row(NextTurn, steering.next_turn),
-        _row(ExtendTurn, steering.keep_turn),
-        _row(CastVote, steering.vote),
-        _row(HandOffTurn, steering.hand_over),
-        _row(Stop, steering.stop),
-        _row(Steer, steering.steer),
-        _row(SayInRun, run_commands.say),
-        _row(PrepareRun, run_commands.prepare),
-        _row(CheckRun, run_commands.check),
-        _row(DeliverRun, run_commands.deliver),
-        _row(ActOnRun, run_commands.act),
-        _row(WriteNote, board_commands.write),
-        _row(Summarise, board_commands.summarise),
-        _row(SetBoardProvider, board_commands.keep_notes),
-        _row(CompactBoard, board_commands.compact),
-        _row(Tick, lambda draft, _: timers.tick(draft)),
+        _row(commands.SetMode, session_start.set_mode),
+        _row(commands.Collaborate, session_start.collaborate),
+        _row(commands.NextTurn, steering.next_turn),
+        _row(commands.ExtendTurn, steering.keep_turn),
+        _row(commands.CastVote, steering.vote),
+        _row(commands.HandOffTurn, steering.hand_over),
+        _row(commands.Stop, steering.stop),
+        _row(commands.Steer, steering.steer),
+        _row(commands.SayInRun, run_commands.say),
+        _row(commands.PrepareRun, run_commands.prepare),
+        _row(commands.CheckRun, run_commands.check),
+        _row(commands.DeliverRun, run_commands.deliver),
+        _row(commands.ActOnRun, run_commands.act),
+        _row(commands.WriteNote, board_commands.write),
+        _row(commands.Summarise, board_commands.summarise),
+        _row(commands.SetBoardProvider, board_commands.keep_notes),
+        _row(commands.CompactBoard, board_commands.compact),
+        _row(commands.Tick, lambda draft, _: steering.tick(draft)),
     )
 )

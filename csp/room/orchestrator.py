@@ -7,13 +7,11 @@ from csp.protocol.enums import HUMAN, SYSTEM, Mode
 from csp.protocol.events import AnyEvent, SystemReply, Unknown
 from csp.protocol.notices import NoticeCode
 from csp.protocol.session_parts import Status
-from csp.room.room_draft import RoomDraft
-from csp.room.room_rules import RoomRules
+from csp.room.commands import RoomRules
+from csp.room.room_draft import RoomDraft, SessionDraft
 from csp.room.room_state import ENOUGH, Room, UnansweredWakeups
-from csp.room.sessions.cost_estimate import cut
-from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import votes_counted
-from csp.room.sessions.session_state import Session
+from csp.room.sessions.session_state import Session, cut
 from csp.room.sessions.turn_prompt import last_outputs, render, round_label
 
 
@@ -24,7 +22,7 @@ def wake(draft: RoomDraft) -> None:
     """
     for session_id, reasons in draft.wake_reasons.items():
         session_draft = SessionDraft(draft, session_id)
-        session, orchestrator = session_draft.session, session_draft.orchestrator()
+        session, orchestrator = session_draft.session, draft.room.orchestrator
         if orchestrator is None or orchestrator.id in (*session.agents, *session.turns):
             continue
         text = digest(draft.rules.prompts, session, reasons)

@@ -1,20 +1,35 @@
 """The draft of a room: the events that a command causes, and the room after them."""
 
-from collections.abc import Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from csp.protocol.enums import ALL, DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
-from csp.protocol.events import DeliveryMoved, KnownEvent, NoticePosted
+from csp.protocol.enums import (
+    ALL,
+    DEFAULT_THREAD,
+    SYSTEM,
+    AgentId,
+    ControlVerb,
+    DeliveryState,
+    MessageId,
+    Mode,
+    SessionId,
+)
+from csp.protocol.events import ControlSent, DeliveryMoved, KnownEvent, ModeChanged, NoticePosted, TurnMoved
 from csp.protocol.notes import HitView
 from csp.protocol.notices import NoticeWords
-from csp.room.layered_dict import layered, merged
+from csp.protocol.requests import Handoff
+from csp.protocol.session_parts import Change, Collaboration, EndReason, Setup, Stage, TurnState
+from csp.room.board_state import Boards
+from csp.room.commands import DEFAULT_RULES, RoomRules
 from csp.room.room_reducer import apply
-from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Message, Participant, Room
 from csp.room.runs.run_state import ReviewRun
-from csp.room.sessions.session_registry import Sessions, changes_sessions
+from csp.room.sessions.modes import PhaseRow, row_of
+from csp.room.sessions.session_reducer import Sessions, changes_sessions
+from csp.room.sessions.session_state import Session, Turn
 
 #: What every event begins with: seq, ts, id, sender, target, thread, text.
 Header = tuple[int, float, MessageId, AgentId, AgentId, str, str]
@@ -49,7 +64,7 @@ class RoomCopy(Room):
             runs=room.runs.copy(),
             sessions=room.sessions.copy(),
             wakeups=room.wakeups.copy(),
-            boards=room.boards.copy(),
+            boards=Boards(layered(room.boards.by_name), layered(room.boards.keys), dict(room.boards.asks)),
             spent=room.spent,
             under_way=room.under_way,
             calls=dict(room.calls),
@@ -66,7 +81,8 @@ class RoomCopy(Room):
         room.messages, room.waiting = merged(self.messages), merged(self.waiting)
         room.epochs, room.queries = self.epochs, self.queries
         room.runs, room.sessions, room.wakeups = self.runs, self.sessions, self.wakeups
-        room.boards = self.boards.settled()
+        boards = self.boards
+        room.boards = Boards(merged(boards.by_name), merged(boards.keys), boards.asks)
         room.spent, room.under_way = self.spent, self.under_way
         room.calls, room.asks = self.calls, merged(self.asks)
 
@@ -179,8 +195,7 @@ class RoomDraft:
         id: MessageId | None = None,
     ) -> Header:
         """Return the first fields of the next event if it is a message or a control, which is delivered."""
-        seq = self.next_seq
-        return seq, self.now, id or MessageId(f"m-{seq}"), sender, target, thread, text
+        return self.header(sender, target, text, thread=thread, id=id or MessageId(f"m-{self.next_seq}"))
 
     def run_header(self, run: ReviewRun, text: str, *, by: AgentId = SYSTEM) -> RunHeader:
         """Return the first fields of the next event if it is one of a run."""
@@ -214,3 +229,272 @@ class RoomDraft:
         text = f"{state}: {reason}" if reason else str(state)
         header = self.header(agent, message.sender, text, thread=message.thread)
         self.emit(DeliveryMoved(*header, message=message.id, agent=agent, state=state, reason=reason))
+
+
+# --- a dict that reads through to another one -----------------------------------------------------
+# It keeps its own changes: a draft needs to change tables of ten thousand entries without copying them for
+# each command.
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+#: A table with no more entries is copied sooner than read through.
+SMALL: Final = 64
+
+
+def layered(base: dict[K, V]) -> dict[K, V]:
+    """Return a table with the entries of `base` that can be changed by itself."""
+    return dict(base) if len(base) <= SMALL else LayeredDict(base)
+
+
+def merged(table: dict[K, V]) -> dict[K, V]:
+    """Return a table made by `layered` as a plain one; what it was made from is used up."""
+    return table.merge() if isinstance(table, LayeredDict) else table
+
+
+class LayeredDict(dict[K, V]):
+    """The entries of `base` with changes on top; `base` itself is never changed.
+
+    The dict's own storage holds what was set here. The order is that of a plain dict.
+    """
+
+    __slots__ = ("_base", "_hidden")
+
+    def __init__(self, base: dict[K, V]) -> None:
+        super().__init__()
+        self._base = base
+        #: Keys of `base` that were removed here; one that is set again comes last.
+        self._hidden: set[K] = set()
+
+    def merge(self) -> dict[K, V]:
+        """Make the changes in `base` itself and return it."""
+        for key in self._hidden:
+            del self._base[key]
+        for key in dict.__iter__(self):
+            self._base[key] = dict.__getitem__(self, key)
+        return self._base
+
+    def __missing__(self, key: K) -> V:
+        if key in self._hidden:
+            raise KeyError(key)
+        return self._base[key]
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or (key not in self._hidden and key in self._base)
+
+    def get(self, key: K, default: Any = None) -> Any:
+        if dict.__contains__(self, key):
+            return dict.__getitem__(self, key)
+        return default if key in self._hidden else self._base.get(key, default)
+
+    def __delitem__(self, key: K) -> None:
+        if key not in self:
+            raise KeyError(key)
+        dict.pop(self, key, None)
+        if key in self._base:
+            self._hidden.add(key)
+
+    def pop(self, key: K, *default: Any) -> Any:
+        if default and key not in self:
+            return default[0]
+        value = self[key]
+        del self[key]
+        return value
+
+    def __iter__(self) -> Iterator[K]:
+        yield from (key for key in self._base if key not in self._hidden)
+        yield from (key for key in dict.__iter__(self) if self._is_last(key))
+
+    def __reversed__(self) -> Iterator[K]:
+        yield from (key for key in dict.__reversed__(self) if self._is_last(key))
+        yield from (key for key in reversed(self._base) if key not in self._hidden)
+
+    def __len__(self) -> int:
+        last = sum(map(self._is_last, dict.__iter__(self)))
+        return len(self._base) - len(self._hidden) + last
+
+    def _is_last(self, key: K) -> bool:
+        """Tell whether a key that was set here comes after those of `base`."""
+        return key in self._hidden or key not in self._base
+
+    def keys(self) -> Any:
+        return KeysView(self)
+
+    def values(self) -> Any:
+        return ValuesView(self)
+
+    def items(self) -> Any:
+        return ItemsView(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, dict) and dict(self.items()) == dict(other.items())
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return repr(dict(self.items()))
+
+    def _unsupported(self, *_: object, **__: object) -> NoReturn:
+        raise NotImplementedError("a layered dict has no such method")
+
+    # These would see the own storage alone.
+    setdefault = popitem = clear = copy = __or__ = __ror__ = __ior__ = _unsupported
+
+
+# --- one session of a room draft ------------------------------------------------------------------
+
+
+INTERRUPT_TTL_S: Final = 30.0
+#: What most events of a session begin with: the header of every event, then the session.
+SessionHeader = tuple[int, float, MessageId, AgentId, AgentId, str, str, SessionId]
+
+
+class SessionDraft:
+    """A session as it is after the events so far, with ways to emit more events of it."""
+
+    def __init__(self, room_draft: RoomDraft, session: SessionId) -> None:
+        self.room_draft = room_draft
+        self.rules, self.hits = room_draft.rules, room_draft.hits
+        self.clock, self.now = room_draft.clock, room_draft.now
+        self._id = session
+
+    # --- what it reads ---------------------------------------------------------------------------
+
+    @property
+    def room(self) -> Room:
+        return self.room_draft.room
+
+    @property
+    def session(self) -> Session:
+        return self.room_draft.sessions.by_id[self._id]
+
+    @property
+    def run(self) -> ReviewRun | None:
+        """The run that the session is about, if it is about one."""
+        return self.room.runs.of_session(self._id) if self.session.setup.mode is Mode.REVIEW else None
+
+    @property
+    def known_run(self) -> ReviewRun:
+        """The run of a session that has one."""
+        return next(run for run in self.room.runs.by_id.values() if run.session == self._id)
+
+    @property
+    def terms(self) -> Collaboration:
+        """The terms of a session that is a collaboration; of any other, what they would be."""
+        return self.session.setup.collaboration or Collaboration()
+
+    @property
+    def phase(self) -> PhaseRow:
+        """The row of the phase that the session is in."""
+        session = self.session
+        return row_of(session.setup).phases[session.stage.row]
+
+    def participant(self, agent: AgentId) -> Participant | None:
+        """Return a participant that is still in the room."""
+        return self.room.participants.get(agent)
+
+    def synthesisers(self) -> tuple[AgentId, ...]:
+        """Return who writes the synthesis: who was named for it, else the orchestrator, else nobody.
+
+        In a collaboration, the first agent whose last turn did not fail takes the place of the named one.
+        """
+        session = self.session
+        if session.setup.collaboration is None:
+            orchestrator = self.room.orchestrator
+            named = session.setup.synth or (orchestrator.id if orchestrator else None)
+            return (named,) if named is not None and self.participant(named) else ()
+        wanted = [agent for agent in (session.setup.synth, *session.agents) if agent is not None]
+        here = [one for one in map(self.participant, wanted) if one is not None and one.online]
+        fit = [one.id for one in here if one.id not in session.failed and not session.is_benched(one.id)]
+        return tuple((fit or [one.id for one in here])[:1])
+
+    # --- what it emits ---------------------------------------------------------------------------
+
+    def header(self, sender: AgentId, text: str) -> SessionHeader:
+        """Return the first fields of the next event if it is one of the session."""
+        return (*self.room_draft.header(sender, ALL, text, thread=self.session.thread), self._id)
+
+    def run_header(self, text: str, *, by: AgentId | None = None) -> RunHeader:
+        """Return the first fields of the next event if it is one of the session's run."""
+        return self.room_draft.run_header(self.known_run, text, by=by or SYSTEM)
+
+    def change(
+        self,
+        change: Change,
+        text: str,
+        *,
+        by: AgentId = SYSTEM,
+        setup: Setup | None = None,
+        stage: Stage | None = None,
+        agent: AgentId | None = None,
+        reason: EndReason | None = None,
+        rounds: int | None = None,
+        minutes: float | None = None,
+        sealed: int = 0,
+    ) -> None:
+        """Emit what happened to the session as a whole."""
+        self.room_draft.emit(
+            ModeChanged(
+                *self.header(by, text),
+                change=change,
+                setup=setup,
+                stage=stage,
+                agent=agent,
+                reason=reason,
+                rounds=rounds,
+                minutes=minutes,
+                sealed=sealed,
+            )
+        )
+
+    def move(
+        self,
+        turn: Turn,
+        state: TurnState,
+        reason: str = "",
+        *,
+        warned: bool = False,
+        handoff: Handoff | None = None,
+    ) -> None:
+        """Bring a turn to another state, or note something about it."""
+        text = f"{turn.agent}: {state}" + (f" ({reason})" if reason else "")
+        self.room_draft.emit(
+            TurnMoved(
+                *self.header(turn.agent, text),
+                turn=turn.id,
+                agent=turn.agent,
+                state=state,
+                round=turn.round,
+                reason=reason,
+                warned=warned,
+                handoff=handoff,
+            )
+        )
+
+    def notice(self, words: NoticeWords, target: AgentId = ALL) -> None:
+        """Emit a notice about the session."""
+        self.room_draft.notice(target, words, session=self._id, thread=self.session.thread)
+
+    def withdraw(self, turn: Turn) -> bool:
+        """Withdraw the ask of a turn; tell whether that was still possible."""
+        message = self.room.message(turn.message)
+        # An ask that has arrived may be too old to be remembered.
+        if message is None or turn.state is not TurnState.ASKED:
+            return False
+        if not message.deliveries[turn.agent].is_untouched:
+            return False
+        self.room_draft.move_delivery(message, turn.agent, DeliveryState.WITHDRAWN)
+        return True
+
+    def interrupt(self, turn: Turn) -> None:
+        """Interrupt the agent of a turn while it works on it."""
+        participant = self.participant(turn.agent)
+        if participant is not None and participant.online:
+            verb = ControlVerb.INTERRUPT
+            header = self.room_draft.message_header(SYSTEM, turn.agent, verb)
+            expires = self.clock + INTERRUPT_TTL_S
+            self.room_draft.emit(ControlSent(*header, control=verb, expires=expires, turn=turn.id))
+
+    def wake(self, reason: str) -> None:
+        """Have the orchestrator woken once everything that follows has happened."""
+        self.room_draft.wake_reasons.setdefault(self._id, []).append(reason)

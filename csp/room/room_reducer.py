@@ -10,7 +10,9 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
+from csp.protocol import events
 from csp.protocol.enums import (
+    PENDING,
     AgentId,
     AgentState,
     DeliverKind,
@@ -18,38 +20,21 @@ from csp.protocol.enums import (
     HeldReason,
     MessageId,
 )
-from csp.protocol.events import (
-    AgentResponse,
-    AnyEvent,
-    BoardChanged,
-    CallRecorded,
-    ControlSent,
-    DeliveryMoved,
-    Joined,
-    KeptPrivate,
-    LateReply,
-    Left,
-    LogRequested,
-    MessageEvent,
-    ModeChanged,
-    NoteAdded,
-    NoticePosted,
-    Pruned,
-    PrunedBase,
-    Redacted,
-    RunEvent,
-    StateChanged,
-    SystemReply,
-    TurnMoved,
-    TurnSignal,
-    Unknown,
-    UsageSeen,
-    Voted,
-)
 from csp.protocol.session_parts import TurnState
-from csp.room.messages.delivery import KEPT, PENDING, Channel, SentMessage, fingerprints
-from csp.room.room_state import Delivery, Message, Participant, Query, Room, is_pending, load
-from csp.room.sessions.spending import (
+from csp.room.room_state import (
+    KEPT_SENT,
+    Channel,
+    Delivery,
+    Message,
+    Participant,
+    Query,
+    Room,
+    SentMessage,
+    fingerprints,
+    is_pending,
+    load,
+)
+from csp.room.sessions.session_state import (
     MOST_UNDER_WAY,
     RunningUsage,
     spend,
@@ -63,52 +48,59 @@ WINDOW: Final = 10_000
 KEPT_CALLS: Final = 200
 
 
-def replay(events: Iterable[AnyEvent], room: Room | None = None) -> Room:
-    """Return the room after `events`."""
+def replay(journal: Iterable[events.AnyEvent], room: Room | None = None) -> Room:
+    """Return the room after the events of `journal`."""
     current = Room() if room is None else room
-    for event in events:
+    for event in journal:
         current = apply(current, event)
     return current
 
 
-def apply(room: Room, event: AnyEvent) -> Room:  # noqa: C901  # one case for each event
+def apply(room: Room, event: events.AnyEvent) -> Room:  # noqa: C901  # one case for each event
     """Return the room after `event`; the given room is used up."""
     match event:
-        case MessageEvent():
+        case events.MessageEvent():
             _said(room, event)
-        case DeliveryMoved():
+        case events.DeliveryMoved():
             _delivered(room, event)
-        case Joined():
+        case events.Joined():
             _joined(room, event)
-        case Left():
+        case events.Left():
             _left(room, event)
-        case StateChanged():
+        case events.StateChanged():
             _state_changed(room, event)
-        case ControlSent():
+        case events.ControlSent():
             _control_sent(room, event)
-        case Redacted():
+        case events.Redacted():
             _redacted(room, event)
-        case LogRequested():
+        case events.LogRequested():
             _queried(room, event)
-        case PrunedBase():
+        case events.PrunedBase():
             room = load(bytes(event.state))
-        case RunEvent():
+        case events.RunEvent():
             room.runs.apply(event)
-        case LateReply():
+        case events.LateReply():
             _paid(room, event)
-        case NoticePosted():
+        case events.NoticePosted():
             # A message is matched with what was not sent again because of it, once.
             participant = room.participant_to_change(event.target) if event.repeats is not None else None
             if participant is not None:
                 participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
-        case UsageSeen():
+        case events.UsageSeen():
             _seen(room, event)
-        case TurnMoved():
+        case events.TurnMoved():
             if event.state is TurnState.REPLIED:
                 _prompt_is_over(room, event.agent)
-        case CallRecorded():
+        case events.CallRecorded():
             _called(room, event)
-        case Pruned() | Unknown() | ModeChanged() | Voted() | NoteAdded() | BoardChanged():
+        case (
+            events.Pruned()
+            | events.Unknown()
+            | events.ModeChanged()
+            | events.Voted()
+            | events.NoteAdded()
+            | events.BoardChanged()
+        ):
             pass
         case _:
             assert_never(event)
@@ -120,7 +112,7 @@ def apply(room: Room, event: AnyEvent) -> Room:  # noqa: C901  # one case for ea
     return room
 
 
-def _said(room: Room, event: MessageEvent) -> None:
+def _said(room: Room, event: events.MessageEvent) -> None:
     state = DeliveryState.HELD if event.held else DeliveryState.QUEUED
     message = Message(
         id=event.id,
@@ -135,14 +127,14 @@ def _said(room: Room, event: MessageEvent) -> None:
         reply_to=event.reply_to,
         expires=event.expires,
         ending=event.ending,
-        kind=DeliverKind.TURN if isinstance(event, TurnSignal) else DeliverKind.MESSAGE,
-        turn=event.turn if isinstance(event, TurnSignal) else None,
+        kind=DeliverKind.TURN if isinstance(event, events.TurnSignal) else DeliverKind.MESSAGE,
+        turn=event.turn if isinstance(event, events.TurnSignal) else None,
         session=event.session_id,
         seals=dict(seals_on(event)),
     )
     for agent in event.waits:
         message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
-    if isinstance(event, SystemReply) and event.query is not None:
+    if isinstance(event, events.SystemReply) and event.query is not None:
         room.queries.pop(event.query, None)
     _paid(room, event)
     _mark_answered(room, event)
@@ -150,8 +142,8 @@ def _said(room: Room, event: MessageEvent) -> None:
     sender = room.participant_to_change(event.sender) if event.via else None
     if sender is not None:
         one = SentMessage(event.id, event.target, Channel(event.via), fingerprints(event.text))
-        sender.sent = (*sender.sent, one)[-KEPT:]
-    elif isinstance(event, AgentResponse | KeptPrivate):
+        sender.sent = (*sender.sent, one)[-KEPT_SENT:]
+    elif isinstance(event, events.AgentResponse | events.KeptPrivate):
         _prompt_is_over(room, event.sender)
     _remember(room, message)
 
@@ -162,20 +154,20 @@ def _prompt_is_over(room: Room, agent: AgentId) -> None:
         participant.heard, participant.sent = None, ()
 
 
-def _called(room: Room, event: CallRecorded) -> None:
+def _called(room: Room, event: events.CallRecorded) -> None:
     known = {**room.calls.get(event.sender, {}), event.key: event.answer}
     if len(known) > KEPT_CALLS:
         del known[next(iter(known))]
     room.calls[event.sender] = known
 
 
-def _paid(room: Room, event: MessageEvent | LateReply) -> None:
+def _paid(room: Room, event: events.MessageEvent | events.LateReply) -> None:
     if event.usage is not None:
         room.spent = spend(room.spent, event.sender, event.usage)
         room.under_way = without(room.under_way, event.turn)
 
 
-def _seen(room: Room, event: UsageSeen) -> None:
+def _seen(room: Room, event: events.UsageSeen) -> None:
     room.under_way = room.under_way | {event.turn: RunningUsage(event.sender, event.usage)}
     if len(room.under_way) > MOST_UNDER_WAY:
         oldest, lost = next(iter(room.under_way.items()))
@@ -183,7 +175,7 @@ def _seen(room: Room, event: UsageSeen) -> None:
         room.under_way = without(room.under_way, oldest)
 
 
-def _mark_answered(room: Room, event: MessageEvent) -> None:
+def _mark_answered(room: Room, event: events.MessageEvent) -> None:
     asked = room.message(event.reply_to) if event.reply_to else None
     if asked is None or event.sender not in asked.deliveries or asked.sender not in event.recipients:
         return
@@ -191,7 +183,7 @@ def _mark_answered(room: Room, event: MessageEvent) -> None:
     asked.deliveries[event.sender] = replace(asked.deliveries[event.sender], answered=True)
 
 
-def _control_sent(room: Room, event: ControlSent) -> None:
+def _control_sent(room: Room, event: events.ControlSent) -> None:
     message = Message(
         id=event.id,
         seq=event.seq,
@@ -250,7 +242,7 @@ def _forget_ask(room: Room, message: Message) -> None:
         del room.asks[message.turn]
 
 
-def _delivered(room: Room, event: DeliveryMoved) -> None:
+def _delivered(room: Room, event: events.DeliveryMoved) -> None:
     message = room.message_to_change(event.message)
     delivery = message.deliveries.get(event.agent) if message else None
     if message is None or delivery is None:
@@ -282,7 +274,7 @@ def _take_off_queue(room: Room, message: Message, agent: AgentId) -> None:
             _forget_ask(room, message)
 
 
-def _joined(room: Room, event: Joined) -> None:
+def _joined(room: Room, event: events.Joined) -> None:
     known = room.participant_to_change(event.sender)
     if known is None:
         room.epochs.pop(event.sender, None)
@@ -300,7 +292,7 @@ def _joined(room: Room, event: Joined) -> None:
     known.seals = {}
 
 
-def _left(room: Room, event: Left) -> None:
+def _left(room: Room, event: events.Left) -> None:
     participant = room.participant_to_change(event.sender)
     if participant is None:
         return
@@ -312,14 +304,14 @@ def _left(room: Room, event: Left) -> None:
             del room.queries[query]
 
 
-def _queried(room: Room, event: LogRequested) -> None:
+def _queried(room: Room, event: events.LogRequested) -> None:
     if event.sender in room.participants:
         room.queries[event.id] = Query(
             event.seq, event.sender, event.thread, event.count, event.reply_to, event.hops
         )
 
 
-def _state_changed(room: Room, event: StateChanged) -> None:
+def _state_changed(room: Room, event: events.StateChanged) -> None:
     participant = room.participant_to_change(event.sender)
     if participant is None:
         return
@@ -333,7 +325,7 @@ def _state_changed(room: Room, event: StateChanged) -> None:
         participant.share = event.share
 
 
-def _redacted(room: Room, event: Redacted) -> None:
+def _redacted(room: Room, event: events.Redacted) -> None:
     message = room.message_to_change(event.message)
     for participant in filter(None, map(room.participant_to_change, list(room.participants))):
         participant.sent = tuple(one for one in participant.sent if one.id != event.message)

@@ -1,12 +1,17 @@
-"""The state of a room, a pure function of its journal; only `room_reducer.apply` changes it."""
+"""The state of a room and its deliveries, a function of its journal; only `room_reducer.apply` changes it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from enum import StrEnum
+from hashlib import sha256
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from csp.protocol import events
 from csp.protocol.enums import (
+    HUMAN,
+    PENDING,
     AgentId,
     AgentState,
     Capabilities,
@@ -20,21 +25,12 @@ from csp.protocol.enums import (
     ParticipantKind,
     SessionId,
 )
-from csp.protocol.events import (
-    AnyEvent,
-    LateReply,
-    Left,
-    MessageEvent,
-    ModeChanged,
-    NoticePosted,
-    SystemReply,
-)
+from csp.protocol.enums import DeliveryState as S
 from csp.protocol.requests import Dialog
-from csp.room.board.board_state import Boards
-from csp.room.messages.delivery import PENDING, SentMessage, is_untouched
+from csp.room.board_state import Boards
 from csp.room.runs.run_state import ReviewRuns
-from csp.room.sessions.session_registry import Sessions
-from csp.room.sessions.spending import (
+from csp.room.sessions.session_reducer import Sessions
+from csp.room.sessions.session_state import (
     Ledger,
     Unsettled,
     spent_so_far,
@@ -42,6 +38,89 @@ from csp.room.sessions.spending import (
 
 #: Why the room itself keeps a message back.
 ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
+
+
+# --- the life of a message on its way to one recipient --------------------------------------------
+
+
+#: Where a delivery may go from each state. `submitted` ends the work; a proof may still come later.
+MOVES: Final[dict[S, frozenset[S]]] = {
+    S.QUEUED: frozenset(S) - {S.QUEUED},
+    S.HELD: frozenset(S),
+    S.TYPED: frozenset({S.HELD, S.SUBMITTED, S.CONFIRMED, S.FAILED}),
+    S.SUBMITTED: frozenset({S.CONFIRMED}),
+    **dict.fromkeys((S.CONFIRMED, S.FAILED, S.WITHDRAWN, S.EXPIRED), frozenset()),
+}
+
+
+def may_move(old: S, new: S) -> bool:
+    """Tell whether a delivery may go from `old` to `new`."""
+    return new in MOVES[old]
+
+
+# --- what an agent has sent by tool ---------------------------------------------------------------
+#
+# So that printing the same sends nothing a second time. A model that calls a tool often says in words what it
+# did: the command with the same text, or the text as its answer. Both orders occur, since the words before a
+# tool call are read from a file that may come later than the call. So what is sent in the midst of a prompt
+# is remembered until the prompt is over, each message to be matched once: who sends twice by tool, or prints
+# twice, means it.
+
+#: Of a prompt with more messages the last ones are remembered.
+KEPT_SENT: Final = 50
+_BLANK_LINE: Final = "\n\n"
+
+
+class Channel(StrEnum):
+    """How an agent sent a message while it was at work."""
+
+    TOOL = "tool"
+    WORDS = "words"
+
+
+class SentMessage(msgspec.Struct, frozen=True, array_like=True):
+    """A message of the prompt that an agent works on, as far as it takes to know it again."""
+
+    id: MessageId
+    target: AgentId
+    way: Channel
+    marks: tuple[str, ...]
+
+
+def fingerprints(text: str) -> tuple[str, ...]:
+    """Return by what a text is known again: as it is, and by its first paragraph.
+
+    A printed command ends at a blank line, so of a long text it repeats the first paragraph alone.
+    """
+    lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    first = lines.partition(_BLANK_LINE)[0]
+    return tuple(dict.fromkeys((_mark(lines), _mark(first))))
+
+
+def _mark(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def find_duplicate(
+    sent: tuple[SentMessage, ...],
+    way: Channel,
+    targets: Collection[AgentId],
+    text: str,
+    used: Collection[MessageId] = (),
+) -> MessageId | None:
+    """Return the first message that went this way with the same text, if none has been matched with it."""
+    if not sent:
+        return None
+    mark = fingerprints(text)[0]
+    for one in sent:
+        # Words repeat a tool's first paragraph; a tool that says less than the words did says something else.
+        known = one.marks if one.way is Channel.TOOL else one.marks[:1]
+        if one.way is way and one.target in targets and mark in known and one.id not in used:
+            return one.id
+    return None
+
+
+# --- the state of a room ----------------------------------------------------------------------------
 
 
 class Delivery(msgspec.Struct, array_like=True):
@@ -54,7 +133,9 @@ class Delivery(msgspec.Struct, array_like=True):
 
     @property
     def is_untouched(self) -> bool:
-        return is_untouched(self.state, self.reason)
+        """Whether nothing has reached the recipient's composer, so that nothing has to be undone there."""
+        is_early = self.state in (DeliveryState.QUEUED, DeliveryState.HELD)
+        return is_early and self.reason != HeldReason.STUCK
 
     @property
     def is_held_for_turn(self) -> bool:
@@ -149,16 +230,18 @@ class Wakeups(msgspec.Struct, omit_defaults=True):
         """Return wake-ups that can be changed by themselves."""
         return Wakeups(dict(self.by_agent))
 
-    def apply(self, event: AnyEvent) -> None:
+    def apply(self, event: events.AnyEvent) -> None:
         """Note a wake-up; whatever an orchestrator says or sets shows that it is awake."""
         match event:
-            case SystemReply() if event.session_id is not None:
+            case events.SystemReply() if event.session_id is not None:
                 silence = self.by_agent.get(event.target, UnansweredWakeups())
                 since = (*silence.since, event.ts)[:ENOUGH]
                 self.by_agent[event.target] = UnansweredWakeups(since, silence.is_told)
-            case MessageEvent() | ModeChanged() | LateReply() | Left() if self.by_agent:
+            case events.MessageEvent() | events.ModeChanged() | events.LateReply() | events.Left() if (
+                self.by_agent
+            ):
                 self.by_agent.pop(event.sender, None)
-            case NoticePosted() if event.silent in self.by_agent:
+            case events.NoticePosted() if event.silent in self.by_agent:
                 self.by_agent[event.silent] = UnansweredWakeups(
                     self.by_agent[event.silent].since, is_told=True
                 )
@@ -212,6 +295,22 @@ class Room(msgspec.Struct, omit_defaults=True):
         """Return the message that asks for a turn, if it is still remembered."""
         message_id = self.asks.get(turn)
         return None if message_id is None else self.message(message_id)
+
+    def is_person(self, sender: AgentId) -> bool:
+        """Tell whether somebody speaks for a person."""
+        participant = self.participants.get(sender)
+        return sender == HUMAN or (participant is not None and participant.kind is ParticipantKind.HUMAN)
+
+    def is_orchestrator(self, agent: AgentId) -> bool:
+        """Tell whether an agent may steer sessions."""
+        participant = self.participants.get(agent)
+        return participant is not None and participant.role is JoinRole.ORCHESTRATOR
+
+    @property
+    def orchestrator(self) -> Participant | None:
+        """The participant that leads the room, if it is online."""
+        here = self.participants.values()
+        return next((one for one in here if one.role is JoinRole.ORCHESTRATOR and one.online), None)
 
     def unfinished(self, ids: Iterable[MessageId]) -> Iterator[Message]:
         """Yield the messages of a queue."""

@@ -11,78 +11,63 @@ sealed phase that it is in, and opens with the last of them: nobody can tell wha
 from collections.abc import Mapping
 from typing import Final, assert_never
 
+from csp.protocol import events
 from csp.protocol.enums import ALL, AgentId, SessionId
-from csp.protocol.events import (
-    AnyEvent,
-    BoardChanged,
-    CallRecorded,
-    ControlSent,
-    DeliveryMoved,
-    Joined,
-    LateReply,
-    Left,
-    LogRequested,
-    MessageEvent,
-    ModeChanged,
-    NoteAdded,
-    NoticePosted,
-    Pruned,
-    PrunedBase,
-    Redacted,
-    RunEvent,
-    StateChanged,
-    TurnMoved,
-    Unknown,
-    UsageSeen,
-    Voted,
-)
-from csp.room.sessions.session_registry import Sessions
-from csp.room.sessions.session_state import Session, WindowItem
-from csp.room.sessions.spending import Ledger
+from csp.room.sessions.session_reducer import Sessions
+from csp.room.sessions.session_state import Ledger, Session, WindowItem
 
 #: Somebody who takes part in nothing: it reads what all may read. No participant can have this name.
 ANYBODY: Final = AgentId("none")
 NO_SESSIONS: Final = Sessions()
 
 
-def is_visible_to(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:  # noqa: C901  # a case for each
+def is_visible_to(event: events.AnyEvent, agent: AgentId, sessions: Sessions) -> bool:  # noqa: C901  # a case for each
     """Tell whether `agent` may read `event` now; of a sealed phase it reads but its own words."""
     if is_hidden(seals_on(event), event.sender, agent, sessions):
         return False
     match event:
-        case MessageEvent():
+        case events.MessageEvent():
             return agent in (event.sender, event.target) or event.target == ALL or agent in event.recipients
-        case LogRequested() | UsageSeen():
+        case events.LogRequested() | events.UsageSeen():
             return agent == event.sender
-        case DeliveryMoved() | ControlSent():
+        case events.DeliveryMoved() | events.ControlSent():
             return agent in (event.sender, event.target)
-        case NoteAdded():
+        case events.NoteAdded():
             return event.target in (ALL, agent) or agent == event.sender
-        case NoticePosted():
+        case events.NoticePosted():
             return event.target in (ALL, agent)
-        case StateChanged():
+        case events.StateChanged():
             # What a tool is to be called with is between the agent and the people of the room.
             return event.dialog is None or agent == event.sender
-        case Joined() | Left() | Redacted() | Pruned() | ModeChanged() | TurnMoved() | Voted() | RunEvent():
+        case (
+            events.Joined()
+            | events.Left()
+            | events.Redacted()
+            | events.Pruned()
+            | events.ModeChanged()
+            | events.TurnMoved()
+            | events.Voted()
+            | events.RunEvent()
+        ):
             return True
-        case LateReply() | PrunedBase() | BoardChanged() | CallRecorded():
+        case events.LateReply() | events.PrunedBase() | events.BoardChanged() | events.CallRecorded():
             return False
-        case Unknown():
+        case events.Unknown():
             # An event of a newer CSP: nobody here knows whom it concerns, so only the room sees it.
             return False
         case _:
             assert_never(event)
 
 
-def seals_on(event: AnyEvent | MessageEvent) -> Mapping[SessionId, int]:
+def seals_on(event: events.AnyEvent | events.MessageEvent) -> Mapping[SessionId, int]:
     """Return the sealed phases that an event was written in."""
     match event:
-        case MessageEvent():
+        case events.MessageEvent():
             own = {event.session_id: event.sealed} if event.session_id and event.sealed else {}
             return {**event.seals, **own}
-        case Voted() | ModeChanged():
+        case events.Voted() | events.ModeChanged():
             return {event.session_id: event.sealed} if event.sealed else {}
-        case NoteAdded() | StateChanged():
+        case events.NoteAdded() | events.StateChanged():
             return event.seals
         case _:
             return {}

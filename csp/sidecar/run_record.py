@@ -3,16 +3,16 @@
 It lies in a folder of its own, `<state dir>/<room>.agents/<agent>/`, that only its user can read.
 """
 
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
+
+import msgspec
 
 from csp.fast_start import room_files
 from csp.sidecar.record_file import is_running, read_record, write_record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SidecarRecord:
+class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Who is behind the sidecar, where its room is, how its CLI was started."""
 
     name: str
@@ -33,19 +33,19 @@ class SidecarRecord:
     spool: str = ""
     transcript: str = ""
     #: What the CLI writes to; what the one before it wrote to, where a message that it was given may stand.
-    transcripts: list[str] = field(default_factory=list)
-    earlier: list[str] = field(default_factory=list)
+    transcripts: list[str] = []
+    earlier: list[str] = []
     initial_prompt: str = ""
     allow_shell: bool = False
     #: Which journal the room had when we joined; 0: not known.
     journal: int = 0
     injection_timeout_s: float = 10.0
     #: What the person asked to be run, before our own arguments were added.
-    asked: list[str] = field(default_factory=list)
+    asked: list[str] = []
 
     def save(self, folder: Path) -> None:
         """Write it whole or not at all."""
-        write_record(str(folder), asdict(self))
+        write_record(str(folder), msgspec.structs.asdict(self))
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:

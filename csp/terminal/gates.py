@@ -1,8 +1,9 @@
 """Decide whether a message may be typed into a pane now, or why it has to wait; follow the person's draft."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from csp.protocol.enums import HeldReason, ReportedAgentState
 from csp.terminal.screen_reader import ScreenDialog
@@ -18,8 +19,7 @@ UNASKED_WAITS: Final = 6
 MOST_WORK: Final = 180
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaneFacts:
+class PaneFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a pane at one moment; times are seconds of one monotonic clock, None is never."""
 
     is_alive: bool = True
@@ -54,8 +54,7 @@ class PaneFacts:
     is_paused: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRules:
+class GateRules(msgspec.Struct, frozen=True, kw_only=True):
     """How strict the gates are for one profile."""
 
     typing_quiet_s: float = 0.5
@@ -207,8 +206,7 @@ _WIPES: Final = frozenset("\r\x03\x15")
 _BACKSPACES: Final = frozenset("\x7f\x08")
 
 
-@dataclass(slots=True, kw_only=True)
-class DraftTracker:
+class DraftTracker(msgspec.Struct, kw_only=True):
     """Counts what the person at the pane has typed since the composer was last empty.
 
     The screen shows a draft only after the CLI has drawn it; the keys are known before. They are only

@@ -7,9 +7,10 @@ windows. In a narrow window each agent has a window of its own: two could not be
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 #: A CLI narrower or lower than this is of no use to a person.
 MIN_COLS: Final = 39
@@ -37,16 +38,14 @@ SHARES: Final = {LayoutName.TOP: 400, LayoutName.LEFT: 450, LayoutName.FOCUS: 10
 _HALF: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class Size(msgspec.Struct, frozen=True, kw_only=True):
     """The inside of a window, in characters."""
 
     cols: int
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutForm:
+class LayoutForm(msgspec.Struct, frozen=True):
     """The form of a room's windows, and which share of the first one the human pane has, in thousandths."""
 
     name: LayoutName
@@ -77,8 +76,7 @@ def _part(length: int, share: int, least: int, least_of_others: int) -> int:
     return max(1, min(max(least, length * share // 1000), most))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A place in a window, as tmux counts it."""
 
     cols: int

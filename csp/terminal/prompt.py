@@ -7,8 +7,9 @@ searched for, what the CLI's own word is matched with, what binds the reply.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
@@ -38,8 +39,7 @@ _FOOTER: Final = re.compile(rf"\[end #{_TAG}(?:; here: [^\]]*)?\]\s*\Z")
 _HEADERS: Final = re.compile(rf"^{_HEADER.pattern}", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """What is typed for one message: `tag` names it, `text` is all of it, with its first line, its last."""
 
     tag: str

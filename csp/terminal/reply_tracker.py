@@ -5,7 +5,6 @@ A reply belongs to the prompt before it. A prompt that begins with our header ha
 tag; any other prompt was typed by a person in the pane, its reply has no tag.
 """
 
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 import msgspec
@@ -20,62 +19,53 @@ REMEMBERED: Final = 1024
 _BLANK_LINE: Final = "\n\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class Started(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI has a session, so it is past its start-up screens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI works, on nobody knows what yet: a prompt, or a compaction."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reopened:
+class Reopened(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI works on its last prompt again, because a hook of the user's did not let it end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI has taken a prompt from its composer; its record will have it soon."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompted:
+class Prompted(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt stands in the record."""
 
     id: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attached:
+class Attached(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI has added a file, or something else that a text can name, to the last prompt."""
 
     id: str
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bypassed:
+class Bypassed(msgspec.Struct, frozen=True, kw_only=True):
     """The model wrote to another session of its CLI, past the room."""
 
     id: str
     to: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrote:
+class Wrote(msgspec.Struct, frozen=True, kw_only=True):
     """One whole block of the model's text."""
 
     id: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalled:
+class ToolCalled(msgspec.Struct, frozen=True, kw_only=True):
     """The model called a tool; whether it may run is another matter."""
 
     id: str
@@ -83,31 +73,27 @@ class ToolCalled:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Using:
+class Using(msgspec.Struct, frozen=True, kw_only=True):
     """A tool is about to run, of which the record will tell only when it has."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Returned:
+class Returned(msgspec.Struct, frozen=True, kw_only=True):
     """A tool has run or was refused: what it had to ask is answered."""
 
     id: str
     is_refused: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI asks a person to permit a tool."""
 
     tool: str
     arguments: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of one answer of the model.
 
     The same id again replaces what was counted before; one that an earlier turn has counted is not new.
@@ -117,8 +103,7 @@ class Counted:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI is idle again; `text` says why, `until` when a limit ends, both as the CLI put it."""
 
     how: Ending = Ending.DONE
@@ -126,23 +111,20 @@ class Ended:
     until: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switched:
+class Switched(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI goes on in another record: a cleared, resumed or new session."""
 
     session: str
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmed:
+class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
     """The CLI itself says that it has taken our prompt; said once for each tag."""
 
     tag: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapturedActivity:
+class CapturedActivity(msgspec.Struct, frozen=True, kw_only=True):
     """Text from the midst of a turn, or none, with the tool call that followed it."""
 
     id: str
@@ -152,8 +134,7 @@ class CapturedActivity:
     arguments: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapturedReply:
+class CapturedReply(msgspec.Struct, frozen=True, kw_only=True):
     """All text of a turn after its last tool call; `also` are the tags of other prompts taken with it."""
 
     id: str
@@ -166,8 +147,7 @@ class CapturedReply:
     until: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnState:
+class TurnState(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the CLI works on something; said at each change."""
 
     is_open: bool
@@ -290,15 +270,22 @@ class Tracker:
                 self._state.is_running = True
                 return self._open()
             case Submitted():
-                return self._submitted(self._ours(item.text) or (None,))
+                tags = self._ours(item.text) or (None,)
+                self._state.awaited += tags
+                return [*(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
             case Prompted():
                 return self._prompted(item)
             case Attached():
-                return self._attached(item)
+                # A prompt of ours asks for no file; a person's own prompt may.
+                prompts = self._state.prompts
+                is_ours = any(prompt.tag for prompt in prompts if prompt.id == prompts[-1].id)
+                return [item] if is_ours and self._is_new(item.id) else []
             case Bypassed():
                 return [item] if self._is_new(item.id) else []
             case Wrote():
-                return self._wrote(item)
+                if item.text.strip() and self._is_new(item.id):
+                    self._state.blocks.append(_Block(item.id, item.text))
+                return []
             case ToolCalled():
                 return self._called(item)
             case Using():
@@ -327,10 +314,6 @@ class Tracker:
             tag for tag in tags_in(text) if tag == first or tag in state.awaited or tag not in state.confirmed
         )
 
-    def _submitted(self, tags: tuple[str | None, ...]) -> list[Outcome]:
-        self._state.awaited += tags
-        return [*(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
-
     def _prompted(self, item: Prompted) -> list[Outcome]:
         if not self._is_new(item.id):
             return []
@@ -345,17 +328,6 @@ class Tracker:
             state.is_running = True
         state.prompts += [_Prompt(item.id, tag) for tag in tags]
         return [*left, *(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
-
-    def _attached(self, item: Attached) -> list[Outcome]:
-        """Tell of a file in a prompt of ours, which asks for none; a person's own prompt may."""
-        prompts = self._state.prompts
-        is_ours = bool(prompts) and any(prompt.tag for prompt in prompts if prompt.id == prompts[-1].id)
-        return [item] if is_ours and self._is_new(item.id) else []
-
-    def _wrote(self, item: Wrote) -> list[Outcome]:
-        if item.text.strip() and self._is_new(item.id):
-            self._state.blocks.append(_Block(item.id, item.text))
-        return []
 
     def _called(self, item: ToolCalled) -> list[Outcome]:
         if not self._is_new(item.id):

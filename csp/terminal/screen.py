@@ -1,9 +1,13 @@
 """What a terminal shows: rows of styled text, in whole frames; the patterns by which a CLI's is read."""
 
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
+
+import msgspec
+
+from csp.protocol.screen_frames import PLAIN, RunView, StyleView
 
 #: A program that has not ended its frame for so long, or that has drawn so much, is not waited for.
 FRAME_S: Final = 0.2
@@ -49,42 +53,16 @@ class Frames:
         return held
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
-    """Say how text is drawn; a colour is a palette index ("246"), an RGB value ("#afafaf") or the default."""
-
-    fg: str | None = None
-    bg: str | None = None
-    bold: bool = False
-    faint: bool = False
-    italic: bool = False
-    underline: bool = False
-    reverse: bool = False
-
-
-PLAIN: Final = Style()
-
-
-@dataclass(frozen=True, slots=True)
-class StyledText:
-    """Text of one style."""
-
-    text: str
-    style: Style = PLAIN
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenRow:
+class ScreenRow(msgspec.Struct, frozen=True, dict=True):
     """One row of the screen, as runs from left to right."""
 
-    runs: tuple[StyledText, ...] = ()
-    text: str = field(init=False, compare=False)
+    runs: tuple[RunView, ...] = ()
 
-    def __post_init__(self) -> None:
-        text = "".join(run.text for run in self.runs)
-        object.__setattr__(self, "text", text.rstrip(" "))
+    @cached_property
+    def text(self) -> str:
+        return "".join(run.text for run in self.runs).rstrip(" ")
 
-    def style_at(self, place: int) -> Style:
+    def style_at(self, place: int) -> StyleView:
         """Give the style of the character at a place of the text; plain behind its end."""
         for run in self.runs:
             if place < len(run.text):
@@ -96,8 +74,7 @@ class ScreenRow:
 BLANK: Final = ScreenRow()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class Screen(msgspec.Struct, frozen=True, kw_only=True):
     """One moment of a terminal; the cursor counts cells from 0, at the top left."""
 
     rows: tuple[ScreenRow, ...]
@@ -108,9 +85,6 @@ class Screen:
     alternate: bool = False
     title: str = ""
     bracketed_paste: bool = False
-    #: The program has said that what it draws is not yet whole (?2026).
-    is_drawing: bool = False
-    kitty_flags: int = 0
 
     @property
     def text(self) -> str:
@@ -140,8 +114,7 @@ class Frame(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
+class Sign(msgspec.Struct, frozen=True, kw_only=True):
     """A pattern that means something in one place; `kind` says what, `until` is a group of the pattern."""
 
     pattern: re.Pattern[str]
@@ -150,8 +123,7 @@ class Sign:
     is_styled: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComposerRules:
+class ComposerRules(msgspec.Struct, frozen=True, kw_only=True):
     """How the composer is drawn."""
 
     frame: Frame = Frame.NONE
@@ -170,8 +142,14 @@ class ComposerRules:
     paste_marker: re.Pattern[str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialogRules:
+class DialogKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A pattern in a question or its choices, and what such a dialog is called."""
+
+    pattern: re.Pattern[str]
+    kind: str = ""
+
+
+class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
     """How a dialog with choices is drawn."""
 
     #: Groups `mark` (empty unless selected), `number`, `label`.
@@ -187,21 +165,20 @@ class DialogRules:
     side: re.Pattern[str] | None = None
     is_question_first: bool = False
     question: re.Pattern[str] | None = None
-    kinds: tuple[Sign, ...] = ()
     max_rows_after: int = 6
+    kinds: tuple[DialogKind, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenRules:
+class ScreenRules(msgspec.Struct, frozen=True, kw_only=True):
     """All that reading a screen needs to know about a CLI."""
 
-    composer: ComposerRules = field(default_factory=ComposerRules)
-    dialog: DialogRules = field(default_factory=DialogRules)
+    #: Rows that are never part of an answer.
+    furniture: re.Pattern[str] | None = None
+    composer: ComposerRules = ComposerRules()
+    dialog: DialogRules = DialogRules()
     blocked: tuple[Sign, ...] = ()
     busy: tuple[Sign, ...] = ()
     limits: tuple[Sign, ...] = ()
     overlays: tuple[Sign, ...] = ()
     #: What shows in the place of a notice that would say why nothing may be typed yet.
     starting: tuple[Sign, ...] = ()
-    #: Rows that are never part of an answer.
-    furniture: re.Pattern[str] | None = None

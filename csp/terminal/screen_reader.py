@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
+import msgspec
+
+from csp.protocol.screen_frames import RunView
 from csp.terminal.screen import (
     ComposerRules,
     DialogRules,
@@ -15,7 +17,6 @@ from csp.terminal.screen import (
     ScreenRules,
     Sign,
     SignPlace,
-    StyledText,
 )
 
 ROWS_ABOVE: Final = 12
@@ -33,8 +34,7 @@ _END_OF_QUESTION: Final = re.compile(r"\?(?=\s|\Z)")
 ENTERED: Final = "entered"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composer:
+class Composer(msgspec.Struct, frozen=True, kw_only=True):
     """The place to type in. `text` has neither the prompt sign nor a placeholder."""
 
     text: str
@@ -49,15 +49,13 @@ class Composer:
         return _UNSEEN.sub("", text) in _UNSEEN.sub("", self.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialogChoice:
+class DialogChoice(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     label: str
     is_selected: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenDialog:
+class ScreenDialog(msgspec.Struct, frozen=True, kw_only=True):
     """A question that waits for a key. `subject` is what it is about, as shown: a command, a diff."""
 
     kind: str
@@ -83,24 +81,21 @@ class ScreenDialog:
         return next((choice.number for choice in self.choices if label and label.search(choice.label)), 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
+class Blocked(msgspec.Struct, frozen=True, kw_only=True):
     """A screen that only a person can get past."""
 
     kind: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """A usage limit; `until_text` is the CLI's word for its end, or empty."""
 
     text: str
     until_text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """What one screen says about its CLI."""
 
     composer: Composer | None = None
@@ -110,17 +105,19 @@ class Reading:
     blocking: ScreenDialog | None = None
     is_busy: bool = False
     #: The rows that show work, by their words: these stay the same while spinners and clocks move.
-    work: tuple[str, ...] = field(default=(), compare=False)
+    work: tuple[str, ...] = ()
     is_starting: bool = False
     limit: Limit | None = None
     #: What shows of the conversation. Signs of work are left out but for the tokens that they count.
-    said: str = field(default="", compare=False)
+    said: str = ""
 
 
 def without_work(reading: Reading, rows: Collection[str]) -> Reading:
     """Return a reading for which the signs of work in these rows are none."""
     work = tuple(row for row in reading.work if row not in rows)
-    return reading if work == reading.work else replace(reading, work=work, is_busy=bool(work))
+    return (
+        reading if work == reading.work else msgspec.structs.replace(reading, work=work, is_busy=bool(work))
+    )
 
 
 def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
@@ -328,7 +325,7 @@ def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules)
         left = width
         for run in row.runs:
             if len(run.text) > left:
-                runs.append(StyledText(run.text[left:], run.style))
+                runs.append(RunView(run.text[left:], run.style))
             left = max(0, left - len(run.text))
     shown = [run for run in runs if run.text.strip() and not run.style.reverse]
     if not shown:

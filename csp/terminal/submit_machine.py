@@ -5,9 +5,10 @@ its shell does that, then asks again on every change or when `wake_at` has come.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, Self
+
+import msgspec
 
 from csp.protocol.enums import DeliveryState, HeldReason
 
@@ -38,8 +39,7 @@ ENDED: Final = "the CLI ended after Enter was pressed; the message may have arri
 UNKNOWN: Final = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitRules:
+class SubmitRules(msgspec.Struct, frozen=True, kw_only=True):
     """How a profile's CLI wants to be typed into."""
 
     gap_s: float = 0.1
@@ -62,8 +62,7 @@ class SubmitPhase(Enum):
     DONE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasteObservation:
+class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     """What is seen of one message in one pane."""
 
     gate: HeldReason | None = None
@@ -96,8 +95,7 @@ class KeyAction(Enum):
     RELEASE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportState:
+class ReportState(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery state to report to the room."""
 
     state: DeliveryState
@@ -107,11 +105,10 @@ class ReportState:
 Step = KeyAction | ReportState
 
 
-@dataclass(slots=True, kw_only=True)
-class SubmitMachine:
+class SubmitMachine(msgspec.Struct, kw_only=True):
     """One message on its way into one composer."""
 
-    rules: SubmitRules = field(default_factory=SubmitRules)
+    rules: SubmitRules = SubmitRules()
     phase: SubmitPhase = SubmitPhase.WAITING
     wake_at: float | None = None
     _held: HeldReason | None = None
@@ -158,11 +155,9 @@ class SubmitMachine:
     def step(self, seen: PasteObservation, now: float) -> list[Step]:
         """Return what to do next; nothing while there is only waiting to do."""
         self.wake_at = None
-        if seen.is_proven and self.phase not in (
-            SubmitPhase.WAITING,
-            SubmitPhase.ANNOUNCED,
-            SubmitPhase.DONE,
-        ):
+        if self.is_done:
+            return []
+        if seen.is_proven and self.phase not in (SubmitPhase.WAITING, SubmitPhase.ANNOUNCED):
             return self._end(DeliveryState.CONFIRMED)
         return _STEPS[self.phase](self, seen, now)
 
@@ -219,15 +214,12 @@ class SubmitMachine:
             return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
         if not seen.is_in_composer:
             self._shown_at = None
-            return self._miss(seen, now) if self._is_past(self._shows_by(seen.written_at), now) else []
+            shows_by = max(self._since, seen.written_at) + self.rules.gap_s + SHOW_S
+            return self._miss(seen, now) if self._is_past(shows_by, now) else []
         # A busy machine may have the CLI take the text long after it was written; an Enter right behind
         # it would be part of the paste.
         self._shown_at = now if self._shown_at is None else self._shown_at
         return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
-
-    def _shows_by(self, written_at: float) -> float:
-        """Return until when the CLI may take to show a text that it has read."""
-        return max(self._since, written_at) + self.rules.gap_s + SHOW_S
 
     def _miss(self, seen: PasteObservation, now: float) -> list[Step]:
         """The text is not where it was put: gone, or behind something that is not ours to remove."""
@@ -262,19 +254,14 @@ class SubmitMachine:
             return self._sent(now)
         if seen.is_unseen and not seen.has_dialog:
             return self._get_stuck(now) if self._over(LATE_S, now) else []
-        if not self._is_past(max(self._since, seen.written_at) + self._patience_s(seen), now):
+        # A CLI that has not even drawn anything may still have the last Enter before it, and would take both.
+        wait = self.rules.enter_again_s[self._entered - 1]
+        wait = wait if seen.has_reacted else max(wait, UNREAD_S)
+        if not self._is_past(max(self._since, seen.written_at) + wait, now):
             return []
         if seen.has_dialog or not seen.is_in_composer:
             return self._get_stuck(now)
         return self._try_again(now)
-
-    def _patience_s(self, seen: PasteObservation) -> float:
-        """Return how long to wait for the last Enter to do something.
-
-        A CLI that has not even drawn anything may still have it before it, and would take both.
-        """
-        wait = self.rules.enter_again_s[self._entered - 1]
-        return wait if seen.has_reacted else max(wait, UNREAD_S)
 
     def _try_again(self, now: float) -> list[Step]:
         is_late = now - self._first_enter >= ENTER_S
@@ -372,9 +359,6 @@ class SubmitMachine:
         self.phase, self.wake_at = SubmitPhase.DONE, None
         return [ReportState(state=state, reason=reason), KeyAction.RELEASE]
 
-    def _rest(self, seen: PasteObservation, now: float) -> list[Step]:
-        return []
-
 
 _STEPS: Final[dict[SubmitPhase, Callable[[SubmitMachine, PasteObservation, float], list[Step]]]] = {
     SubmitPhase.WAITING: SubmitMachine._wait,
@@ -384,5 +368,4 @@ _STEPS: Final[dict[SubmitPhase, Callable[[SubmitMachine, PasteObservation, float
     SubmitPhase.SENT: SubmitMachine._await_proof,
     SubmitPhase.CLEARING: SubmitMachine._watch_clear,
     SubmitPhase.STUCK: SubmitMachine._watch_stuck,
-    SubmitPhase.DONE: SubmitMachine._rest,
 }

@@ -33,7 +33,7 @@ from csp.journal.rebuildable_files import (
 )
 from csp.protocol.events import AnyEvent, BoardChanged, decode_event
 from csp.protocol.notes import ROOM_BOARD, BoardChange, NoteKind, NoteView
-from csp.room.board.board_state import note_of
+from csp.room.board_state import note_of
 from csp.whiteboard.identifiers import identifiers, is_hash, spelt_out
 
 log = logging.getLogger(__name__)

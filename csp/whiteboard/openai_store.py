@@ -11,7 +11,7 @@ from typing import Final
 from csp.errors import CallFailed
 from csp.protocol.enums import MessageId
 from csp.protocol.notes import NoteView
-from csp.room.board.board_state import file_of, seq_of
+from csp.room.board_state import file_of, seq_of
 
 #: A store expires so many days after its last use.
 DAYS: Final = 7

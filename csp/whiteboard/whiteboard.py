@@ -16,7 +16,7 @@ from csp.journal.rebuildable_files import is_full
 from csp.protocol.enums import AgentId
 from csp.protocol.events import AgentResponse, AnyEvent, NoteAdded
 from csp.protocol.notes import FoundBy, HitView, NoteView
-from csp.room.board.board_state import is_summary, note_of, seq_of, text_bytes
+from csp.room.board_state import is_summary, note_of, seq_of, text_bytes
 from csp.whiteboard.identifiers import identifiers
 from csp.whiteboard.note_index import Entry, Filter, NoteIndex, event_at
 

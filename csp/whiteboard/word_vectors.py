@@ -96,11 +96,17 @@ def load_word_vectors() -> WordVectors | None:
     folder = Path(found.origin).parent
     try:
         tokenizer = _load_tokenizer(folder / "tokenizers" / f"{_MODEL}_tokenizer_config.json")
-        vectors = _load_vectors(folder / "weights" / f"{_MODEL}_{DIMENSIONS}.safetensors")
+        data = (folder / "weights" / f"{_MODEL}_{DIMENSIONS}.safetensors").read_bytes()
+        # The one tensor of such a file: the length of a header, the header, the numbers.
+        start = 8 + int.from_bytes(data[:8], "little")
+        tensor = msgspec.json.decode(data[8:start])["embedding.weight"]
+        if tensor["dtype"] != "F16":
+            raise ValueError(f"expected weights of type F16, got {tensor['dtype']}")
+        numbers = np.frombuffer(data, np.float16, offset=start).reshape(tensor["shape"])
     except Exception as exc:  # the tokenizer raises nothing more specific
         log.warning("search by meaning is off", extra={"problem": str(exc)})
         return None
-    return WordVectors(tokenizer, vectors)
+    return WordVectors(tokenizer, numbers.astype(np.float32))
 
 
 def _load_tokenizer(path: Path) -> Any:
@@ -123,17 +129,6 @@ def _load_tokenizer(path: Path) -> Any:
     tokenizer = Tokenizer.from_str(msgspec.json.encode(empty).decode())
     tokenizer.model = models.BPE(vocab=vocabulary, merges=merges, **options)
     return tokenizer
-
-
-def _load_vectors(path: Path) -> Array:
-    """Load the one tensor of a safetensors file: the length of a header, the header, the numbers."""
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    tensor = msgspec.json.decode(data[8:start])["embedding.weight"]
-    if tensor["dtype"] != "F16":
-        raise ValueError(f"expected weights of type F16, got {tensor['dtype']}")
-    vectors: Array = np.frombuffer(data, np.float16, offset=start).reshape(tensor["shape"]).astype(np.float32)
-    return vectors
 
 
 def unit(vectors: Array) -> Array:

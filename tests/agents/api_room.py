@@ -14,7 +14,7 @@ from csp.agents.api.providers import Target, open_model
 from csp.model_providers import PROVIDERS
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import JoinRole
-from csp.room.room_rules import DEFAULT_WINDOW
+from csp.room.commands import DEFAULT_WINDOW
 from tests.models.rules import Part, Rule, Text
 from tests.models.server import ModelServer
 from tests.modes.acceptance import ModeRoom

@@ -19,7 +19,7 @@ from csp.model_providers import PROVIDERS
 from csp.panes.members import CSP, MemberRequest, choose
 from csp.panes.up import sidecar_argv
 from csp.protocol.enums import JoinRole
-from csp.room.room_rules import DEFAULT_WINDOW
+from csp.room.commands import DEFAULT_WINDOW
 from tests.agents.api_room import KEY, envelope
 from tests.models.rules import Rule, Text, say
 from tests.models.server import ModelServer

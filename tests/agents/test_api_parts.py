@@ -17,7 +17,7 @@ from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, AgentId, DeliverKind, MessageId
 from csp.protocol.requests import Usage
 from csp.protocol.responses import Deliver
-from csp.room.agent_text.grammar import Envelope
+from csp.room.agent_text import Envelope
 from csp.room.sessions.session_state import WindowItem
 
 PROMPTS: Final = load_prompts()

@@ -16,7 +16,7 @@ from csp.model_providers import PROVIDERS
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import JoinRole
 from csp.protocol.requests import Usage
-from csp.room.room_rules import WindowSize
+from csp.room.commands import WindowSize
 from csp.sidecar.run_record import SidecarRecord
 from tests.cli.recording import Recorded
 

@@ -11,9 +11,9 @@ from csp.agents.demo.demo_prompt import DemoPrompt, Kind, Said, asked, message
 from csp.agents.demo.responder import reply
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, ROUTER, AgentId
-from csp.room.agent_text.grammar import Finish, HandOver, Noop, Working, parse_commands
-from csp.room.agent_text.grammar import ModeRequest as ModeSet
-from csp.room.room_rules import RoomRules
+from csp.room.agent_text import Finish, HandOver, Noop, Working, parse_commands
+from csp.room.agent_text import ModeRequest as ModeSet
+from csp.room.commands import RoomRules
 from csp.room.sessions.session_views import mode_view
 from csp.room.visibility import can_see_item
 from tests.room.playing import BOSS, Play

@@ -12,7 +12,7 @@ from csp.agents.demo import demo_prompt
 from csp.agents.demo.demo_prompt import DemoPrompt, Kind, Said
 from csp.agents.demo.personas import CONDUCTOR, PERSONAS
 from csp.agents.demo.responder import MAX_QUOTE, MAX_TOPIC, quote, reply
-from csp.room.agent_text.grammar import Finish, HandOver, Noop, Vote, parse_commands
+from csp.room.agent_text import Finish, HandOver, Noop, Vote, parse_commands
 
 AGENTS = ["ada", "bob", "cy"]
 ALL = [*AGENTS, "conductor"]

@@ -22,9 +22,9 @@ from csp.protocol.review_messages import (
     TestResult,
     type_of_body,
 )
+from csp.room.runs.run_commands import read_message
 from csp.room.runs.run_protocol import run_detail
 from csp.room.runs.run_state import ReviewRun
-from csp.room.runs.run_texts import read_message
 from tests.room.live import CLAUDE, CODEX
 
 FOUND = Finding(severity=Severity.MAJOR, text="bad", id="f-1", cycle=1)

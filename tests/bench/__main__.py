@@ -23,7 +23,7 @@ def main() -> int:
     if args.json:
         values = {"remark": remark, "results": [result.as_json() for result in results]}
         args.json.write_text(json.dumps(values, indent=1) + "\n")
-    print(markdown_table(results, remark) if args.readme else f"{text_table(results)}\n\n{remark}")
+    print(markdown_table(results, remark) if args.markdown else f"{text_table(results)}\n\n{remark}")
     return 0
 
 
@@ -34,7 +34,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each case; default: 5")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of each load; default: 1")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here too")
-    parser.add_argument("--readme", action="store_true", help="print a markdown table")
+    parser.add_argument("--markdown", action="store_true", help="print a markdown table")
     parser.add_argument(
         "--saved",
         type=Path,

@@ -125,6 +125,6 @@ def text_table(results: list[Result]) -> str:
 
 
 def markdown_table(results: list[Result], remark: str) -> str:
-    """Return the results for README, between its markers."""
+    """Return the results for docs/performance.md, between its markers."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *(result.cells() for result in results)]
     return "\n".join([BEGIN, *(f"| {' | '.join(row)} |" for row in rows), "", remark, END])

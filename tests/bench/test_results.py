@@ -58,7 +58,7 @@ def test_a_result_survives_its_file() -> None:
     assert Result.from_json(result.as_json()) == result
 
 
-def test_the_table_for_the_readme_stands_between_its_markers() -> None:
+def test_the_markdown_table_is_between_its_markers() -> None:
     table = markdown_table([Result(Limit("what", 1, 2), [1.0])], "remark").splitlines()
 
     assert (table[0], table[-1]) == (BEGIN, END)

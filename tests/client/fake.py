@@ -12,6 +12,7 @@ from websockets.http11 import Request, Response
 
 from csp.protocol.enums import ALL, SYSTEM, MessageId
 from csp.protocol.events import NoticePosted, encode_event
+from tests.closing import take_accepted
 
 #: What goes out over a WebSocket: text, binary, or the code to close it with.
 Frame = str | bytes | int
@@ -57,6 +58,7 @@ async def fake_gateway(script: Script, seq: int = 0) -> AsyncIterator[FakeGatewa
         port = next(iter(server.sockets)).getsockname()[1]
         fake.url = f"http://127.0.0.1:{port}"
         yield fake
+        await take_accepted(server.server)
 
 
 def notice(seq: int, text: str = "") -> str:

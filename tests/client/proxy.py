@@ -1,14 +1,12 @@
 """A TCP proxy in front of a gateway that can block WebSocket, hold bytes back, cut connections."""
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
-#: Steps of the event loop from a connection that the system has accepted to its reader and writer.
-_STEPS: Final = 5
+from tests.stream_server import StreamServer, abort
 
 
 class Upgrades(StrEnum):
@@ -33,31 +31,19 @@ class Proxy:
         self._target = port
         self._to_gateway = asyncio.Event()
         self._to_client = asyncio.Event()
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = StreamServer(self._pass_on)
         self.flow()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        await self._server.__aenter__()
+        self.url = f"http://127.0.0.1:{self._server.port}"
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.close()
         self.flow()
-        # A connection that is just being accepted is known after the next steps of the loop; those that are
-        # cut are closed in them.
-        for _ in range(_STEPS):
-            await asyncio.sleep(0)
-        self.cut()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for _ in range(_STEPS):
-            await asyncio.sleep(0)
+        await self._server.__aexit__(kind, exc, trace)
 
     def hold(self, *, to_gateway: bool = True, to_client: bool = True) -> None:
         """Stop passing bytes on, as a network without a route does."""
@@ -73,23 +59,7 @@ class Proxy:
 
     def cut(self) -> None:
         """Reset every connection."""
-        for writer in list(self._writers):
-            writer.transport.abort()
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Note the connection at once: a task that is cancelled before its first step closes nothing."""
-        self._writers.add(writer)
-        task = asyncio.ensure_future(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                await self._pass_on(reader, writer)
-        finally:
-            writer.transport.abort()
-            self._writers.discard(writer)
+        self._server.cut()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self.is_open:
@@ -106,7 +76,6 @@ class Proxy:
             if self.upgrades in (Upgrades.ANSWER_502, Upgrades.HANG_UP):
                 return
         there, here = await asyncio.open_connection("127.0.0.1", self._target)
-        self._writers.add(here)
         try:
             here.write(head)
             if is_upgrade and self.upgrades is Upgrades.SWALLOW:
@@ -115,8 +84,7 @@ class Proxy:
                 return
             await _both(_pump(reader, here, self._to_gateway), _pump(there, writer, self._to_client))
         finally:
-            here.transport.abort()
-            self._writers.discard(here)
+            await abort(here)
 
 
 async def _both(first: Coroutine[Any, Any, None], second: Coroutine[Any, Any, None]) -> None:

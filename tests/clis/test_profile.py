@@ -98,7 +98,7 @@ def test_a_command_chooses_its_profile(command: list[str], name: str) -> None:
         ("claude", "2.2.0 (Claude Code)", False),
         ("claude", "2.0.99", False),
         ("claude", "12.1.0", False),
-        ("claude", "2.1.326 (Claude Code)", True),
+        ("claude", "2.1.327 (Claude Code)", True),
         ("codex", "codex-cli 0.166.0", True),
         ("codex", "codex-cli 0.169.0", True),
         ("codex", "codex-cli 0.170.0-alpha.1", False),
@@ -267,9 +267,9 @@ place = "dialog"
     assert [found.pattern for found in patterns if found] == list("tbsoepmtsqf")
     assert (composer.frame, composer.placeholder_colours) == (Frame.SHADED, frozenset({"1"}))
     assert (composer.is_placeholder_faint, dialog.is_question_first, dialog.max_rows_after) == (True, True, 3)
-    signs = [*dialog.kinds, *rules.blocked, *rules.busy, *rules.limits, *rules.overlays]
+    assert [(one.pattern.pattern, one.kind) for one in dialog.kinds] == [("k", "permission")]
+    signs = [*rules.blocked, *rules.busy, *rules.limits, *rules.overlays]
     assert [(one.pattern.pattern, one.place, one.kind, one.is_styled) for one in signs] == [
-        ("k", SignPlace.DIALOG, "permission", False),
         ("b", SignPlace.BARE, "login", False),
         ("w", SignPlace.ABOVE, "", True),
         ("l", SignPlace.BELOW, "", False),

@@ -17,7 +17,9 @@ RULES: Final = {
 
 
 def kinds(rules: ScreenRules, table: str, place: str, text: str) -> list[str]:
-    signs = rules.dialog.kinds if table == "dialogs" else getattr(rules, table)
+    if table == "dialogs":
+        return [dialog.kind for dialog in rules.dialog.kinds if dialog.pattern.search(text)]
+    signs = getattr(rules, table)
     return [sign.kind for sign in signs if sign.place is SignPlace(place) and sign.pattern.search(text)]
 
 

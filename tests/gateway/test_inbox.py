@@ -6,7 +6,7 @@ import pytest
 
 from csp.protocol.enums import AgentId
 from csp.room.commands import Join, Leave
-from csp.room.messages.send import MAX_HOPS
+from csp.room.messages import MAX_HOPS
 from tests.gateway.served import Clock, Member, ServedRoom
 from tests.waiting import wait_until
 

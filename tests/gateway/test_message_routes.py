@@ -17,7 +17,7 @@ from csp.protocol.events import HumanMessage
 from csp.protocol.requests import MessageActionBody
 from csp.protocol.responses import DeliveryView, MessageView, QueueView
 from csp.room.commands import CancelMessage, ReleaseMessage, Send
-from csp.room.messages.send import MAX_HOPS
+from csp.room.messages import MAX_HOPS
 from csp.room.room_state import Message, Room
 from tests.gateway.asked import ROOM as ROOM_CALLER
 from tests.gateway.asked import Recorder

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from csp.gateway.metrics import Metrics
 from csp.protocol.enums import AgentId
-from csp.room.sessions.spending import Spent
+from csp.room.sessions.session_state import Spent
 from tests.gateway.test_broadcast import event
 
 ROOM = SimpleNamespace(

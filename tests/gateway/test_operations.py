@@ -35,8 +35,8 @@ from csp.protocol.requests import (
     WorkingBody,
 )
 from csp.protocol.session_parts import TurnState
-from csp.room.agent_text.chat_markdown import fenced_objects, read_lines
-from csp.room.agent_text.grammar import Envelope, read_agent_text
+from csp.room.agent_text import Envelope, read_agent_text
+from csp.room.chat_markdown import fenced_objects, read_lines
 from csp.room.commands import ExtendTurn, PostReply, ReportDelivery, Send, SetState
 from tests.gateway.asked import AGENT, CLAUDE, ROOM, Recorder
 

@@ -9,8 +9,7 @@ from csp.gateway.room_rules_loader import load_rules
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, ParticipantKind, SessionId
 from csp.protocol.session_parts import Limits
-from csp.room.runs.run_state import ReviewRun
-from csp.room.runs.run_texts import run_values
+from csp.room.runs.run_state import ReviewRun, run_values
 from csp.room.sessions.modes import MODES
 from csp.room.sessions.turn_prompt import prompt, prompt_values
 from tests.room.live import CLAUDE, CODEX

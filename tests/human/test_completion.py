@@ -7,7 +7,7 @@ from prompt_toolkit.document import Document
 
 from csp.human.completion import LineCompleter, choices_row, common_start, completions
 from csp.protocol.catalogue import COMMANDS
-from csp.room.sessions.mode_catalogue import mode_names
+from csp.room.sessions.modes import mode_names
 
 AGENTS = ["claude", "codex", "gemini"]
 

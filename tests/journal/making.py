@@ -19,7 +19,7 @@ from csp.protocol.events import (
 )
 from csp.protocol.requests import Handoff
 from csp.room import visibility
-from csp.room.sessions.session_registry import Sessions
+from csp.room.sessions.session_reducer import Sessions
 
 
 def said(

@@ -28,7 +28,10 @@ from typing import Any, Final, NamedTuple
 from tests.mutants.catalogue import ROOT, Mutant, changed_mutants, read_all
 from tests.mutants.edits import BadEdit, apply
 
-COPIED: Final = ("bin", "csp", "prompts", "tests", "pyproject.toml", "uv.lock", "README.md", "CHANGELOG.md")
+COPIED: Final = (
+    *("bin", "csp", "docs", "examples", "prompts", "tests"),
+    *("pyproject.toml", "uv.lock", "README.md", "CHANGELOG.md"),
+)
 AT_ONCE: Final = 2
 TIMEOUT_S: Final = 600
 OPTIONS: Final = (

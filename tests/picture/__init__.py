@@ -1,1 +1,1 @@
-"""The moving picture of the README: recorded from the demo, drawn as SVG."""
+"""The moving picture of README.md and docs/index.md: recorded from the demo, drawn as SVG."""

@@ -12,8 +12,9 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+from csp.protocol.screen_frames import StyleView
 from csp.sidecar.emulator import make_emulator
-from csp.terminal.screen import Screen, ScreenRow, Style
+from csp.terminal.screen import Screen, ScreenRow
 
 CELL_WIDTH: Final = 8.4
 CELL_HEIGHT: Final = 18
@@ -163,7 +164,7 @@ def _cells(char: str) -> int:
     return 0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1
 
 
-def _colours(style: Style) -> tuple[str, str]:
+def _colours(style: StyleView) -> tuple[str, str]:
     fg, bg = _colour(style.fg), _colour(style.bg)
     return (bg or BACKGROUND, fg or FOREGROUND) if style.reverse else (fg, bg)
 

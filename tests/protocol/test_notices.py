@@ -13,7 +13,7 @@ from csp.protocol.enums import NoticeKind
 from csp.protocol.events import NoticePosted, decode_event, encode_event
 from csp.protocol.notices import HEADINGS, NoticeCode, notice_entries
 from csp.protocol.session_parts import EndReason
-from csp.room.sessions.mode_catalogue import build_catalogue
+from csp.room.sessions.modes import build_catalogue
 from tests.room.playing import Play
 
 CSP = Path(__file__).parents[2] / "csp"

@@ -47,7 +47,7 @@ from csp.room.commands import (
     Tick,
 )
 from csp.room.decide import decide
-from csp.room.messages.inbox import next_deadline
+from csp.room.messages import next_deadline
 from csp.room.room_draft import RoomDraft
 from csp.room.room_reducer import replay
 from csp.room.room_state import Room, dump, load

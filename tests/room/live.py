@@ -7,10 +7,9 @@ import pytest
 from csp.errors import CspError
 from csp.protocol.enums import AgentId, DeliveryState, MessageId
 from csp.protocol.events import Event, KnownEvent, MessageEvent, decode_event, encode_event
-from csp.room.commands import AnyCommand, Join, PostReply, ReportDelivery, Send
+from csp.room.commands import DEFAULT_RULES, AnyCommand, Join, PostReply, ReportDelivery, RoomRules, Send
 from csp.room.decide import decide, draft_of
-from csp.room.messages.inbox import delivery_view, pending
-from csp.room.room_rules import DEFAULT_RULES, RoomRules
+from csp.room.messages import delivery_view, pending
 from csp.room.room_state import Participant, Room, dump
 
 E = TypeVar("E", bound=Event)

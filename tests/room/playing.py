@@ -5,10 +5,9 @@ from typing import Any, TypeVar
 from csp.errors import CspError
 from csp.protocol.enums import HUMAN, AgentId, DeliveryState, JoinRole, ParticipantKind, SessionAction
 from csp.protocol.events import Event, KnownEvent, NoticePosted, TurnSignal
-from csp.room.commands import AnyCommand, Join, PostReply, SetMode, Steer, Tick
-from csp.room.room_rules import RoomRules
+from csp.room.commands import AnyCommand, Join, PostReply, RoomRules, SetMode, Steer, Tick
 from csp.room.sessions.session_state import Session, Turn
-from csp.room.timers import next_deadline
+from csp.room.sessions.steering import next_deadline
 from tests.room.live import CLAUDE, CODEX, GEMINI, LiveRoom
 
 E = TypeVar("E", bound=Event)

@@ -7,8 +7,8 @@ from csp.protocol.enums import HUMAN, ParticipantKind
 from csp.protocol.events import KnownEvent, RunMoved
 from csp.protocol.review_messages import MAILBOX, RunAction, RunContext, RunPhase, RunRole, RunTerms
 from csp.room.commands import ActOnRun, CheckRun, DeliverRun, PrepareRun, SayInRun
+from csp.room.runs.run_commands import read_message
 from csp.room.runs.run_state import ReviewRun
-from csp.room.runs.run_texts import read_message
 from tests.room.live import CLAUDE, CODEX
 from tests.room.playing import Play
 

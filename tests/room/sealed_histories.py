@@ -37,6 +37,7 @@ from csp.room.commands import (
     PostReply,
     Rejoin,
     ReportDelivery,
+    RoomRules,
     Send,
     SetMode,
     SetState,
@@ -49,10 +50,9 @@ from csp.room.commands import (
 from csp.room.decide import decide
 from csp.room.orchestrator import log_text
 from csp.room.room_reducer import replay
-from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.session_state import Turn
-from csp.room.timers import next_deadline
+from csp.room.sessions.steering import next_deadline
 from csp.room.visibility import is_visible_to
 from tests.room.histories import Dice
 from tests.room.playing import PROMPTS

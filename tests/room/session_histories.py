@@ -49,6 +49,7 @@ from csp.room.commands import (
     Rejoin,
     Remove,
     ReportDelivery,
+    RoomRules,
     SayInRun,
     Send,
     SetMode,
@@ -59,13 +60,12 @@ from csp.room.commands import (
 )
 from csp.room.decide import decide
 from csp.room.room_reducer import replay
-from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
+from csp.room.runs.run_commands import read_message
 from csp.room.runs.run_protocol import TURN_OF
 from csp.room.runs.run_state import ReviewRun
-from csp.room.runs.run_texts import read_message
 from csp.room.sessions.session_state import Session, Turn
-from csp.room.timers import next_deadline
+from csp.room.sessions.steering import next_deadline
 from tests.room.histories import Dice, Step
 from tests.room.playing import PROMPTS
 

@@ -7,9 +7,8 @@ from csp.protocol.enums import HUMAN, MessageId, SessionId
 from csp.protocol.events import AgentResponse, BoardChanged, NoteAdded, NoticePosted
 from csp.protocol.notes import BoardChange
 from csp.protocol.responses import BoardsHealth
-from csp.room.board.board_state import Board, Boards, boards_health, note_of
-from csp.room.commands import CompactBoard, PostReply, Summarise, WriteNote
-from csp.room.room_rules import RoomRules
+from csp.room.board_state import Board, Boards, boards_health, note_of
+from csp.room.commands import CompactBoard, PostReply, RoomRules, Summarise, WriteNote
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import RULES, Play
 

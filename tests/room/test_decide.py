@@ -130,7 +130,7 @@ COMMANDS = [command for command, _ in CAUSED]
 
 @pytest.fixture
 def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
-    monkeypatch.setattr("csp.room.messages.send.MAX_HOPS", 0)
+    monkeypatch.setattr("csp.room.messages.MAX_HOPS", 0)
     live = LiveRoom("claude", "codex")
     live.say(HUMAN, CLAUDE, ttl_s=0.0)
     live.do(Leave(agent=CODEX, reason="closed"))

@@ -31,10 +31,10 @@ from csp.protocol.events import (
 )
 from csp.room import decide as deciding
 from csp.room.commands import AnyCommand, PostReply, Prune, Send, Tick
-from csp.room.messages.inbox import next_deadline, pending
+from csp.room.messages import next_deadline, pending
 from csp.room.room_reducer import apply, replay
 from csp.room.room_state import Participant, Room, dump, is_pending, load, without_texts
-from csp.room.sessions.session_registry import Sessions
+from csp.room.sessions.session_reducer import Sessions
 from csp.room.visibility import is_visible_to
 from tests.room.histories import assert_draft_is_replay, histories, journal_of, play
 
@@ -52,8 +52,8 @@ def _tight_limits() -> Iterator[None]:
     """Make every limit so small that a short history runs into it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("csp.room.room_reducer.WINDOW", SMALL_WINDOW)
-        patch.setattr("csp.room.messages.send.MAX_HOPS", 2)
-        patch.setattr("csp.room.messages.send.MAX_QUEUED", 12)
+        patch.setattr("csp.room.messages.MAX_HOPS", 2)
+        patch.setattr("csp.room.messages.MAX_QUEUED", 12)
         patch.setattr("csp.room.membership.MAX_PARTICIPANTS", 5)
         yield
 

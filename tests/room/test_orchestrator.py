@@ -6,7 +6,7 @@ from csp.protocol.enums import HUMAN, AgentId, AgentState, DeliveryState, HeldRe
 from csp.protocol.events import DeliveryMoved, KeptPrivate, NoticePosted, SystemReply, TurnSignal
 from csp.room.commands import Join, Leave, PostReply, Rejoin, ReportDelivery, SetState, Stop, Tick
 from csp.room.room_reducer import replay
-from csp.room.timers import next_deadline
+from csp.room.sessions.steering import next_deadline
 from tests.room.live import CLAUDE, CODEX
 from tests.room.playing import BOSS, Play
 

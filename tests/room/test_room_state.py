@@ -43,7 +43,7 @@ from csp.room.commands import (
     SetState,
     Tick,
 )
-from csp.room.messages.inbox import delivery_view, expired, first_held, next_deadline, oldest_waiting, pending
+from csp.room.messages import delivery_view, expired, first_held, next_deadline, oldest_waiting, pending
 from csp.room.room_reducer import WINDOW, apply, replay
 from csp.room.room_state import Participant, Room, dump, is_pending, load, without_texts
 from tests.room.examples import EVENTS

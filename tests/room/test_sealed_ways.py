@@ -40,7 +40,7 @@ from csp.room.commands import (
     Summarise,
     WriteNote,
 )
-from csp.room.messages.send import MAX_HOPS
+from csp.room.messages import MAX_HOPS
 from csp.room.visibility import is_hidden, is_visible_to, may_watch, visible_spending
 from tests.room.live import CLAUDE, CODEX, GEMINI, one
 from tests.room.playing import BOSS, Play

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, DeliveryState, HeldReason
 from csp.protocol.events import MessageEvent, NoteAdded, StateChanged, Voted, encode_event
-from csp.room.messages.inbox import pending
+from csp.room.messages import pending
 from csp.room.room_state import Room
 from csp.room.runs.run_protocol import run_detail
 from csp.room.sessions.session_views import collaboration_view, mode_view, session_view, spent_view

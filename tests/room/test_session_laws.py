@@ -34,13 +34,12 @@ from csp.protocol.events import (
 from csp.protocol.session_parts import Change, PhaseKind, Status, TurnState
 from csp.room.commands import SetMode, Steer, Tick
 from csp.room.decide import decide, draft_of
-from csp.room.messages.delivery import may_move
-from csp.room.messages.inbox import pending
+from csp.room.messages import pending
 from csp.room.room_reducer import replay
-from csp.room.room_state import Room, dump, load
+from csp.room.room_state import Room, dump, load, may_move
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_state import OPEN, Session
-from csp.room.timers import next_deadline
+from csp.room.sessions.steering import next_deadline
 from csp.room.visibility import is_visible_to
 from tests.room.histories import assert_draft_is_replay
 from tests.room.session_histories import RULES, play_sessions, session_histories, step_of

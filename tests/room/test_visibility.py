@@ -20,7 +20,7 @@ from csp.protocol.events import (
     type_of,
 )
 from csp.room.commands import Stop
-from csp.room.sessions.session_registry import Sessions
+from csp.room.sessions.session_reducer import Sessions
 from csp.room.visibility import is_visible_to
 from tests.room.examples import EVENTS
 from tests.room.live import CLAUDE, CODEX, GEMINI

@@ -14,7 +14,7 @@ from csp.protocol.responses import Deliver
 from csp.sidecar.brain_socket import RelayPort
 from csp.sidecar.state.cli_state import AWAITED_S, CliState
 from csp.sidecar.state.pane_state import PaneState
-from csp.terminal.paste_locator import PasteContext, PastePlace
+from csp.terminal.generic_screen import PasteContext, PastePlace
 from csp.terminal.prompt import prompt_for
 from csp.terminal.reply_tracker import Prompted, Tracker
 from csp.terminal.submit_machine import SubmitRules

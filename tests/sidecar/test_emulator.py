@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from csp.protocol.screen_frames import RunView, StyleView
 from csp.sidecar.emulator import KINDS, Emulator, ghostty_emulator, make_emulator
 from csp.sidecar.emulator.escape_sequences import MAX_BYTES, OscReader
 from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator
 from csp.sidecar.emulator.pyte_emulator import PyteEmulator
-from csp.terminal.screen import Style, StyledText
 
 # UTF-8 of every length, sequences of every kind, strings with both ends, a scroll, the other screen.
 SAMPLE = (
@@ -107,19 +107,19 @@ def test_text_has_its_attributes(kind: str) -> None:
     rows = fed(kind, data).screen().rows
 
     assert rows[0].runs == (
-        StyledText("bold", Style(bold=True)),
-        StyledText(" "),
-        StyledText("faint", Style(faint=True)),
-        StyledText("italic", Style(italic=True)),
-        StyledText("line", Style(underline=True)),
-        StyledText(" ", Style(reverse=True)),
+        RunView("bold", StyleView(bold=True)),
+        RunView(" "),
+        RunView("faint", StyleView(faint=True)),
+        RunView("italic", StyleView(italic=True)),
+        RunView("line", StyleView(underline=True)),
+        RunView(" ", StyleView(reverse=True)),
     )
     assert rows[1].runs == (
-        StyledText("grey", Style(fg="246")),
-        StyledText(" on ", Style(bg="#5f5f5f")),
-        StyledText("grey", Style(fg="#afafaf", bg="#5f5f5f")),
-        StyledText("high", Style(fg="9")),
-        StyledText("low", Style(bg="2")),
+        RunView("grey", StyleView(fg="246")),
+        RunView(" on ", StyleView(bg="#5f5f5f")),
+        RunView("grey", StyleView(fg="#afafaf", bg="#5f5f5f")),
+        RunView("high", StyleView(fg="9")),
+        RunView("low", StyleView(bg="2")),
     )
 
 
@@ -149,18 +149,10 @@ def test_what_a_program_has_set_is_told(kind: str) -> None:
     plain = fed(kind, "x").screen()
     screen = fed(kind, "\x1b[?2004h\x1b[?25l\x1b[>5u\x1b]2;a title\x07y").screen()
 
-    assert (plain.bracketed_paste, plain.cursor_visible, plain.kitty_flags, plain.title) == (
-        False,
-        True,
-        0,
-        "",
-    )
-    assert (screen.bracketed_paste, screen.cursor_visible, screen.kitty_flags) == (True, False, 5)
+    assert (plain.bracketed_paste, plain.cursor_visible, plain.title) == (False, True, "")
+    assert (screen.bracketed_paste, screen.cursor_visible) == (True, False)
     assert screen.title == "a title"
     assert not fed(kind, "\x1b[?2004h\x1b[?2004l").screen().bracketed_paste
-    assert fed(kind, "\x1b[?2026hhalf").screen().is_drawing
-    assert not fed(kind, "\x1b[?2026hwhole\x1b[?2026l").screen().is_drawing
-    assert fed(kind, "\x1b[>5u\x1b[<u").screen().kitty_flags == 0
 
 
 def test_the_other_screen_leaves_the_first_as_it_was(kind: str) -> None:
@@ -302,7 +294,7 @@ def test_sequences_that_are_not_known_change_nothing(kind: str) -> None:
     )
     screen = fed(kind, data).screen()
 
-    assert screen.rows[0].runs == (StyledText("abcdefghijklmno"),)
+    assert screen.rows[0].runs == (RunView("abcdefghijklmno"),)
 
 
 def test_random_bytes_are_survived(kind: str) -> None:

@@ -4,9 +4,9 @@ from typing import Final
 
 import pytest
 
+from csp.protocol.screen_frames import RunView, StyleView
 from csp.sidecar.emulator import HISTORY_LINES, KINDS, Emulator, make_emulator
 from csp.sidecar.emulator.pyte_emulator import MAX_ESCAPE, PyteEmulator
-from csp.terminal.screen import Style, StyledText
 
 LINES: Final = "\r\n".join(f"line {number}" for number in range(4))
 SCROLLED: Final = ["line 1", "line 2", "line 3"]
@@ -71,30 +71,8 @@ def test_each_sequence_does_what_it_should(kind: str, name: str) -> None:
     assert (screen.cursor_row, screen.cursor_col) == cursor
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("data", "flags"),
-    [
-        ("\x1b[=7u", 7),
-        ("\x1b[>1u\x1b[>2u\x1b[>3u\x1b[<2u", 1),
-        ("\x1b[>1u\x1b[>2u\x1b[<u", 1),
-        ("\x1b[>5u\x1b[<9u", 0),
-        ("\x1b[>5u\x1bc", 0),
-    ],
-)
-def test_the_flags_of_the_keyboard_are_kept_in_a_pile(kind: str, data: str, flags: int) -> None:
-    assert fed(data, kind).screen().kitty_flags == flags
-
-
-def test_the_pile_of_flags_is_bounded() -> None:
-    emulator = fed("\x1b[>1u" * 100)
-
-    assert isinstance(emulator, PyteEmulator)
-    assert len(emulator._kitty) == 16
-
-
 def test_neither_132_columns_nor_reversed_colours_change_anything() -> None:
-    assert fed("ab\x1b[?3hc\x1b[?5hd").screen().rows[0].runs == (StyledText("abcd"),)
+    assert fed("ab\x1b[?3hc\x1b[?5hd").screen().rows[0].runs == (RunView("abcd"),)
 
 
 def test_a_test_pattern_fills_the_screen() -> None:
@@ -118,7 +96,7 @@ def test_a_soft_reset_leaves_the_text_and_undoes_modes(data: str, rows: list[str
 
 
 def test_a_soft_reset_undoes_colours() -> None:
-    assert fed("\x1b[1;31m\x1b[!px").screen().rows[0].runs == (StyledText("x"),)
+    assert fed("\x1b[1;31m\x1b[!px").screen().rows[0].runs == (RunView("x"),)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -126,7 +104,7 @@ def test_the_other_screen_begins_with_the_colours_and_place_of_the_first(kind: s
     screen = fed("\x1b[2;3H\x1b[1m\x1b[?1047hx", kind).screen()
 
     assert screen.alternate
-    assert screen.rows[1].runs[-1] == StyledText("x", Style(bold=True))
+    assert screen.rows[1].runs[-1] == RunView("x", StyleView(bold=True))
     assert (screen.cursor_row, screen.cursor_col) == (1, 3)
 
 
@@ -209,7 +187,7 @@ def test_a_resize_reaches_both_screens() -> None:
 def test_what_is_erased_keeps_the_colour_behind_it(kind: str) -> None:
     runs = fed("abc\x1b[44m\x1b[1;2H\x1b[X\x1b[m", kind).screen().rows[0].runs
 
-    assert runs == (StyledText("a"), StyledText(" ", Style(bg="4")), StyledText("c"))
+    assert runs == (RunView("a"), RunView(" ", StyleView(bg="4")), RunView("c"))
 
 
 def test_after_a_resize_the_cursor_is_on_the_screen_and_all_of_it_scrolls() -> None:

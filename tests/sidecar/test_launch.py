@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import msgspec
 import pytest
 
 from csp.clis.wiring import wire
@@ -127,7 +128,7 @@ def test_a_name_that_was_left_behind_is_had_again_with_its_transcripts(
 
 
 def vars_of(run: SidecarRecord) -> dict[str, Any]:
-    return {name: getattr(run, name) for name in SidecarRecord.__slots__}
+    return msgspec.structs.asdict(run)
 
 
 @pytest.mark.parametrize(

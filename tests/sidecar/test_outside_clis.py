@@ -1,4 +1,4 @@
-"""A CLI that runs outside any room joins one by the command that the README gives."""
+"""A CLI that runs outside any room joins one by the command that docs/programs/mcp.md gives."""
 
 import json
 import re
@@ -28,16 +28,16 @@ ALLOWED: Final = {
 }
 
 
-def readme_command(name: str) -> list[str]:
-    """Return what the README has behind the name of a CLI, to give it our server."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    (line,) = re.findall(rf"^\$ ({name} mcp add.*--name.*)$", readme, re.MULTILINE)
+def documented_command(name: str) -> list[str]:
+    """Return the documented arguments of a CLI that give it our server."""
+    page = (ROOT / "docs" / "programs" / "mcp.md").read_text("utf-8")
+    (line,) = re.findall(rf"^\$ ({name} mcp add.*--name.*)$", page, re.MULTILINE)
     return shlex.split(line)[1:]
 
 
 def add_server(cli: RealCli, live: LiveRoom) -> None:
-    """Run the README's command for this CLI; the room's announcement is where it looks without being told."""
-    words = readme_command(cli.name)
+    """Run the documented command for this CLI; the room's announcement is where it looks by itself."""
+    words = documented_command(cli.name)
     if cli.name == "gemini":
         words.insert(2, "--trust")
     (cli.home / ".cache").mkdir(exist_ok=True)
@@ -46,8 +46,8 @@ def add_server(cli: RealCli, live: LiveRoom) -> None:
 
 
 @pytest.mark.parametrize("name", CLIS)
-def test_the_readmes_command_gives_the_cli_a_name_of_its_own(name: str) -> None:
-    words = readme_command(name)
+def test_the_documented_command_gives_the_cli_a_name_of_its_own(name: str) -> None:
+    words = documented_command(name)
     if words[-1].startswith("{"):
         ours = json.loads(words[-1])["args"]
     else:

@@ -1,12 +1,11 @@
 """A room is found again: elsewhere, as another one, or not at all."""
 
-import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from msgspec.structs import replace
 
 from csp.errors import Refused, Unreachable
 from csp.sidecar.brain import reconnect as module
@@ -140,12 +139,7 @@ def test_an_agent_that_was_removed_does_not_join_again(run: SidecarRecord, room:
 def test_a_room_that_forgot_us_is_joined_anew(
     run: SidecarRecord, room: RoomConnection, agents: list[str], journal: int
 ) -> None:
-    known = SidecarRecord(
-        **(
-            json.loads(json.dumps({n: getattr(run, n) for n in SidecarRecord.__slots__}))
-            | {"journal": journal}
-        )
-    )
+    known = replace(run, journal=journal)
     with at(room), mock.patch.object(module, "GatewayClient", FakeGateway(agents)) as gateway:
         assert rejoin(known)
 

@@ -1,9 +1,10 @@
 """The record of one sidecar, as its brains have it."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from csp.sidecar.record_file import write_record
 from csp.sidecar.run_record import SidecarRecord, agents_dir

@@ -9,7 +9,7 @@ import pytest
 
 from csp.clis.profile import load_profile
 from csp.sidecar.state.pane_state import PaneState
-from csp.terminal.screen_reply import SCROLLED
+from csp.terminal.generic_screen import SCROLLED
 from tests.sidecar.stage import Seat, Stage, tui
 from tests.sidecar.virtual import body, desk, on_virtual_time, until
 from tests.waiting import wait_until_sync
@@ -198,3 +198,16 @@ async def test_an_answer_that_is_longer_than_the_screen_says_so(tmp_path: Path) 
             assert first == SCROLLED
             assert len(rest) > 20
             assert [line.strip() for line in rest] == lines[-len(rest) :]
+
+
+@on_virtual_time
+async def test_what_stands_around_is_learnt_from_a_program_that_comes_up_late(tmp_path: Path) -> None:
+    """Copilot writes a line, is pasted into, and only then takes over the screen."""
+    late = ("--loading", "Package extraction took 6586 ms", "--start-ms", "12000", "--deaf-ms", "700")
+    drawn = ("--alternate", "--frame", "rules", "--path", "~/project", "--reply", "the same\\n\\nanswer")
+    async with desk(tmp_path, *late, *drawn) as scene:
+        texts = [(await scene.reply_to(scene.send(text)))["text"] for text in ("one", "two", "three")]
+
+    assert [[line.strip("* ") for line in text.split("\n")] for text in texts] == [
+        ["the same", "", "answer"]
+    ] * 3

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from csp.client import Live
 from csp.protocol.screen_frames import RunView, ScreenView, StyleView
 from csp.sidecar.brain.screen_stream import ScreenStream, screen_view
-from csp.terminal.screen import Screen, ScreenRow, Style, StyledText
+from csp.terminal.screen import Screen, ScreenRow
 from tests.sidecar.test_cli_state import sight
 from tests.sidecar.virtual import on_virtual_time
 
@@ -67,11 +66,11 @@ async def test_a_screen_is_shown_whole_then_when_it_changes_while_somebody_watch
 
 
 def test_a_screen_travels_with_all_that_it_shows() -> None:
-    style = Style(fg="1", bg="#020304", bold=True, faint=True, italic=True, underline=True, reverse=True)
-    row = ScreenRow((StyledText("styled", style), StyledText("plain")))
+    style = StyleView(fg="1", bg="#020304", bold=True, faint=True, italic=True, underline=True, reverse=True)
+    row = ScreenRow((RunView("styled", style), RunView("plain")))
     screen = Screen(rows=(row,), cols=80, cursor_row=3, cursor_col=4, title="t" * 2000, alternate=True)
     view = screen_view(screen)
-    styled = {field.name: getattr(style, field.name) for field in fields(Style)}
+    styled = msgspec.structs.asdict(style)
 
     assert view == ScreenView(
         rows=((RunView("styled", StyleView(**styled)), RunView("plain")),),

@@ -22,6 +22,10 @@ FEW: Final = 5
 READ_BY: Final = {
     "csp/web/page/": ("tests/web/", "tests/gateway/test_page_routes_files.py"),
     "csp/clis/": ("csp/clis/profile.py", "csp/clis/profile_screen.py"),
+    **dict.fromkeys(
+        ("docs/", "README.md", "CONTRIBUTING.md", "SECURITY.md"),
+        ("tests/docs/test_pages.py", "tests/docs/test_language.py", "tests/docs/test_commands.py"),
+    ),
     "prompts/": ("tests/gateway/test_prompt_words.py", "csp/prompt_files.py"),
     "bin/": ("tests/panes/test_setup.py", "tests/panes/test_start.py", "tests/suite/"),
 }

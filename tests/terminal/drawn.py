@@ -3,13 +3,14 @@
 import re
 from typing import Final
 
-from csp.terminal.screen import Screen, ScreenRow, Style, StyledText
+from csp.protocol.screen_frames import RunView, StyleView
+from csp.terminal.screen import Screen, ScreenRow
 
 _STYLES: Final = {
-    "~": Style(faint=True),
-    "^": Style(reverse=True),
-    "*": Style(fg="211"),
-    "%": Style(bg="240"),
+    "~": StyleView(faint=True),
+    "^": StyleView(reverse=True),
+    "*": StyleView(fg="211"),
+    "%": StyleView(bg="240"),
 }
 _PART: Final = re.compile(r"([~^*%])(.+?)\1|([^~^*%]+)")
 
@@ -35,7 +36,7 @@ def drawn(text: str, *, cols: int = 40, rows: int = 0, is_cursor_visible: bool =
 def row_of(line: str) -> ScreenRow:
     return ScreenRow(
         tuple(
-            StyledText(match[2], _STYLES[match[1]]) if match[1] else StyledText(match[3])
+            RunView(match[2], _STYLES[match[1]]) if match[1] else RunView(match[3])
             for match in _PART.finditer(line)
         )
     )

@@ -1,52 +1,38 @@
 import pytest
 
-from csp.terminal.screen import (
-    BLANK,
-    FRAME_S,
-    MAX_FRAME_BYTES,
-    PLAIN,
-    Frames,
-    Screen,
-    ScreenRow,
-    Style,
-    StyledText,
-)
+from csp.protocol.screen_frames import PLAIN, RunView, StyleView
+from csp.terminal.screen import BLANK, FRAME_S, MAX_FRAME_BYTES, Frames, Screen, ScreenRow
 
 BEGIN, END = b"\x1b[?2026h", b"\x1b[?2026l"
 
 
 def test_a_row_has_the_text_of_its_runs_without_blanks_at_the_end() -> None:
-    assert (
-        ScreenRow((StyledText("❯ "), StyledText("draft", Style(bold=True)), StyledText("  "))).text
-        == "❯ draft"
-    )
+    assert ScreenRow((RunView("❯ "), RunView("draft", StyleView(bold=True)), RunView("  "))).text == "❯ draft"
     assert BLANK.text == ""
 
 
 def test_a_space_that_does_not_break_is_no_blank() -> None:
-    assert ScreenRow((StyledText("❯\xa0"),)).text == "❯\xa0"
+    assert ScreenRow((RunView("❯\xa0"),)).text == "❯\xa0"
 
 
 def test_rows_are_equal_by_what_they_show() -> None:
-    assert ScreenRow((StyledText("a"),)) == ScreenRow((StyledText("a"),))
-    assert ScreenRow((StyledText("a"),)) != ScreenRow((StyledText("a", Style(faint=True)),))
+    assert ScreenRow((RunView("a"),)) == ScreenRow((RunView("a"),))
+    assert ScreenRow((RunView("a"),)) != ScreenRow((RunView("a", StyleView(faint=True)),))
 
 
 def test_a_screen_has_its_rows_as_lines() -> None:
-    screen = Screen(
-        rows=(ScreenRow((StyledText("a"),)), BLANK, ScreenRow((StyledText("b"),)), BLANK), cols=10
-    )
+    screen = Screen(rows=(ScreenRow((RunView("a"),)), BLANK, ScreenRow((RunView("b"),)), BLANK), cols=10)
 
     assert screen.text == "a\n\nb"
 
 
 def test_the_style_of_a_character() -> None:
-    row = ScreenRow((StyledText("ab", Style(bold=True)), StyledText("c", Style(faint=True))))
+    row = ScreenRow((RunView("ab", StyleView(bold=True)), RunView("c", StyleView(faint=True))))
 
     assert [row.style_at(place) for place in range(4)] == [
-        Style(bold=True),
-        Style(bold=True),
-        Style(faint=True),
+        StyleView(bold=True),
+        StyleView(bold=True),
+        StyleView(faint=True),
         PLAIN,
     ]
 

@@ -1,7 +1,7 @@
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from csp.terminal.screen import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
 from csp.terminal.screen_reader import Blocked, Limit, Reading, read_screen, without_work
@@ -123,7 +123,8 @@ def test_no_composer_where_the_cursor_is_off_the_screen() -> None:
 
 
 def test_no_composer_without_rules_for_one() -> None:
-    assert read_screen(drawn(f"{LINE}\n❯ █\n{LINE}"), ScreenRules()) == Reading()
+    reading = read_screen(drawn(f"{LINE}\n❯ █\n{LINE}"), ScreenRules())
+    assert reading == Reading(said=reading.said)
     without_borders = ScreenRules(composer=replace(BORDERED.composer, top=None))
     assert composer_in(f"{LINE}\n❯ █\n{LINE}", without_borders) is None
 
@@ -227,7 +228,7 @@ def test_a_dialog_stands_where_no_composer_is() -> None:
 def test_what_an_agent_writes_above_the_composer_is_no_dialog() -> None:
     reading = read(f"{ASKED.replace('█', ' ')}\n trust\n welcome\n esc to close\n{LINE}\n❯ █\n{LINE}\n")
 
-    assert reading == Reading(composer=reading.composer)
+    assert reading == Reading(composer=reading.composer, said=reading.said)
     assert reading.composer
 
 

@@ -1,9 +1,9 @@
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from csp.terminal.screen import DialogRules, Sign, SignPlace
+from csp.terminal.screen import DialogKind, DialogRules
 from csp.terminal.screen_reader import DialogChoice, ScreenDialog, find_dialog
 from tests.terminal.drawn import drawn
 
@@ -13,7 +13,7 @@ RULES = DialogRules(
     top=re.compile(r"^─{10,}"),
     side=re.compile(r"^\s*│|│\s*$"),
     question=re.compile(r"\?"),
-    kinds=(Sign(pattern=re.compile("proceed|Allow"), place=SignPlace.DIALOG, kind="permission"),),
+    kinds=(DialogKind(pattern=re.compile("proceed|Allow"), kind="permission"),),
     max_rows_after=2,
 )
 LINE = "─" * 20

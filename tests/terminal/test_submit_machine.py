@@ -1,10 +1,9 @@
 """A message is typed, checked, submitted, proven; or it is said why not."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from csp.protocol.enums import DeliveryState, HeldReason
 from csp.terminal.submit_machine import (

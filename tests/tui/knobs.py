@@ -71,6 +71,7 @@ def _add_turns(parser: argparse.ArgumentParser) -> None:
         default=0,
         help=f"the first N Enters after a paste break the line; {FOREVER}",
     )
+    add("--path", default="", help="a line that always stands above the composer")
     add("--no-echo", action="store_true", help="what was submitted does not show in the conversation")
     add("--clear-on-submit", action="store_true", help="the screen is cleared by each submission")
     add("--blank-ms", type=int, default=0, help="the screen is blank for so long after each submission")

@@ -340,7 +340,7 @@ class Program:
             question = ["Bash command", "", f"  {self._dialog}", "", "Do you want to proceed?"]
             return [*question, "❯ 1. Yes", "  2. No", "", "Esc to cancel"]
         queued = [f"  queued: {text.partition(chr(10))[0]}" for text in self._queue]
-        composer = self._composer_rows()
+        composer = [*([self._knobs.path] if self._knobs.path else []), *self._composer_rows()]
         if not self._shows_work:
             return [*queued, *composer]
         period_s = (self._knobs.spinner_ms or 1000) / 1000

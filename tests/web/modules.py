@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 from playwright.async_api import Page
 
-from csp.room.sessions.mode_catalogue import build_catalogue
+from csp.room.sessions.modes import build_catalogue
 
 #: Notes every call to the gateway in `asked`, but the ids that the page gives to what is done in `ids`;
 #: `answers` has what is answered by path, else nothing.

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.protocol.enums import ALL, AgentId
 from csp.protocol.events import NoteAdded, encode_event
-from csp.room.board.board_state import note_id
+from csp.room.board_state import note_id
 from csp.whiteboard.note_index import Filter
 from csp.whiteboard.whiteboard import MeaningSearch, Whiteboard, load_meaning_search
 

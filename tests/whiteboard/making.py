@@ -7,7 +7,7 @@ from typing import Any
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.protocol.enums import ALL, AgentId
 from csp.protocol.events import NoteAdded, encode_event
-from csp.room.board.board_state import note_id
+from csp.room.board_state import note_id
 from tests.journal.making import commit, delivered
 
 

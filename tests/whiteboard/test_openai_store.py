@@ -11,7 +11,7 @@ import pytest
 from csp.errors import CallFailed
 from csp.protocol.enums import MessageId
 from csp.protocol.notes import NoteView, Source
-from csp.room.board.board_state import note_of
+from csp.room.board_state import note_of
 from csp.whiteboard.openai_store import OpenAIStore
 from tests.whiteboard.making import noted
 

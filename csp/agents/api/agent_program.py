@@ -21,7 +21,7 @@ from csp.model_providers import Provider
 from csp.protocol.enums import AgentId, Ending, JoinRole, ParticipantKind, Scalar
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Status
-from csp.room.room_rules import WindowSize
+from csp.room.commands import WindowSize
 from csp.room.sessions.session_state import WindowItem
 from csp.room.sessions.turn_prompt import render
 from csp.sidecar.brain.reconnect import RoomConnection, has_moved, running_room, try_to_save

@@ -31,10 +31,9 @@ from csp.protocol.enums import (
 from csp.protocol.events import AgentCall, AgentResponse, DeliveryMoved, HumanMessage, Redacted, TurnMoved
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import TurnState
-from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
-from csp.room.sessions.cost_estimate import cut
+from csp.room.commands import DEFAULT_WINDOW, WindowSize
 from csp.room.sessions.session_reducer import KEPT_CHARS, KEPT_ITEMS
-from csp.room.sessions.session_state import OPEN
+from csp.room.sessions.session_state import OPEN, cut
 from csp.room.sessions.session_state import WindowItem as Heard
 
 log = logging.getLogger(__name__)
@@ -197,10 +196,7 @@ class Connector:
         voice, item, is_turn = self._voice, work.item, work.item.kind is DeliverKind.TURN
         # The clock of a turn runs from its confirmation on.
         state = ReportedState.SUBMITTED if is_turn else ReportedState.TYPED
-        try:
-            await self._reach(lambda: self.client.report(item.id, state))
-        except CspError as error:
-            log.info("delivery was withdrawn", extra={"message_id": item.id, "why": error.message})
+        if await self._refusal(lambda: self.client.report(item.id, state), "delivery was withdrawn", item):
             return
         await self._tell_state()
         window = self._heard.get(item.thread, ())
@@ -251,23 +247,21 @@ class Connector:
             return
         self._trouble, self._limited_until = "", 0.0
         id = uuid4().hex
-        is_turn = item.kind is DeliverKind.TURN
-        bound = {"turn": item.turn} if is_turn else {"reply_to": item.id}
-        try:
-            await self._reach(lambda: self.client.output(reply, usage=priced, id=id, **bound))
-        except CspError as error:
-            log.warning("answer was refused", extra={"message_id": item.id, "why": error.message})
-            await self._fail(work, CallFailed(error.message), Ending.FAILED)
+        bound = {"turn": item.turn} if item.kind is DeliverKind.TURN else {"reply_to": item.id}
+        why = await self._refusal(
+            lambda: self.client.output(reply, usage=priced, id=id, **bound), "answer was refused", item
+        )
+        if why:
+            await self._fail(work, CallFailed(why), Ending.FAILED)
 
     async def _tell_cost(self, work: _Work, priced: Usage | None) -> None:
         """Report the usage of a call whose answer nobody waits for; the room drops the rest."""
         if priced is None or work.item.kind is not DeliverKind.TURN:
             return
         fields: dict[str, Any] = {"turn": work.item.turn, "ending": Ending.INTERRUPTED, "id": uuid4().hex}
-        try:
-            await self._reach(lambda: self.client.output("", usage=priced, **fields))
-        except CspError as error:
-            log.info("cost was not taken", extra={"message_id": work.item.id, "why": error.message})
+        await self._refusal(
+            lambda: self.client.output("", usage=priced, **fields), "cost was not taken", work.item
+        )
 
     async def _fail(self, work: _Work, failure: CallFailed, ending: Ending) -> None:
         """Report that there will be no answer, and why; it is not part of the conversation."""
@@ -285,13 +279,14 @@ class Connector:
             self._do(self._recover(failure.after_s))
             await self._tell_state()
         fields: dict[str, Any] = {"ending": ending, "reason": reason, "usage": priced, "id": uuid4().hex}
-        try:
+
+        async def tell() -> None:
             if item.kind is DeliverKind.TURN:
-                await self._reach(lambda: self.client.output("", turn=item.turn, **fields))
+                await self.client.output("", turn=item.turn, **fields)
             else:
-                await self._reach(lambda: self.client.report(item.id, ReportedState.FAILED, reason))
-        except CspError as error:
-            log.info("failure was not wanted", extra={"message_id": item.id, "why": error.message})
+                await self.client.report(item.id, ReportedState.FAILED, reason)
+
+        await self._refusal(tell, "failure was not wanted", item)
 
     def _priced(self, usage: Usage | None) -> Usage | None:
         if usage is None:
@@ -299,16 +294,21 @@ class Connector:
         cost_usd = self._voice.price(usage)
         return replace(usage, cost_usd=cost_usd, unpriced=cost_usd is None)
 
-    async def _reach(self, act: Callable[[], Awaitable[object]]) -> None:
-        """Call the room, with the new client if the room has moved meanwhile."""
+    async def _refusal(
+        self, act: Callable[[], Awaitable[object]], what: str, item: Deliver | None = None
+    ) -> str:
+        """Call the room, with the new client if it has moved meanwhile; log and return why it refuses."""
         while True:
             client = self.client
             try:
                 await act()
-                return
-            except (Unreachable, Refused):
-                if self.client is client:
-                    raise
+                return ""
+            except CspError as error:
+                if isinstance(error, Unreachable | Refused) and self.client is not client:
+                    continue
+                known = {"message_id": item.id} if item else {}
+                log.info(what, extra={**known, "why": error.message})
+                return error.message
 
     async def _recover(self, after_s: float) -> None:
         """Report that the provider's Retry-After is over."""
@@ -327,10 +327,7 @@ class Connector:
         told = (state, detail, until)
         if told != self._told:
             self._told = told
-            try:
-                await self._reach(lambda: self.client.state(state, detail, until))
-            except CspError as error:
-                log.info("state was not taken", extra={"why": error.message})
+            await self._refusal(lambda: self.client.state(state, detail, until), "state was not taken")
 
     # --- controls, watchers ----------------------------------------------------------------------
 
@@ -347,10 +344,9 @@ class Connector:
         elif item.control is ControlVerb.RESTART:
             problem = "a model behind an API has nothing to start again"
         state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
-        try:
-            await self._reach(lambda: self.client.control_done(item.id, state, problem))
-        except CspError as error:
-            log.info("control was not wanted", extra={"message_id": item.id, "why": error.message})
+        await self._refusal(
+            lambda: self.client.control_done(item.id, state, problem), "control was not wanted", item
+        )
 
     def _show(self, work: _Work, words: str) -> None:
         """Show words as they come: one answer at a time in the pane, all of them to watchers."""

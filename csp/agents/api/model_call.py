@@ -13,7 +13,7 @@ from csp.agents.api.request import ModelRequest
 from csp.errors import CallFailed
 from csp.protocol.enums import MAX_TEXT_BYTES
 from csp.protocol.requests import Usage
-from csp.room.sessions.cost_estimate import tokens_in
+from csp.room.sessions.session_state import tokens_in
 
 #: How long a step may take with all its tries.
 STEP_S: Final = 300.0

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -19,11 +19,8 @@ def without_nulls(text: str) -> str:
     whole = text.strip()
     if not (whole.startswith("{") and whole.endswith("}")):
         return text
-    try:
-        found = msgspec.json.decode(whole)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return text
-    if not isinstance(found, dict) or None not in found.values():
+    found = _decoded(whole)
+    if None not in found.values():
         return text
     kept = {name: value for name, value in found.items() if value is not None}
     try:
@@ -34,12 +31,17 @@ def without_nulls(text: str) -> str:
 
 def is_blank(reply: str) -> bool:
     """Return whether a reply is empty, in an envelope or without one."""
+    message = _decoded(reply).get("message") if reply.strip() else ""
+    return isinstance(message, str) and not message.strip()
+
+
+def _decoded(reply: str) -> dict[str, Any]:
+    """Return the members of an envelope; none of any other text."""
     try:
         found = msgspec.json.decode(reply)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return not reply.strip()
-    message = found.get("message") if isinstance(found, dict) else None
-    return isinstance(message, str) and not message.strip()
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Listener:

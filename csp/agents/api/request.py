@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
-from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
-from csp.room.sessions.cost_estimate import tokens_in
-from csp.room.sessions.session_state import WindowItem
+from csp.room.commands import DEFAULT_WINDOW, WindowSize
+from csp.room.sessions.session_state import WindowItem, tokens_in
 from csp.room.sessions.turn_prompt import newest, render, visible_items
 
 #: The names by which a schema is known to who wants one.

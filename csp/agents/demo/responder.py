@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from csp.agents.demo import review_script
 from csp.agents.demo.demo_prompt import DemoPrompt, Kind, Said
 from csp.agents.demo.personas import CONDUCTOR, PERSONAS, Persona
-from csp.room.agent_text.grammar import Finish, HandOver
+from csp.room.agent_text import Finish, HandOver
 
 T = TypeVar("T")
 

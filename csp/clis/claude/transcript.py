@@ -79,10 +79,6 @@ class _Message(msgspec.Struct):
         return "\n".join(part.text for part in self.parts if part.type == "text")
 
 
-class _Origin(msgspec.Struct):
-    kind: str = ""
-
-
 class _Attachment(msgspec.Struct):
     type: str = ""
     prompt: str | list[_Part] = ""
@@ -97,14 +93,11 @@ class _Attachment(msgspec.Struct):
         return self.filename or self.path or self.uri or self.agentType or self.type
 
 
-class _Delegated(msgspec.Struct):
-    """What is known of an agent of this session: the name it was given, the id it got."""
+class _OtherAgent(msgspec.Struct):
+    """What a tool says of another agent: the name it was given, the id it got, or whom a text is sent to."""
 
     name: str = ""
     agentId: str = ""
-
-
-class _Sent(msgspec.Struct):
     to: str = ""
 
 
@@ -121,7 +114,6 @@ class _Record(msgspec.Struct):
     isCompactSummary: bool = False
     isApiErrorMessage: bool = False
     error: str | None = None
-    origin: _Origin | None = None
     toolUseResult: msgspec.Raw = _NOTHING
     content: msgspec.Raw = _NOTHING
     message: _Message | None = None
@@ -340,7 +332,7 @@ class ClaudeReader(TranscriptReader):
         results = [part.tool_use_id for part in message.parts if part.type == "tool_result"]
         if results:
             is_refused = bytes(record.toolUseResult) == _REJECTED
-            _remember(state.agents, (decoded(record.toolUseResult, _Delegated) or _Delegated()).agentId)
+            _remember(state.agents, (decoded(record.toolUseResult, _OtherAgent) or _OtherAgent()).agentId)
             for call in results:
                 yield tracker.Returned(id=call, is_refused=is_refused)
         elif is_list and not record.promptSource and message.text.startswith(_INTERRUPTED):
@@ -415,12 +407,12 @@ class ClaudeReader(TranscriptReader):
                 yield tracker.Wrote(id=name, text=part.text)
         elif part.type.endswith("tool_use"):
             state.last_text = None
+            other = decoded(part.input, _OtherAgent) or _OtherAgent()
             if part.name in _DELEGATE:
-                _remember(state.agents, (decoded(part.input, _Delegated) or _Delegated()).name)
+                _remember(state.agents, other.name)
             yield tracker.ToolCalled(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
-            to = (decoded(part.input, _Sent) or _Sent()).to if part.name == _SEND else _MAIN
-            if to not in (_MAIN, *state.agents):
-                yield tracker.Bypassed(id=f"{part.id} past", to=to or "another session")
+            if part.name == _SEND and other.to not in (_MAIN, *state.agents):
+                yield tracker.Bypassed(id=f"{part.id} past", to=other.to or "another session")
 
 
 def _remember(names: dict[str, None], name: str) -> None:

@@ -25,7 +25,6 @@ _FIRST_LINE_BYTES: Final = 1 << 20
 class _Meta(msgspec.Struct):
     #: "cli" or the like; an object for a thread that the CLI runs for itself.
     source: msgspec.Raw = msgspec.Raw(b'""')
-    thread_source: str | None = None
 
 
 class _First(msgspec.Struct):

@@ -63,7 +63,6 @@ class _Payload(msgspec.Struct):
     session_id: str = ""
     id: str | None = None
     call_id: str | None = None
-    turn_id: str = ""
     model: str | None = None
     name: str | None = None
     arguments: str = ""

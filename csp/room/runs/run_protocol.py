@@ -6,47 +6,21 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from csp.errors import BadInput, Refused
+from csp.protocol import review_messages as review
 from csp.protocol.enums import HUMAN, AgentId, Mode
 from csp.protocol.events import RunChecked, RunMoved, RunReminded, RunSaid
 from csp.protocol.notices import NoticeCode
-from csp.protocol.review_messages import (
-    MAILBOX,
-    MAX_ITEMS,
-    OWN_METRICS,
-    AlertLevel,
-    AnyMessage,
-    Decision,
-    ExecutionAlert,
-    ExecutionUpdate,
-    Finding,
-    MessageType,
-    PlanFeedback,
-    PlanProposed,
-    ReviewDecision,
-    ReviewerStats,
-    Risk,
-    RunDetail,
-    RunPhase,
-    RunRole,
-    RunSummary,
-    SessionAck,
-    SessionEnd,
-    SessionStart,
-    Severity,
-    Verdict,
-    type_of_body,
-)
 from csp.protocol.session_parts import Change, EndReason, PhaseKind, Stage, TurnState
+from csp.room.room_draft import SessionDraft
 from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.modes import MODES
-from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
 from csp.room.sessions.turns import ask, cancel
 
-P, M = RunPhase, MessageType
-_BUILDER, _REVIEWER = RunRole.BUILDER, RunRole.REVIEWER
+P, M = review.RunPhase, review.MessageType
+_BUILDER, _REVIEWER = review.RunRole.BUILDER, review.RunRole.REVIEWER
 #: Which messages may come in a phase, from whom; whatever is not here is refused.
-LEGAL: Final[dict[RunPhase, dict[MessageType, RunRole]]] = {
+LEGAL: Final[dict[review.RunPhase, dict[review.MessageType, review.RunRole]]] = {
     P.START: {M.SESSION_ACK: _REVIEWER},
     P.PLAN: {M.PLAN_PROPOSED: _BUILDER},
     P.FEEDBACK: {M.PLAN_FEEDBACK: _REVIEWER},
@@ -57,7 +31,7 @@ LEGAL: Final[dict[RunPhase, dict[MessageType, RunRole]]] = {
     P.CLOSING: {M.SESSION_END: _BUILDER},
 }
 #: Whose turn it is in a phase; in the others nobody is asked.
-TURN_OF: Final[dict[RunPhase, RunRole]] = {
+TURN_OF: Final[dict[review.RunPhase, review.RunRole]] = {
     P.START: _REVIEWER,
     P.PLAN: _BUILDER,
     P.FEEDBACK: _REVIEWER,
@@ -67,7 +41,7 @@ TURN_OF: Final[dict[RunPhase, RunRole]] = {
     P.CLOSING: _BUILDER,
 }
 #: In these a person is asked, with these words.
-CALLS: Final[dict[RunPhase, str]] = {
+CALLS: Final[dict[review.RunPhase, str]] = {
     P.APPROVAL: "csp review go {run}, or: csp review decide {run} revise|abort",
     P.ESCALATED: "csp review decide {run} accept|revise|abort",
     P.HALTED: "csp review resume {run}, or: csp review abort {run} WHY",
@@ -112,12 +86,12 @@ def give_up(draft: SessionDraft, when: str) -> None:
 
 def enter_phase(
     draft: SessionDraft,
-    phase: RunPhase,
+    phase: review.RunPhase,
     why: str = "",
     *,
     cycle: int | None = None,
     revisions: int | None = None,
-    back: RunPhase | None = None,
+    back: review.RunPhase | None = None,
     by: AgentId | None = None,
 ) -> None:
     """Bring the run to a phase; a person that it waits for is told what to do."""
@@ -139,7 +113,7 @@ def enter_phase(
         name=phase,
         row=_ROWS[phase],
         round=draft.known_run.cycle,
-        is_waiting=role is None or run.agent_of(role) == MAILBOX,
+        is_waiting=role is None or run.agent_of(role) == review.MAILBOX,
     )
     draft.change(Change.PHASE, phase, stage=stage)
     if phase in CALLS:
@@ -160,7 +134,9 @@ def halt(draft: SessionDraft, why: str, *, by: AgentId | None = None) -> None:
 # --- messages --------------------------------------------------------------------------------------
 
 
-def handle_message(draft: SessionDraft, role: RunRole, body: AnyMessage, origin: str, key: str = "") -> None:
+def handle_message(
+    draft: SessionDraft, role: review.RunRole, body: review.AnyMessage, origin: str, key: str = ""
+) -> None:
     """Take a message of a role; one that is not expected is refused by its name."""
     run = draft.known_run
     wanted, body = body, check_message(run, role, body)
@@ -169,67 +145,67 @@ def handle_message(draft: SessionDraft, role: RunRole, body: AnyMessage, origin:
     header = draft.run_header(_line_of(body), by=run.agent_of(role))
     draft.room_draft.emit(RunSaid(*header, role=role, body=body, origin=origin, key=key))
     turn = draft.session.turns.get(run.agent_of(role))
-    if turn is not None and not isinstance(body, ExecutionAlert):
+    if turn is not None and not isinstance(body, review.ExecutionAlert):
         # It came another way than the one it was asked by.
         draft.withdraw(turn)
         draft.move(turn, TurnState.REPLIED, f"by {origin}")
     continue_after(draft, body)
 
 
-def _decision_of(body: AnyMessage) -> Decision | None:
-    return body.decision if isinstance(body, ReviewDecision) else None
+def _decision_of(body: review.AnyMessage) -> review.Decision | None:
+    return body.decision if isinstance(body, review.ReviewDecision) else None
 
 
-def check_message(run: ReviewRun, role: RunRole, body: AnyMessage) -> AnyMessage:
+def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage) -> review.AnyMessage:
     """Return a message as it will be taken; refuse one that may not come now, or contradicts itself."""
-    legal, message_type = LEGAL.get(run.phase, {}), type_of_body(body)
+    legal, message_type = LEGAL.get(run.phase, {}), review.type_of_body(body)
     if legal.get(message_type) is not role:
         expected = ", ".join(f"{name} by the {who}" for name, who in legal.items()) or "none, it waits"
         what = f"{message_type} by the {role} may not come in phase {run.phase} of run {run.id}"
         raise Refused(what, f"expected: {expected}")
     match body:
-        case ExecutionUpdate():
+        case review.ExecutionUpdate():
             # What CSP finds out itself cannot come from anybody else.
-            own = [name for name in body.metrics if name.startswith(OWN_METRICS)]
+            own = [name for name in body.metrics if name.startswith(review.OWN_METRICS)]
             if own:
-                hint = f"use a name that does not begin with {OWN_METRICS}"
+                hint = f"use a name that does not begin with {review.OWN_METRICS}"
                 raise Refused(f"metric {own[0]!r} is CSP's own", hint)
-            if len(body.metrics) > MAX_ITEMS:
-                raise Refused(f"{len(body.metrics)} metrics are too many", f"give {MAX_ITEMS} at most")
+            if len(body.metrics) > review.MAX_ITEMS:
+                raise Refused(f"{len(body.metrics)} metrics are too many", f"give {review.MAX_ITEMS} at most")
             tests = None if body.tests is None else replace(body.tests, claimed=True)
             return replace(body, tests=tests, figures=None)
-        case PlanProposed():
+        case review.PlanProposed():
             # Where it lies from now on, whatever it was read from.
             return replace(body, plan_path=f"runs/{run.id}/plan.json")
-        case ReviewDecision():
+        case review.ReviewDecision():
             return _settled(run, body)
         case _:
             return body
 
 
-def _line_of(body: AnyMessage) -> str:
+def _line_of(body: review.AnyMessage) -> str:
     """Return a message in one line, for those who only look on."""
     match body:
-        case SessionStart():
+        case review.SessionStart():
             said = body.goal
-        case PlanProposed():
+        case review.PlanProposed():
             said = body.summary or f"{len(body.steps)} steps"
-        case PlanFeedback():
+        case review.PlanFeedback():
             said = f"risk {body.risk}" + (", another plan" if body.alternative else "")
-        case ExecutionUpdate():
+        case review.ExecutionUpdate():
             said = f"{'submitted' if body.final else 'step'}: {body.step}"
-        case ExecutionAlert():
+        case review.ExecutionAlert():
             said = f"{body.level}: {body.text}"
-        case ReviewDecision():
+        case review.ReviewDecision():
             said = f"{body.decision}, {len(body.findings)} findings"
-        case SessionEnd():
+        case review.SessionEnd():
             said = body.summary or body.status
         case _:
             said = body.note or "ready"
-    return f"{type_of_body(body)}: {said}"
+    return f"{review.type_of_body(body)}: {said}"
 
 
-def _settled(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
+def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDecision:
     """Return a decision as it is taken, its new findings numbered; refuse one that contradicts itself."""
     known = {one.id: one for one in run.findings}
     named = (*decision.resolved, *(one.id for one in decision.findings if one.id in known))
@@ -237,16 +213,16 @@ def _settled(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
     if closed:
         opened = ", ".join(str(one.id) for one in run.open_findings) or "none"
         raise Refused(f"finding {closed[0]} is not open, so it is not checked again", f"open: {opened}")
-    if decision.decision is Decision.ABORT and not decision.rationale.strip():
+    if decision.decision is review.Decision.ABORT and not decision.rationale.strip():
         raise Refused("an abort needs a rationale", "say why, as RATIONALE: text")
     new = [one for one in decision.findings if one.id not in known]
     fresh = tuple(
-        Finding(severity=one.severity, text=one.text, id=f"f-{number}")
+        review.Finding(severity=one.severity, text=one.text, id=f"f-{number}")
         for number, one in enumerate(new, len(known) + 1)
     )
     decision = replace(decision, findings=fresh)
     left = [one for one in run.open_findings if one.id not in decision.resolved]
-    if decision.decision is Decision.ACCEPT:
+    if decision.decision is review.Decision.ACCEPT:
         weighty = [one for one in decision.findings if one.is_weighty]
         if weighty:
             grade = weighty[0].severity
@@ -254,52 +230,53 @@ def _settled(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
         # What was reason for a revision is resolved; minor findings stay as notes.
         done = [str(one.id) for one in run.open_findings if one.is_weighty]
         return replace(decision, resolved=tuple(dict.fromkeys((*decision.resolved, *done))))
-    if decision.decision is Decision.ABORT or any(one.is_weighty for one in (*left, *decision.findings)):
+    is_weighty = any(one.is_weighty for one in (*left, *decision.findings))
+    if is_weighty or decision.decision is review.Decision.ABORT:
         return decision
     if not left and not decision.findings:
         raise Refused("a revise needs a finding", "name what is wrong, as FINDING: major - text")
     # A revision for minor findings alone is taken as what it is: an accept with notes.
     note = f"revise for minor findings alone, taken as accept. {decision.rationale}".strip()
-    return replace(decision, decision=Decision.ACCEPT, rationale=note[:2000])
+    return replace(decision, decision=review.Decision.ACCEPT, rationale=note[:2000])
 
 
 # --- what comes of each ----------------------------------------------------------------------------
 
 
-def continue_after(draft: SessionDraft, body: AnyMessage) -> None:
+def continue_after(draft: SessionDraft, body: review.AnyMessage) -> None:
     """Bring a run to the phase that follows a message."""
     match body:
-        case SessionStart():
+        case review.SessionStart():
             enter_phase(draft, P.START)
-        case SessionAck():
+        case review.SessionAck():
             enter_phase(draft, P.PLAN)
-        case PlanProposed():
+        case review.PlanProposed():
             enter_phase(draft, P.FEEDBACK)
-        case PlanFeedback():
+        case review.PlanFeedback():
             _on_feedback(draft, body)
-        case ExecutionUpdate():
+        case review.ExecutionUpdate():
             enter_phase(draft, P.CHECKS)
-        case ExecutionAlert():
+        case review.ExecutionAlert():
             run = draft.known_run
-            if body.level is AlertLevel.CRITICAL:
+            if body.level is review.AlertLevel.CRITICAL:
                 halt(draft, f"critical alert of {run.reviewer}: {body.text}")
             else:
                 draft.notice(NoticeCode.RUN_ALERT(run=run.id, agent=run.reviewer, text=body.text))
-        case ReviewDecision():
+        case review.ReviewDecision():
             _on_decision(draft, body)
-        case SessionEnd():
+        case review.SessionEnd():
             end(draft, EndReason.ACCEPTED)
         case _:
             assert_never(body)
 
 
-def _on_feedback(draft: SessionDraft, body: PlanFeedback) -> None:
+def _on_feedback(draft: SessionDraft, body: review.PlanFeedback) -> None:
     run = draft.known_run
     if body.alternative is not None and run.alternatives == 1:
         enter_phase(draft, P.PLAN, "the reviewer proposes another plan")
     elif body.alternative is not None:
         enter_phase(draft, P.APPROVAL, "builder and reviewer do not agree on a plan")
-    elif body.risk is Risk.HIGH:
+    elif body.risk is review.Risk.HIGH:
         enter_phase(draft, P.APPROVAL, "the reviewer takes the risk for high")
     elif run.terms.approve:
         enter_phase(draft, P.APPROVAL, "the plan is to be approved")
@@ -307,11 +284,11 @@ def _on_feedback(draft: SessionDraft, body: PlanFeedback) -> None:
         enter_phase(draft, P.EXECUTION)
 
 
-def _on_decision(draft: SessionDraft, body: ReviewDecision) -> None:
+def _on_decision(draft: SessionDraft, body: review.ReviewDecision) -> None:
     run = draft.known_run
-    if body.decision is Decision.ACCEPT:
+    if body.decision is review.Decision.ACCEPT:
         enter_phase(draft, P.CLOSING)
-    elif body.decision is Decision.ABORT:
+    elif body.decision is review.Decision.ABORT:
         draft.notice(NoticeCode.RUN_ABORTED(run=run.id, agent=run.reviewer, reason=body.rationale))
         end(draft, EndReason.ABORTED, note=body.rationale)
     elif run.revisions + 1 >= (draft.session.setup.rounds or 1):
@@ -329,9 +306,9 @@ def revise(draft: SessionDraft, why: str = "", *, by: AgentId | None = None) -> 
 def announce(draft: SessionDraft) -> None:
     """Say in the builder's name that the run begins; the place to work in is ready."""
     run = draft.known_run
-    body = SessionStart(
+    body = review.SessionStart(
         goal=run.goal or "(no goal was given)",
-        context=run.context or SessionStart.context,
+        context=run.context or review.SessionStart.context,
         test=run.terms.test,
         max_revisions=run.max_revisions,
     )
@@ -340,7 +317,7 @@ def announce(draft: SessionDraft) -> None:
     continue_after(draft, body)
 
 
-def record_check(draft: SessionDraft, update: ExecutionUpdate, note: str) -> None:
+def record_check(draft: SessionDraft, update: review.ExecutionUpdate, note: str) -> None:
     """Note what CSP has found out about the last step; the run goes on unless it was halted meanwhile."""
     run = draft.known_run
     header = draft.run_header(_line_of(update))
@@ -358,7 +335,7 @@ def after_checks(draft: SessionDraft) -> None:
         enter_phase(draft, P.DECISION)
     elif run.steps >= MAX_STEPS:
         enter_phase(draft, P.HALTED, f"{run.steps} steps without a submission", back=P.EXECUTION)
-    elif run.telemetry and run.reviewer != MAILBOX:
+    elif run.telemetry and run.reviewer != review.MAILBOX:
         enter_phase(draft, P.WATCH)
     else:
         enter_phase(draft, P.EXECUTION)
@@ -373,9 +350,9 @@ def unknown_role(run: ReviewRun, agent: AgentId) -> BadInput:
 # --- how runs are shown ----------------------------------------------------------------------------
 
 
-def run_view(run: ReviewRun) -> RunSummary:
+def run_view(run: ReviewRun) -> review.RunSummary:
     """Return a run in one line."""
-    return RunSummary(
+    return review.RunSummary(
         id=run.id,
         session_id=run.session,
         thread=run.thread,
@@ -396,9 +373,9 @@ def run_view(run: ReviewRun) -> RunSummary:
     )
 
 
-def run_detail(run: ReviewRun, folder: str = "") -> RunDetail:
+def run_detail(run: ReviewRun, folder: str = "") -> review.RunDetail:
     """Return all that is known of a run."""
-    return RunDetail(
+    return review.RunDetail(
         run=run_view(run),
         expects=tuple(LEGAL.get(run.phase, {})),
         plan=run.plan,
@@ -415,24 +392,24 @@ def run_detail(run: ReviewRun, folder: str = "") -> RunDetail:
     )
 
 
-def stats(runs: Iterable[ReviewRun]) -> tuple[ReviewerStats, ...]:
+def stats(runs: Iterable[ReviewRun]) -> tuple[review.ReviewerStats, ...]:
     """Return for each reviewer what came of its reviews, over the runs that have ended."""
     by_reviewer: dict[str, list[ReviewRun]] = {}
     for run in runs:
-        if run.phase is RunPhase.ENDED:
+        if run.phase is review.RunPhase.ENDED:
             by_reviewer.setdefault(run.reviewer, []).append(run)
     return tuple(_stats(reviewer, own) for reviewer, own in by_reviewer.items())
 
 
-def _stats(reviewer: str, runs: list[ReviewRun]) -> ReviewerStats:
+def _stats(reviewer: str, runs: list[ReviewRun]) -> review.ReviewerStats:
     accepted = [run for run in runs if run.reason is EndReason.ACCEPTED]
     findings = [finding for run in runs for finding in run.findings]
-    confirmed = sum(one.verdict is Verdict.CONFIRMED for one in findings)
-    rejected = sum(one.verdict is Verdict.REJECTED for one in findings)
+    confirmed = sum(one.verdict is review.Verdict.CONFIRMED for one in findings)
+    rejected = sum(one.verdict is review.Verdict.REJECTED for one in findings)
     judged = confirmed + rejected
     missed = sum(len(run.defects) for run in runs)
     known = confirmed + missed
-    return ReviewerStats(
+    return review.ReviewerStats(
         reviewer=reviewer,
         runs=len(runs),
         accepted=len(accepted),
@@ -441,7 +418,7 @@ def _stats(reviewer: str, runs: list[ReviewRun]) -> ReviewerStats:
         aborted=sum(run.reason is EndReason.ABORTED for run in runs),
         escalated=sum(bool(run.escalations) for run in runs),
         alerts=sum(run.alerts for run in runs),
-        findings={grade.value: sum(one.severity is grade for one in findings) for grade in Severity},
+        findings={grade.value: sum(one.severity is grade for one in findings) for grade in review.Severity},
         confirmed=confirmed,
         rejected=rejected,
         precision=round(confirmed / judged, 3) if judged else None,
@@ -470,7 +447,7 @@ def waits_for(run: ReviewRun) -> AgentId | None:
 
 def remind_at(run: ReviewRun) -> float | None:
     """Return when the next reminder is due: only people and files have no clock of their own."""
-    if waits_for(run) not in (HUMAN, MAILBOX):
+    if waits_for(run) not in (HUMAN, review.MAILBOX):
         return None
     return (run.since or run.started_at) + REMIND_S * float(2 ** (run.reminded + 1) - 1)
 

@@ -1,4 +1,4 @@
-"""The state of the runs of a room: what was said in each of them, how far it has come.
+"""The state of the runs of a room: what was said in each of them, how far it has come; a run in words.
 
 `ReviewRuns.apply` is the one way from one state to the next. It decides nothing: which phase follows which
 stands in the events themselves.
@@ -9,45 +9,11 @@ from typing import Final, assert_never
 import msgspec
 from msgspec.structs import replace
 
+from csp.protocol import events
+from csp.protocol import review_messages as review
 from csp.protocol.enums import AgentId, SessionId
-from csp.protocol.events import (
-    AnyEvent,
-    RunChecked,
-    RunDefect,
-    RunDelivered,
-    RunEdited,
-    RunEnded,
-    RunEvent,
-    RunJudged,
-    RunMoved,
-    RunPrepared,
-    RunReminded,
-    RunSaid,
-    RunStarted,
-)
-from csp.protocol.review_messages import (
-    MAX_REVISIONS,
-    AlertLevel,
-    Defect,
-    ExecutionAlert,
-    ExecutionUpdate,
-    Finding,
-    OnAccept,
-    Plan,
-    PlanFeedback,
-    PlanProposed,
-    ReviewDecision,
-    Risk,
-    RunContext,
-    RunPhase,
-    RunRole,
-    RunTerms,
-    SessionAck,
-    SessionEnd,
-    SessionStart,
-    Telemetry,
-)
 from csp.protocol.session_parts import EndReason
+from csp.room.sessions.session_state import cut
 
 #: How many runs that have ended are remembered; how many messages of a run, to tell one that comes again.
 KEPT_ENDED: Final = 200
@@ -65,33 +31,33 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     #: The first, the last of its events.
     first_seq: int
     seq: int
-    terms: RunTerms = RunTerms()
-    max_revisions: int = MAX_REVISIONS
-    phase: RunPhase = RunPhase.SETUP
+    terms: review.RunTerms = review.RunTerms()
+    max_revisions: int = review.MAX_REVISIONS
+    phase: review.RunPhase = review.RunPhase.SETUP
     #: When it came to this phase, how often somebody was reminded of that.
     since: float = 0.0
     reminded: int = 0
     why: str = ""
     #: Where it goes on after a halt.
-    back: RunPhase | None = None
-    context: RunContext | None = None
-    plan: Plan | None = None
-    feedback: PlanFeedback | None = None
+    back: review.RunPhase | None = None
+    context: review.RunContext | None = None
+    plan: review.Plan | None = None
+    feedback: review.PlanFeedback | None = None
     #: How often the reviewer wanted another plan.
     alternatives: int = 0
-    telemetry: tuple[Telemetry, ...] = ()
+    telemetry: tuple[review.Telemetry, ...] = ()
     #: Cycles count from 1, a revision begins a new one; the steps are those of this cycle.
     cycle: int = 1
     revisions: int = 0
     steps: int = 0
-    update: ExecutionUpdate | None = None
+    update: review.ExecutionUpdate | None = None
     is_checked: bool = False
-    findings: tuple[Finding, ...] = ()
-    decision: ReviewDecision | None = None
-    alert: ExecutionAlert | None = None
+    findings: tuple[review.Finding, ...] = ()
+    decision: review.ReviewDecision | None = None
+    alert: review.ExecutionAlert | None = None
     alerts: int = 0
     escalations: int = 0
-    end: SessionEnd | None = None
+    end: review.SessionEnd | None = None
     keys: tuple[str, ...] = ()
     summary: str = ""
     reason: EndReason | None = None
@@ -99,33 +65,33 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     branch: str = ""
     is_delivered: bool = False
     #: What was found in the accepted work afterwards.
-    defects: tuple[Defect, ...] = ()
+    defects: tuple[review.Defect, ...] = ()
 
     @property
     def is_over(self) -> bool:
         return self.reason is not None
 
     @property
-    def open_findings(self) -> tuple[Finding, ...]:
+    def open_findings(self) -> tuple[review.Finding, ...]:
         return tuple(one for one in self.findings if one.is_open)
 
     @property
-    def risk(self) -> Risk | None:
+    def risk(self) -> review.Risk | None:
         return self.feedback.risk if self.feedback else None
 
     @property
     def owes_branch(self) -> bool:
         """Whether what was accepted is still to be put on a branch."""
-        is_wanted = self.reason is EndReason.ACCEPTED and self.terms.on_accept is OnAccept.BRANCH
+        is_wanted = self.reason is EndReason.ACCEPTED and self.terms.on_accept is review.OnAccept.BRANCH
         return is_wanted and not self.is_delivered
 
-    def agent_of(self, role: RunRole) -> AgentId:
+    def agent_of(self, role: review.RunRole) -> AgentId:
         """Return who plays a role."""
-        return self.builder if role is RunRole.BUILDER else self.reviewer
+        return self.builder if role is review.RunRole.BUILDER else self.reviewer
 
-    def role_of(self, agent: AgentId) -> RunRole | None:
+    def role_of(self, agent: AgentId) -> review.RunRole | None:
         """Return which role somebody plays, if any."""
-        return next((role for role in RunRole if self.agent_of(role) == agent), None)
+        return next((role for role in review.RunRole if self.agent_of(role) == agent), None)
 
 
 class ReviewRuns(msgspec.Struct, omit_defaults=True):
@@ -139,9 +105,9 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
         """Return the run of a session."""
         return next((run for run in self.by_id.values() if run.session == session), None)
 
-    def apply(self, event: AnyEvent) -> None:
+    def apply(self, event: events.AnyEvent) -> None:
         """Bring the run that an event is about up to date."""
-        if isinstance(event, RunStarted):
+        if isinstance(event, events.RunStarted):
             self.by_id[event.run] = ReviewRun(
                 id=event.run,
                 session=event.session_id,
@@ -156,9 +122,9 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
                 terms=event.terms,
                 max_revisions=event.max_revisions,
             )
-        elif isinstance(event, RunEvent) and event.run in self.by_id:
+        elif isinstance(event, events.RunEvent) and event.run in self.by_id:
             self.by_id[event.run] = replace(_step(self.by_id[event.run], event), seq=event.seq)
-            if isinstance(event, RunEnded):
+            if isinstance(event, events.RunEnded):
                 # In the order of their ends: one that outlives many others is not the first to go.
                 self.by_id[event.run] = self.by_id.pop(event.run)
                 ended = [run.id for run in self.by_id.values() if run.is_over]
@@ -176,28 +142,28 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
 
 
 _LaterEvent = (
-    RunPrepared
-    | RunSaid
-    | RunMoved
-    | RunReminded
-    | RunChecked
-    | RunEdited
-    | RunJudged
-    | RunDefect
-    | RunEnded
-    | RunDelivered
+    events.RunPrepared
+    | events.RunSaid
+    | events.RunMoved
+    | events.RunReminded
+    | events.RunChecked
+    | events.RunEdited
+    | events.RunJudged
+    | events.RunDefect
+    | events.RunEnded
+    | events.RunDelivered
 )
 
 
 def _step(run: ReviewRun, event: _LaterEvent) -> ReviewRun:  # noqa: C901  # one case for each event
     match event:
-        case RunPrepared():
+        case events.RunPrepared():
             return replace(run, context=event.context)
-        case RunSaid():
+        case events.RunSaid():
             return _said(run, event)
-        case RunMoved():
+        case events.RunMoved():
             is_new = event.cycle != run.cycle
-            is_step = event.phase is RunPhase.EXECUTION
+            is_step = event.phase is review.RunPhase.EXECUTION
             return replace(
                 run,
                 phase=event.phase,
@@ -209,49 +175,49 @@ def _step(run: ReviewRun, event: _LaterEvent) -> ReviewRun:  # noqa: C901  # one
                 revisions=event.revisions,
                 steps=0 if is_new else run.steps,
                 is_checked=run.is_checked and not is_step,
-                escalations=run.escalations + (event.phase is RunPhase.ESCALATED),
+                escalations=run.escalations + (event.phase is review.RunPhase.ESCALATED),
             )
-        case RunReminded():
+        case events.RunReminded():
             return replace(run, reminded=event.number)
-        case RunChecked():
+        case events.RunChecked():
             return replace(run, update=event.update, is_checked=True)
-        case RunEdited():
+        case events.RunEdited():
             return replace(run, plan=event.plan)
-        case RunJudged():
+        case events.RunJudged():
             findings = tuple(
                 replace(one, verdict=event.verdict) if one.id == event.finding else one
                 for one in run.findings
             )
             return replace(run, findings=findings)
-        case RunDefect():
-            defect = Defect(id=event.defect, severity=event.severity, text=event.text)
+        case events.RunDefect():
+            defect = review.Defect(id=event.defect, severity=event.severity, text=event.text)
             return replace(run, defects=(*run.defects, defect))
-        case RunEnded():
-            run = replace(run, phase=RunPhase.ENDED, why="", back=None)
+        case events.RunEnded():
+            run = replace(run, phase=review.RunPhase.ENDED, why="", back=None)
             return replace(run, reason=event.reason, ended_at=event.ts, summary=event.text)
-        case RunDelivered():
+        case events.RunDelivered():
             return replace(run, branch=event.branch, is_delivered=True)
         case _:
             assert_never(event)
 
 
-def _said(run: ReviewRun, event: RunSaid) -> ReviewRun:
+def _said(run: ReviewRun, event: events.RunSaid) -> ReviewRun:
     if event.key:
         run = replace(run, keys=(*run.keys, event.key)[-KEPT_KEYS:])
     match event.body:
-        case SessionAck():
+        case review.SessionAck():
             return replace(run, telemetry=event.body.telemetry)
-        case PlanProposed():
+        case review.PlanProposed():
             return replace(run, plan=event.body.plan)
-        case PlanFeedback():
+        case review.PlanFeedback():
             more = event.body.alternative is not None
             return replace(run, feedback=event.body, alternatives=run.alternatives + more)
-        case ExecutionUpdate():
+        case review.ExecutionUpdate():
             return replace(run, update=event.body, is_checked=False, steps=run.steps + 1)
-        case ExecutionAlert():
-            is_critical = event.body.level is AlertLevel.CRITICAL
+        case review.ExecutionAlert():
+            is_critical = event.body.level is review.AlertLevel.CRITICAL
             return replace(run, alerts=run.alerts + 1, alert=event.body if is_critical else run.alert)
-        case ReviewDecision():
+        case review.ReviewDecision():
             # What was resolved is closed, what is new is added; its ids were given when it was decided on.
             resolved = event.body.resolved
             old = tuple(
@@ -260,9 +226,113 @@ def _said(run: ReviewRun, event: RunSaid) -> ReviewRun:
             )
             new = tuple(replace(one, cycle=run.cycle) for one in event.body.findings)
             return replace(run, decision=event.body, findings=old + new)
-        case SessionEnd():
+        case review.SessionEnd():
             return replace(run, end=event.body)
-        case SessionStart():
+        case review.SessionStart():
             return run
         case _:
             assert_never(event.body)
+
+
+# --- a run in words --------------------------------------------------------------------------------
+
+#: How much of a diff, of the output of tests a prompt holds; the files hold all of it.
+MAX_DIFF: Final = 24_000
+MAX_OUTPUT: Final = 4_000
+
+
+def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
+    """Return what the placeholders of a prompt stand for besides those of every session."""
+    role = run.role_of(agent) or review.RunRole.BUILDER
+    other = review.RunRole.REVIEWER if role is review.RunRole.BUILDER else review.RunRole.BUILDER
+    return {
+        "run": run.id,
+        "role": role,
+        "other": run.agent_of(other),
+        "place": (run.context and (run.context.worktree or run.context.dir)) or "(your own directory)",
+        "test": run.terms.test or "(none)",
+        "plan": plan_text(run.plan),
+        "feedback": _feedback(run),
+        "findings": "\n".join(f"- {one.id} ({one.severity}): {one.text}" for one in run.open_findings)
+        or "(none)",
+        "work": _work(run, is_whole=True),
+        "seen": _work(run, is_whole=False),
+        "cycle": str(run.cycle),
+        "cycles": str(run.max_revisions + 1),
+        "why": f"Note of a person: {run.why}" if run.why else "",
+    }
+
+
+def plan_text(plan: review.Plan | None) -> str:
+    """Return a plan as a list."""
+    if plan is None:
+        return "(no plan yet)"
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(plan.steps, start=1))
+    return f"{plan.summary}\n{steps}".strip()
+
+
+def _feedback(run: ReviewRun) -> str:
+    said = run.feedback
+    if said is None:
+        return "(none)"
+    lines = [f"Risk: {said.risk}", *(f"- {note}" for note in said.notes)]
+    lines += [f"- check: {one}" for one in said.checks]
+    if said.alternative is not None:
+        lines.append(f"The reviewer proposes another plan:\n{plan_text(said.alternative)}")
+    return "\n".join(lines)
+
+
+def _work(run: ReviewRun, *, is_whole: bool) -> str:
+    """Return the last step with its diff and its tests; of a step on the way, what was subscribed to."""
+    update = run.update
+    if update is None:
+        return "(nothing yet)"
+    parts = [f"{'Submitted' if update.final else 'Step'}: {update.step}"]
+    tests, figures, diff = update.tests, update.figures, update.diff
+    if is_whole or review.Telemetry.TESTS in run.telemetry:
+        said = "Tests: none were run."
+        if tests is not None:
+            failed = "timed out" if tests.timed_out else f"FAILED (exit {tests.code})"
+            by = "as the builder says" if tests.claimed else "run by CSP"
+            said = f"Tests, {by}: `{tests.command}` {'passed' if tests.passed else failed}."
+        output = tests.output[-MAX_OUTPUT:].strip() if tests is not None else ""
+        parts.append(f"{said}\n\n{_fenced(output)}" if output else said)
+    if is_whole or review.Telemetry.DIFFS in run.telemetry:
+        said = "Diff, as the builder has it" if diff else "Diff: none is known"
+        if figures is not None:
+            counts = f"{figures.files} files, +{figures.insertions} -{figures.deletions}"
+            said = f"Diff, taken by CSP from git ({counts})"
+        parts.append(f"{said}:\n\n{_fenced(cut(diff, MAX_DIFF), 'diff')}" if diff else f"{said}.")
+    return "\n\n".join(parts)
+
+
+def _fenced(text: str, kind: str = "") -> str:
+    """Put a text between fences that are longer than any in it."""
+    longest = max((len(run) for run in text.split() if set(run) == {"`"}), default=0)
+    mark = "`" * max(3, longest + 1)
+    return f"{mark}{kind}\n{text}\n{mark}"
+
+
+def summary_of(run: ReviewRun, reason: EndReason) -> str:
+    """Say what became of a run, what each role had to do with it."""
+    done = run.update.step if run.update is not None else "nothing was done"
+    counts = [f"{sum(one.severity is grade for one in run.findings)} {grade}" for grade in review.Severity]
+    judged = f"risk {run.risk}; " if run.risk else ""
+    still_open = sum(one.is_open for one in run.findings)
+    judged += f"findings: {', '.join(counts)}, {still_open} open; {run.alerts} alerts"
+    if run.decision is not None:
+        why = f": {run.decision.rationale}" if run.decision.rationale else ""
+        judged += f"; decided {run.decision.decision}{why}"
+    lines = [
+        f"Run {run.id}: {reason} after {run.cycle} cycles, {run.revisions} revisions.",
+        f"Goal: {run.goal or '-'}",
+        f"Builder {run.builder}: {run.end.summary if run.end and run.end.summary else done}",
+        f"Reviewer {run.reviewer}: {judged}",
+    ]
+    if run.update is not None and run.update.tests is not None:
+        tests = run.update.tests
+        by = ", as the builder says" if tests.claimed else ""
+        lines.append(f"Tests{by}: {'passed' if tests.passed else 'failed'}")
+    if run.context is not None and run.context.worktree:
+        lines.append(f"Worktree: {run.context.worktree}")
+    return "\n".join(lines)

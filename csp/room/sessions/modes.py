@@ -1,4 +1,4 @@
-"""The modes, one row each.
+"""The modes, one row each, and how interfaces describe them.
 
 A row says which phases a session goes through, who speaks next in them, what ends it. The engine reads
 these rows alone; a new mode is a new row.
@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from csp.protocol import catalogue
+from csp.protocol.catalogue import Catalogue, CommandText, ModeEntry, ModeOption, ModeText
 from csp.protocol.enums import Mode
+from csp.protocol.notices import notice_entries
 from csp.protocol.review_messages import MAX_REVISIONS, RunPhase
 from csp.protocol.session_parts import EndReason, PhaseKind, Setup
 
@@ -208,3 +211,70 @@ def repetitions(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: 
 def respects_final(setup: Setup) -> bool:
     """Tell whether an agent may end the session."""
     return row_of(setup).respects_final or setup.respect_final
+
+
+# --- how the modes are described to every interface -----------------------------------------------
+
+
+_PASSES_ON = (NextSpeaker.NEXT, NextSpeaker.HANDOFF, NextSpeaker.HANDOFF_OR_NEXT)
+
+
+def mode_names() -> list[str]:
+    """Return the names of the modes, those that are used most first."""
+    return [str(mode) for mode in dict.fromkeys((*catalogue.MODE_TEXTS, *MODES))]
+
+
+def mode_entries() -> tuple[ModeEntry, ...]:
+    """Return every mode in which a session runs."""
+    rows = {str(mode): row for mode, row in MODES.items()}
+    return tuple(_entry(name, rows[name]) for name in mode_names() if rows[name].phases)
+
+
+def build_catalogue() -> Catalogue:
+    """Return the whole catalogue as an interface gets it."""
+    return Catalogue(
+        modes=mode_entries(),
+        delivery_states=catalogue.DELIVERY_STATES,
+        held_reasons=catalogue.HELD_REASONS,
+        end_reasons=catalogue.END_REASONS,
+        agent_states=catalogue.AGENT_STATES,
+        notices=notice_entries(),
+        commands=tuple(
+            CommandText(name=row.name, form=row.form, help=row.help)
+            for row in catalogue.COMMANDS
+            if row.is_page_command
+        ),
+    )
+
+
+def _entry(name: str, row: ModeRow) -> ModeEntry:
+    texts = {str(mode): text for mode, text in catalogue.MODE_TEXTS.items()}
+    text = texts.get(name, ModeText(""))
+    words = name.replace("_", " ").capitalize()
+    return ModeEntry(
+        id=name,
+        name=words,
+        chip=text.chip or words,
+        about=text.about,
+        unit=row.unit,
+        rounds=row.rounds or 0,
+        fewest=row.fewest,
+        most=row.most,
+        options=_options(row),
+    )
+
+
+def _options(row: ModeRow) -> tuple[ModeOption, ...]:
+    speakers = {phase.speaker for phase in row.phases if phase.kind is PhaseKind.RELAY}
+    times = {phase.times for phase in row.phases}
+    offered = {
+        ModeOption.FIRST: not speakers.isdisjoint(_PASSES_ON),
+        ModeOption.SYNTH: Times.IF_SYNTH in times and not row.needs_no_synthesis,
+        ModeOption.BALLOT: Times.IF_BALLOT in times,
+        # Elsewhere a final word either ends the session anyway, or nobody hands over.
+        ModeOption.RESPECT_FINAL: row.follows_handoff and not row.respects_final,
+        ModeOption.LIMITS: row.is_limited,
+        ModeOption.ROLES: any(phase.kind is PhaseKind.REVIEW for phase in row.phases),
+        ModeOption.LEAD: NextSpeaker.LEAD in speakers,
+    }
+    return tuple(option for option, is_offered in offered.items() if is_offered)

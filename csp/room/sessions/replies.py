@@ -7,34 +7,23 @@ from typing import ClassVar, NamedTuple
 from msgspec.structs import replace
 
 from csp.errors import BadInput, Refused
+from csp.protocol import events
 from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, DeliverKind, Ending, MessageId
-from csp.protocol.events import Activity, AgentResponse, LateReply
 from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff
 from csp.protocol.review_messages import AnyMessage, MessageType, RunRole
 from csp.protocol.session_parts import PhaseKind, TurnState
-from csp.room.agent_text import agent_commands
-from csp.room.agent_text.agent_commands import AgentTextRunner, is_allstop, kind_of, runnable, sent_for_prompt
-from csp.room.agent_text.grammar import (
-    AgentText,
-    Envelope,
-    HandOver,
-    ModeRequest,
-    Spoken,
-    Working,
-    read_agent_text,
-)
-from csp.room.board.board_commands import has_space, notice_full
+from csp.room import agent_commands, agent_text
+from csp.room.agent_commands import AgentTextRunner, is_allstop, kind_of, runnable, sent_for_prompt
+from csp.room.board_commands import has_space, notice_full
 from csp.room.commands import ExtendTurn, PostReply, Send, Stop
-from csp.room.messages.delivery import Channel, find_duplicate
-from csp.room.messages.send import confirm_delivery, is_repeated
-from csp.room.room_draft import RoomDraft
-from csp.room.room_state import Message, Room
+from csp.room.messages import confirm_delivery, is_repeated
+from csp.room.room_draft import RoomDraft, SessionDraft
+from csp.room.room_state import Channel, Message, Room, find_duplicate
+from csp.room.runs.run_commands import read_alert, read_message
 from csp.room.runs.run_protocol import LEGAL, check_message, give_up, handle_message
-from csp.room.runs.run_texts import read_alert, read_message
 from csp.room.sessions.modes import NextSpeaker as Speaking
 from csp.room.sessions.modes import row_of
-from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import read_vote, remind
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import BallotVote, Turn
@@ -42,7 +31,7 @@ from csp.room.sessions.steering import keep_turn, stop
 from csp.room.sessions.turn_prompt import max_rounds
 from csp.room.sessions.turns import ask_again, can_pay_again, cast, delivered, fail, is_api, keep_open
 
-_Words = Activity | AgentResponse
+_Words = events.Activity | events.AgentResponse
 
 
 def handle_reply(draft: RoomDraft, command: PostReply) -> None:
@@ -67,7 +56,7 @@ def handle_reply(draft: RoomDraft, command: PostReply) -> None:
     if ask is None or session is None or session.is_over:
         thread = ask.thread if ask else command.thread or DEFAULT_THREAD
         draft.emit(
-            LateReply(
+            events.LateReply(
                 *draft.header(command.sender, HUMAN, command.text, thread=thread),
                 turn=(ask.turn if ask else command.turn) or "",
                 session_id=ask.session if ask else None,
@@ -97,8 +86,8 @@ def handle_working(draft: RoomDraft, command: PostReply | Send) -> None:
     if not draft.has_sessions or "working" not in command.text.lower():
         return
     if any(command.sender in session.turns for session in draft.sessions.live_with(command.sender)):
-        said = read_agent_text(command.text).commands
-        notes = [spoken.note for spoken in said if isinstance(spoken, Working)]
+        said = agent_text.read_agent_text(command.text).commands
+        notes = [spoken.note for spoken in said if isinstance(spoken, agent_text.Working)]
         if notes:
             keep_turn(draft, ExtendTurn(agent=command.sender, note=notes[-1]))
 
@@ -167,8 +156,10 @@ class _Reply:
         elif self._command.ending is not Ending.DONE:
             self._broke_off(turn)
         else:
-            said = read_agent_text(self._command.text)
-            kind = Activity if self._command.activity else kind_of(self._draft.room, self._command, said)
+            said = agent_text.read_agent_text(self._command.text)
+            kind = (
+                events.Activity if self._command.activity else kind_of(self._draft.room, self._command, said)
+            )
             self._TAKERS[kind](self, turn, said)
 
     # --- each kind of reply ----------------------------------------------------------------------
@@ -177,12 +168,12 @@ class _Reply:
         has_text = bool(self._command.text.strip())
         if has_text or self._command.usage is not None:
             is_reply = has_text and not self._command.activity
-            self._post(AgentResponse if is_reply else Activity, self._command, late=True)
+            self._post(events.AgentResponse if is_reply else events.Activity, self._command, late=True)
 
     def _broke_off(self, turn: Turn) -> None:
         # What broke off has said nothing, but it may have been paid for.
         if self._command.text.strip() or self._command.usage is not None:
-            self._post(Activity, self._command)
+            self._post(events.Activity, self._command)
         why = f"its answer was {self._command.ending}"
         if self._command.reason and self._draft.session.seal:
             ending, reason = self._command.ending, self._command.reason
@@ -193,7 +184,7 @@ class _Reply:
         fail(self._draft, turn, TurnState.FAILED, why)
         advance(self._draft)
 
-    def _go_on(self, turn: Turn, said: AgentText) -> None:
+    def _go_on(self, turn: Turn, said: agent_text.AgentText) -> None:
         """Post words from the midst of the work; the turn stays open."""
         if not self._note(turn):
             return
@@ -201,7 +192,7 @@ class _Reply:
         if vote is not None:
             cast(self._draft, turn, vote)
         self._runner(self._command).run(runnable(said.commands))
-        notes = [spoken.note for spoken in said.commands if isinstance(spoken, Working)]
+        notes = [spoken.note for spoken in said.commands if isinstance(spoken, agent_text.Working)]
         if not self._is_open(turn):
             return  # it has set another mode
         if notes or turn.state is not TurnState.ASKED:
@@ -209,11 +200,11 @@ class _Reply:
         else:
             delivered(self._draft, turn)
 
-    def _say_nothing(self, turn: Turn, said: AgentText) -> None:
+    def _say_nothing(self, turn: Turn, said: agent_text.AgentText) -> None:
         self._draft.move(turn, TurnState.REPLIED, "nothing to say")
         advance(self._draft)
 
-    def _reply(self, turn: Turn, said: AgentText) -> None:
+    def _reply(self, turn: Turn, said: agent_text.AgentText) -> None:
         agent = self._command.sender
         envelope = self._envelope(said.commands)
         if turn.handoff and envelope.handoff is None and not envelope.final and not envelope.malformed:
@@ -224,7 +215,7 @@ class _Reply:
             advance(self._draft)
             return
         if envelope.message != self._command.text:
-            said = read_agent_text(envelope.message)
+            said = agent_text.read_agent_text(envelope.message)
         if self._draft.session.stage.kind is PhaseKind.REVIEW:
             self._say_in_run(turn, envelope, said)
             return
@@ -236,7 +227,7 @@ class _Reply:
             return
         self._accept(turn, envelope, said, vote)
 
-    def _say_in_run(self, turn: Turn, envelope: Envelope, said: AgentText) -> None:
+    def _say_in_run(self, turn: Turn, envelope: agent_text.Envelope, said: agent_text.AgentText) -> None:
         """Take the message of a builder or reviewer; one that is none is asked for once more."""
         draft, run = self._draft, self._draft.known_run
         role = run.role_of(self._command.sender) or RunRole.BUILDER
@@ -248,26 +239,26 @@ class _Reply:
             if not turn.is_repair:
                 self._ask_again(turn, "repair_review", problem)
                 return
-            self._post(Activity, self._command)
+            self._post(events.Activity, self._command)
             fail(draft, turn, TurnState.FAILED, f"its reply is no message of a {role}: {problem}")
             if draft.session.is_running:
                 # It was asked once more already; who does not answer at all is another matter.
                 give_up(draft, "though it was asked once more")
             advance(draft)
             return
-        self._accept(turn, Envelope(message=envelope.message), said, None, _Taken(role, body))
+        self._accept(turn, agent_text.Envelope(message=envelope.message), said, None, _Taken(role, body))
 
-    _TAKERS: ClassVar[dict[type[_Words] | None, Callable[["_Reply", Turn, AgentText], None]]] = {
-        Activity: _go_on,
-        AgentResponse: _reply,
+    _TAKERS: ClassVar[dict[type[_Words] | None, Callable[["_Reply", Turn, agent_text.AgentText], None]]] = {
+        events.Activity: _go_on,
+        events.AgentResponse: _reply,
         None: _say_nothing,
     }
 
     def _accept(
         self,
         turn: Turn,
-        envelope: Envelope,
-        said: AgentText,
+        envelope: agent_text.Envelope,
+        said: agent_text.AgentText,
         vote: BallotVote | None,
         taken: _Taken | None = None,
     ) -> None:
@@ -279,7 +270,7 @@ class _Reply:
             handoff=self._handoff(envelope),
             final=envelope.final,
         )
-        reply = self._post(AgentResponse, command, malformed=envelope.malformed)
+        reply = self._post(events.AgentResponse, command, malformed=envelope.malformed)
         if envelope.malformed:
             draft.notice(NoticeCode.REPLY_MALFORMED(agent=command.sender))
         if vote is not None:
@@ -290,15 +281,15 @@ class _Reply:
         commands = [
             spoken
             for spoken in runnable(said.commands)
-            if not (isinstance(spoken, HandOver) and spoken.to == to)
+            if not (isinstance(spoken, agent_text.HandOver) and spoken.to == to)
         ]
-        runner.run([spoken for spoken in commands if not isinstance(spoken, ModeRequest)])
+        runner.run([spoken for spoken in commands if not isinstance(spoken, agent_text.ModeRequest)])
         draft.move(turn, TurnState.REPLIED)
         remind(draft, command.sender)
         if taken is not None:
             handle_message(draft, taken.role, taken.body, "turn")
         advance(draft)
-        runner.run([spoken for spoken in commands if isinstance(spoken, ModeRequest)])
+        runner.run([spoken for spoken in commands if isinstance(spoken, agent_text.ModeRequest)])
 
     def _ask_again(self, turn: Turn, template: str, problem: str = "") -> None:
         if self._note(turn):
@@ -307,7 +298,7 @@ class _Reply:
 
     def _note(self, turn: Turn) -> bool:
         """Post words that are no reply yet; tell whether the turn goes on: they may use up a limit."""
-        self._post(Activity, self._command)
+        self._post(events.Activity, self._command)
         advance(self._draft)
         return self._is_open(turn)
 
@@ -322,18 +313,18 @@ class _Reply:
     def _is_ballot(self) -> bool:
         return self._draft.session.stage.kind is PhaseKind.BALLOT
 
-    def _envelope(self, commands: tuple[Spoken, ...]) -> Envelope:
+    def _envelope(self, commands: tuple[agent_text.Spoken, ...]) -> agent_text.Envelope:
         command = self._command
         if command.handoff is not None or command.final:
             # Its fields were sent beside the text: there is no envelope to read.
             handoff = None if command.final else command.handoff
-            return Envelope(message=command.text, handoff=handoff, final=command.final)
+            return agent_text.Envelope(message=command.text, handoff=handoff, final=command.final)
         is_relay = self._draft.phase.kind is PhaseKind.RELAY
         is_needed = is_relay and row_of(self._draft.session.setup).needs_envelope
         is_required = is_needed and is_api(self._draft, command.sender)
-        return Envelope.parse(command.text, commands, is_required=is_required)
+        return agent_text.Envelope.parse(command.text, commands, is_required=is_required)
 
-    def _handoff(self, envelope: Envelope) -> Handoff | None:
+    def _handoff(self, envelope: agent_text.Envelope) -> Handoff | None:
         """Return the handoff if the mode knows any, if whom it names takes part."""
         session, handoff = self._draft.session, envelope.handoff
         if handoff is None or not row_of(session.setup).follows_handoff:
@@ -346,7 +337,7 @@ class _Reply:
             return None
         return handoff
 
-    def _vote(self, commands: tuple[Spoken, ...]) -> BallotVote | None:
+    def _vote(self, commands: tuple[agent_text.Spoken, ...]) -> BallotVote | None:
         labels = [candidate.label for candidate in self._draft.session.stage.candidates]
         return read_vote(commands, labels)
 
@@ -356,13 +347,13 @@ class _Reply:
         """Emit the words; return their id."""
         draft, session = self._draft, self._draft.session
         idx = None
-        if kind is AgentResponse and not late and draft.rules.board_replies:
+        if kind is events.AgentResponse and not late and draft.rules.board_replies:
             if has_space(draft.room_draft, session.id, command.text):
                 idx = draft.room.boards.of(session.id).next_idx
             else:
                 notice_full(draft.room_draft, session.id, session.thread)
         # What comes after a turn may be about any of the sealed phases that the agent is in.
-        seals = draft.sessions.seals_of(command.sender) if late else {}
+        seals = draft.room.sessions.seals_of(command.sender) if late else {}
         seals.pop(session.id, None)
         header = draft.room_draft.message_header(
             command.sender, ALL, command.text, thread=session.thread, id=command.id

@@ -6,11 +6,18 @@ from typing import Final
 from csp.protocol.enums import AgentId, DeliveryState
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.session_parts import Candidate, Change, EndReason, PhaseKind, Stage, TurnState
+from csp.room.room_draft import SessionDraft
 from csp.room.runs import run_protocol
-from csp.room.sessions.limits import limit_hit, limit_reached
 from csp.room.sessions.modes import EMERGENCIES, NextSpeaker, repetitions, respects_final, row_of
-from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import candidates, end, release_held, tally_of, votes_counted
+from csp.room.sessions.session_end import (
+    candidates,
+    end,
+    limit_hit,
+    limit_reached,
+    release_held,
+    tally_of,
+    votes_counted,
+)
 from csp.room.sessions.session_state import FAILED, Session
 from csp.room.sessions.turn_prompt import agrees
 from csp.room.sessions.turns import ask, cancel

@@ -1,63 +1,32 @@
-"""What an event does to a session.
+"""What an event does to a session, and the sessions of a room: those that run, the last that have ended.
 
 `step` is the one way from a session to the next. The rules use it on the events of the
 batch, `apply` uses it on those of the journal: the two cannot come apart.
 """
 
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Final, assert_never
 
+import msgspec
 from msgspec.structs import replace
 
-from csp.protocol.enums import ROUTER, AgentId, MessageId, TurnId
-from csp.protocol.events import (
-    Activity,
-    AgentCall,
-    AgentResponse,
-    AnyEvent,
-    BoardChanged,
-    CallRecorded,
-    ControlSent,
-    DeliveryMoved,
-    HumanMessage,
-    Joined,
-    KeptPrivate,
-    LateReply,
-    Left,
-    LogRequested,
-    MessageEvent,
-    ModeChanged,
-    NoteAdded,
-    NoticePosted,
-    Pruned,
-    PrunedBase,
-    Redacted,
-    RunEvent,
-    StateChanged,
-    SystemReply,
-    TurnMoved,
-    TurnSignal,
-    Unknown,
-    UsageSeen,
-    Voted,
-)
+from csp.protocol import events
+from csp.protocol.enums import ROUTER, AgentId, MessageId, SessionId, TurnId
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Change, PhaseKind, Setup, Stage, Status, TurnState
-from csp.room.sessions.cost_estimate import cut, tokens_in
-from csp.room.sessions.session_state import (
-    FAILED,
-    OPEN,
-    BallotVote,
-    FinishedTurn,
-    Session,
-    Turn,
-    TurnOutput,
-    TurnRecord,
-    TurnReply,
-    UsageGauge,
-    WindowItem,
+from csp.room.sessions import session_state as state
+from csp.room.sessions.session_state import Session, Turn, cut, tokens_in
+
+# fmt: off
+#: The events that may be of a session; of all others it hears nothing.
+SessionEvent = (
+    events.HumanMessage | events.AgentCall | events.AgentResponse | events.Activity | events.KeptPrivate
+    | events.SystemReply | events.TurnSignal | events.LateReply | events.NoticePosted | events.ModeChanged
+    | events.TurnMoved | events.UsageSeen | events.Voted | events.NoteAdded | events.BoardChanged
+    | events.RunEvent
 )
-from csp.room.sessions.spending import RunningUsage, priced, spend, without
+# fmt: on
 
 #: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke,
 #: of how it went.
@@ -69,42 +38,35 @@ KEPT_CHARS: Final = 20_000
 KEPT_REASON: Final = 300
 
 
-def started(event: ModeChanged, setup: Setup) -> Session:
-    """Return the session that an event began."""
-    return Session(event.session_id, event.seq, event.thread, setup, event.ts, setup.agents)
-
-
-def step(session: Session, event: AnyEvent) -> Session:  # noqa: C901  # one case for each event
+def step(session: Session, event: SessionEvent) -> Session:  # noqa: C901  # one case for each event
     """Return the session after `event`, which is one of its own."""
     match event:
-        case ModeChanged():
+        case events.ModeChanged():
             return _changed(session, event)
-        case TurnSignal():
+        case events.TurnSignal():
             return _asked(session, event)
-        case TurnMoved():
+        case events.TurnMoved():
             return _moved(session, event)
-        case AgentResponse():
+        case events.AgentResponse():
             return _answered(session, event)
-        case Activity() if event.usage is not None:
+        case events.Activity() if event.usage is not None:
             # Such as a first answer that was malformed: it was paid for.
             return _spent(session, event, 0)
-        case UsageSeen():
-            usage = priced(event.usage, session.setup.prices.get(event.sender))
-            seen = session.under_way | {event.turn: RunningUsage(event.sender, usage)}
+        case events.UsageSeen():
+            usage = state.priced(event.usage, session.setup.prices.get(event.sender))
+            seen = session.under_way | {event.turn: state.RunningUsage(event.sender, usage)}
             return replace(session, under_way=seen)
-        case LateReply() if event.usage is not None and event.turn in session.under_way:
+        case events.LateReply() if event.usage is not None and event.turn in session.under_way:
             return _spent(session, event, 0)
-        case AgentCall() | HumanMessage():
+        case events.AgentCall() | events.HumanMessage():
             return _noted(_heard_from(session, event.sender), event)
-        case Voted():
+        case events.Voted():
             return replace(
-                session, votes=session.votes | {event.sender: BallotVote(event.label, event.reason)}
+                session, votes=session.votes | {event.sender: state.BallotVote(event.label, event.reason)}
             )
-        case Activity() | LateReply() | KeptPrivate() | SystemReply() | NoticePosted() | NoteAdded():
+        case events.Activity() | events.LateReply() | events.KeptPrivate() | events.SystemReply():
             return session
-        case BoardChanged() | RunEvent() | DeliveryMoved() | LogRequested() | ControlSent() | Unknown():
-            return session
-        case Joined() | Left() | StateChanged() | CallRecorded() | Redacted() | Pruned() | PrunedBase():
+        case events.NoticePosted() | events.NoteAdded() | events.BoardChanged() | events.RunEvent():
             return session
         case _:
             assert_never(event)
@@ -113,7 +75,7 @@ def step(session: Session, event: AnyEvent) -> Session:  # noqa: C901  # one cas
 # --- the session as a whole ----------------------------------------------------------------------
 
 
-def _changed(session: Session, event: ModeChanged) -> Session:  # noqa: C901  # one case for each change
+def _changed(session: Session, event: events.ModeChanged) -> Session:  # noqa: C901  # one case for each change
     match event.change:
         case Change.PHASE if event.stage is not None:
             return _next_stage(session, event, event.stage)
@@ -140,7 +102,7 @@ def _changed(session: Session, event: ModeChanged) -> Session:  # noqa: C901  # 
             assert_never(event.change)
 
 
-def _next_stage(session: Session, event: ModeChanged, stage: Stage) -> Session:
+def _next_stage(session: Session, event: events.ModeChanged, stage: Stage) -> Session:
     return replace(
         _unsealed(session),
         stage=stage,
@@ -162,20 +124,20 @@ def _unsealed(session: Session) -> Session:
 def _resumed(session: Session, now: float) -> Session:
     """Start the clocks where they stood when the session was paused."""
     paused_at = session.paused_at or now
-    turns = {agent: _resumed_turn(turn, paused_at, now) for agent, turn in session.turns.items()}
+
+    def later(then: float) -> float:
+        return now - max(paused_at - then, 0.0)
+
+    turns = {}
+    for agent, turn in session.turns.items():
+        delivered_at = None if turn.delivered_at is None else later(turn.delivered_at)
+        asked_at, since = later(turn.asked_at), later(turn.since)
+        turns[agent] = replace(turn, asked_at=asked_at, since=since, delivered_at=delivered_at)
     idle_s = session.idle_s + now - paused_at
     return replace(session, status=Status.RUNNING, paused_at=None, turns=turns, idle_s=idle_s)
 
 
-def _resumed_turn(turn: Turn, paused_at: float, now: float) -> Turn:
-    def later(then: float) -> float:
-        return now - max(paused_at - then, 0.0)
-
-    delivered_at = None if turn.delivered_at is None else later(turn.delivered_at)
-    return replace(turn, asked_at=later(turn.asked_at), since=later(turn.since), delivered_at=delivered_at)
-
-
-def _continued(session: Session, event: ModeChanged, setup: Setup) -> Session:
+def _continued(session: Session, event: events.ModeChanged, setup: Setup) -> Session:
     """Resume a session, even a finished one: its messages, spending and counters stay."""
     if session.paused_at is not None:
         session = _resumed(session, event.ts)
@@ -197,7 +159,7 @@ def _continued(session: Session, event: ModeChanged, setup: Setup) -> Session:
     )
 
 
-def _extended(session: Session, event: ModeChanged) -> Session:
+def _extended(session: Session, event: events.ModeChanged) -> Session:
     setup = session.setup
     if event.rounds is not None and setup.rounds is not None:
         setup = replace(setup, rounds=setup.rounds + event.rounds)
@@ -213,7 +175,7 @@ def _extended(session: Session, event: ModeChanged) -> Session:
 # --- its turns -----------------------------------------------------------------------------------
 
 
-def _asked(session: Session, event: TurnSignal) -> Session:
+def _asked(session: Session, event: events.TurnSignal) -> Session:
     before = session.turns.get(event.target)
     turn = Turn(
         id=TurnId(event.turn or ""),
@@ -245,9 +207,9 @@ def _asked(session: Session, event: TurnSignal) -> Session:
     )
 
 
-def _moved(session: Session, event: TurnMoved) -> Session:
+def _moved(session: Session, event: events.TurnMoved) -> Session:
     turn = session.turns.get(event.agent)
-    if event.state not in OPEN:
+    if event.state not in state.OPEN:
         return _closed(session, event, is_new=turn is None)
     if turn is None:
         return session
@@ -261,13 +223,13 @@ def _moved(session: Session, event: TurnMoved) -> Session:
     return replace(session, turns=session.turns | {event.agent: turn})
 
 
-def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
+def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Session:
     """Take a turn out; one that was never asked for, because nobody could take it, counts all the same."""
     before = session
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
     # In a round in which each speaks once, all who have spoken must be known.
     kept = max(KEPT_DONE, len(session.setup.agents))
-    done = (*session.done, FinishedTurn(event.agent, event.round, event.state))[-kept:]
+    done = (*session.done, state.FinishedTurn(event.agent, event.round, event.state))[-kept:]
     session = replace(
         _noted_step(session, event),
         turns=turns,
@@ -277,7 +239,7 @@ def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
         # A collaboration is bounded by what it costs: one who was not asked took nothing.
         steps=session.steps + (is_new and session.setup.collaboration is None),
         cursor=event.agent if is_new and session.stage.kind is PhaseKind.RELAY else session.cursor,
-        fails=session.fails + 1 if event.state in FAILED else 0,
+        fails=session.fails + 1 if event.state in state.FAILED else 0,
     )
     # A model that fails at once would do so in every round.
     is_struck = event.state is TurnState.FAILED and not is_new and session.setup.collaboration is not None
@@ -293,23 +255,23 @@ def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
     return session
 
 
-def _noted_step(session: Session, event: TurnMoved) -> Session:
+def _noted_step(session: Session, event: events.TurnMoved) -> Session:
     """Put a turn that is over among those that tell how it went."""
-    step = TurnRecord(
+    step = state.TurnRecord(
         event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON)
     )
     failed = {agent: why for agent, why in session.failed.items() if agent != event.agent}
-    if event.state in FAILED:
+    if event.state in state.FAILED:
         failed[event.agent] = step.reason
     course = (*session.course, step)[-KEPT_COURSE:]
     return replace(session, course=course, courses=session.courses + 1, failed=failed)
 
 
-def _replied(session: Session, event: TurnMoved) -> Session:
+def _replied(session: Session, event: events.TurnMoved) -> Session:
     last = session.last
     if last is None or last.turn != event.turn:
         # It had nothing to say.
-        last = TurnReply(event.turn, event.agent)
+        last = state.TurnReply(event.turn, event.agent)
     stalls = session.stalls
     if event.agent == session.setup.lead:
         _, repeats = session.echoes.get(event.agent, ("", 0))
@@ -327,13 +289,13 @@ def _heard_from(session: Session, agent: AgentId) -> Session:
 # --- what is said in it --------------------------------------------------------------------------
 
 
-def _answered(session: Session, event: AgentResponse) -> Session:
+def _answered(session: Session, event: events.AgentResponse) -> Session:
     session = _noted(_heard_from(session, event.sender), event)
     if event.out_of_turn or event.late:
         return session if event.usage is None else _spent(session, event, 0)
     turn = session.turns.get(event.sender)
     round = event.round or session.stage.round
-    output = TurnOutput(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
+    output = state.TurnOutput(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
     outputs = (*session.outputs.get(event.sender, ()), output)[-KEPT_OUTPUTS:]
     to = AgentId(event.handoff.to) if event.handoff else None
     is_final = event.final and session.setup.lead in (None, event.sender)
@@ -347,20 +309,24 @@ def _answered(session: Session, event: AgentResponse) -> Session:
         outputs=session.outputs | {event.sender: outputs},
         result=output if is_last_word else session.result,
         has_final=session.has_final or is_final,
-        last=TurnReply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
+        last=state.TurnReply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
         echoes=session.echoes | {event.sender: echo},
     )
 
 
-def _spent(session: Session, event: AgentResponse | Activity | LateReply, prompt_tokens: int) -> Session:
+def _spent(
+    session: Session,
+    event: events.AgentResponse | events.Activity | events.LateReply,
+    prompt_tokens: int,
+) -> Session:
     seen = session.under_way.get(TurnId(event.turn or ""))
     guess = Usage(input=prompt_tokens, output=tokens_in(event.text), estimated=True)
     told = event.usage or (seen.usage if seen else guess)
-    usage = priced(told, session.setup.prices.get(event.sender))
+    usage = state.priced(told, session.setup.prices.get(event.sender))
     models = session.models if usage.model is None else session.models | {event.sender: usage.model}
-    before = session.gauges.get(event.sender, UsageGauge())
+    before = session.gauges.get(event.sender, state.UsageGauge())
     over = usage.input - prompt_tokens if prompt_tokens else 0
-    gauge = UsageGauge(
+    gauge = state.UsageGauge(
         max(before.output, usage.output), max(before.over, over), max(before.cost_usd, usage.cost_usd or 0.0)
     )
     return replace(
@@ -369,42 +335,35 @@ def _spent(session: Session, event: AgentResponse | Activity | LateReply, prompt
         tokens=session.tokens + usage.tokens,
         cached=session.cached + usage.cached,
         cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
-        spent=spend(session.spent, event.sender, usage),
+        spent=state.spend(session.spent, event.sender, usage),
         gauges=session.gauges | {event.sender: gauge},
         unsettled={turn: cost for turn, cost in session.unsettled.items() if turn != event.turn},
-        under_way=without(session.under_way, event.turn),
+        under_way=state.without(session.under_way, event.turn),
     )
 
 
-def _noted(session: Session, event: MessageEvent) -> Session:
+def _noted(session: Session, event: events.MessageEvent) -> Session:
     """Put what was said, with the task of its handoff, among the items."""
     items = [*session.items]
     if event.repeats is None:
         # What it sent by tool before stands there with the same words.
-        items.append(
-            WindowItem(
-                event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed, event.seals
-            )
-        )
+        text = cut(event.text, KEPT_CHARS)
+        item = state.WindowItem(event.id, event.sender, event.target, text, event.sealed, event.seals)
+        items.append(item)
     if event.handoff is not None:
         task = MessageId(f"{event.id}.task")
         to = AgentId(event.handoff.to)
-        items.append(WindowItem(task, ROUTER, to, event.handoff.task, event.sealed, event.seals))
-    return replace(session, items=(*_open_task(items), *items[-KEPT_ITEMS:]))
-
-
-def _open_task(items: list[WindowItem]) -> list[WindowItem]:
-    """Return the last task, of those that are too old to be kept, whose agent has not spoken since."""
-    old = enumerate(items[:-KEPT_ITEMS])
-    tasks = [(at, item) for at, item in old if item.sender == ROUTER]
+        items.append(state.WindowItem(task, ROUTER, to, event.handoff.task, event.sealed, event.seals))
+    # The last task, of those that are too old to be kept, whose agent has not spoken since.
+    tasks = [(at, item) for at, item in enumerate(items[:-KEPT_ITEMS]) if item.sender == ROUTER]
     unread = [item for at, item in tasks if all(one.sender != item.target for one in items[at:])]
-    return unread[-1:]
+    return replace(session, items=(*unread[-1:], *items[-KEPT_ITEMS:]))
 
 
 # --- what is taken out of it ---------------------------------------------------------------------
 
 
-def without_message(session: Session, event: Redacted) -> Session:
+def without_message(session: Session, event: events.Redacted) -> Session:
     """Return the session without the text of one message."""
     items = tuple(item for item in session.items if item.id.removesuffix(".task") != event.message)
     outputs = {
@@ -422,6 +381,103 @@ def without_texts(session: Session) -> Session:
     outputs = {
         agent: tuple(replace(one, text="") for one in outputs) for agent, outputs in session.outputs.items()
     }
-    votes = {agent: BallotVote(vote.label) for agent, vote in session.votes.items()}
+    votes = {agent: state.BallotVote(vote.label) for agent, vote in session.votes.items()}
     setup = replace(session.setup, topic="") if session.is_over else session.setup
     return replace(session, items=(), outputs=outputs, result=None, votes=votes, setup=setup)
+
+
+# --- the sessions of a room -----------------------------------------------------------------------
+
+
+KEPT_ENDED: Final = 16
+KEPT_COLLABORATIONS: Final = 32
+
+
+def changes_sessions(event: events.AnyEvent) -> bool:
+    """Tell whether an event may change a session."""
+    return getattr(event, "session_id", None) is not None or isinstance(event, events.Redacted)
+
+
+class Sessions(msgspec.Struct, omit_defaults=True):
+    by_id: dict[SessionId, Session] = msgspec.field(default_factory=dict)
+    #: The newest session of each thread, over or not.
+    threads: dict[str, SessionId] = msgspec.field(default_factory=dict)
+
+    def copy(self) -> "Sessions":
+        """Return sessions that can go on by themselves."""
+        return Sessions(dict(self.by_id), dict(self.threads))
+
+    def get(self, session_id: str | None) -> Session | None:
+        """Return a session that is remembered."""
+        return None if session_id is None else self.by_id.get(SessionId(session_id))
+
+    def find(self, name: str) -> Session | None:
+        """Return a session by its id, else by the name of its thread."""
+        return self.get(name) or self.newest_in(name)
+
+    def newest_in(self, thread: str) -> Session | None:
+        """Return the session of a thread, running or finished."""
+        return self.get(self.threads.get(thread))
+
+    def live_in(self, thread: str) -> Session | None:
+        """Return the session that goes on in a thread."""
+        newest = self.newest_in(thread)
+        return None if newest is None or newest.is_over else newest
+
+    def live(self) -> Iterator[Session]:
+        """Yield the sessions that go on."""
+        return (session for session in self.by_id.values() if not session.is_over)
+
+    def live_with(self, agent: AgentId) -> list[Session]:
+        """Return the sessions that go on in which `agent` takes part."""
+        return [session for session in self.live() if agent in session.agents or agent in session.turns]
+
+    def is_sealed(self, marks: Mapping[SessionId, int]) -> bool:
+        """Return whether one of these phases is still running and sealed."""
+        found = ((self.get(session_id), phase) for session_id, phase in marks.items())
+        return any(session is not None and session.seal == phase for session, phase in found)
+
+    def seals_of(self, agent: AgentId) -> dict[SessionId, int]:
+        """Return the sealed phases that an agent is in; what it says belongs to all of them."""
+        return {session.id: session.seal for session in self.live() if session.binds(agent)}
+
+    def apply(self, event: events.AnyEvent) -> None:
+        """Bring the session that an event is about up to date."""
+        if isinstance(event, events.Redacted):
+            self.by_id = {key: without_message(session, event) for key, session in self.by_id.items()}
+            return
+        if not isinstance(event, SessionEvent) or event.session_id is None:
+            return
+        session_id = event.session_id
+        if (
+            isinstance(event, events.ModeChanged)
+            and event.change is Change.STARTED
+            and event.setup is not None
+        ):
+            setup = event.setup
+            self.by_id[session_id] = Session(
+                session_id, event.seq, event.thread, setup, event.ts, setup.agents
+            )
+            self.threads[event.thread] = session_id
+        elif session_id in self.by_id:
+            self.by_id[session_id] = step(self.by_id[session_id], event)
+            if isinstance(event, events.ModeChanged) and event.change is Change.CONTINUED:
+                self.threads[event.thread] = session_id
+            if isinstance(event, events.ModeChanged) and event.change is Change.ENDED:
+                # In the order of their ends: one that outlives many others is not the first to go.
+                self.by_id[session_id] = self.by_id.pop(session_id)
+                self._forget_old()
+
+    def _forget_old(self) -> None:
+        """Forget those that ended long ago; what can go on is remembered longer."""
+        ended = [session for session in self.by_id.values() if session.is_over]
+        plain = [session.id for session in ended if session.setup.collaboration is None]
+        others = [session.id for session in ended if session.setup.collaboration is not None]
+        for session_id in (*plain[:-KEPT_ENDED], *others[:-KEPT_COLLABORATIONS]):
+            thread = self.by_id.pop(session_id).thread
+            if self.threads.get(thread) == session_id:
+                del self.threads[thread]
+
+    def drop_texts(self) -> None:
+        """Take out everything that was said."""
+        self.by_id = {key: without_texts(session) for key, session in self.by_id.items()}

@@ -15,14 +15,11 @@ from csp.protocol.events import AgentCall, HumanMessage, ModeChanged, RunStarted
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.review_messages import MAILBOX, RunTerms, is_run_id
 from csp.protocol.session_parts import Change, Collaboration, EndReason, Limits, PhaseKind, Price, Setup
-from csp.room.commands import Collaborate, SetMode
-from csp.room.identity import nearest
-from csp.room.messages.send import is_person
-from csp.room.room_draft import RoomDraft
-from csp.room.room_rules import RoomRules
+from csp.room.commands import Collaborate, RoomRules, SetMode
+from csp.room.roles import nearest
+from csp.room.room_draft import RoomDraft, SessionDraft
 from csp.room.room_state import Room
 from csp.room.sessions.modes import MODES, ModeRow, NextSpeaker
-from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
 from csp.room.sessions.session_engine import advance, begin
 from csp.room.sessions.session_state import Session
@@ -74,7 +71,7 @@ def check_unsealed(draft: RoomDraft, sender: AgentId, before: Session | None = N
 def say_first(draft: SessionDraft, sender: AgentId, text: str) -> None:
     """Put what somebody says into the window of all, before anybody is asked."""
     if text.strip():
-        kind = HumanMessage if is_person(draft.room, sender) else AgentCall
+        kind = HumanMessage if draft.room.is_person(sender) else AgentCall
         header = draft.room_draft.message_header(sender, ALL, text, thread=draft.session.thread)
         draft.room_draft.emit(kind(*header, recipients=(), session_id=draft.session.id))
 
@@ -182,8 +179,9 @@ def lead_of(
         return None
     if isinstance(command, Collaborate) or command.collaboration is not None:
         return next(iter(agents))
-    leads = (one.id for one in room.participants.values() if one.role is JoinRole.ORCHESTRATOR and one.online)
-    return next(leads, _member(agents, command.first, "first") or next(iter(agents), None))
+    if room.orchestrator is not None:
+        return room.orchestrator.id
+    return _member(agents, command.first, "first") or next(iter(agents), None)
 
 
 def _member(agents: tuple[AgentId, ...], name: str | None, field: str) -> AgentId | None:
@@ -328,7 +326,7 @@ def _go_on(draft: SessionDraft, command: Collaborate) -> None:
     """Give a collaboration more steps; its thread, its turn order, what was said and spent go on."""
     before = draft.session
     setup = _more(draft, command)
-    other = draft.sessions.live_in(before.thread)
+    other = draft.room.sessions.live_in(before.thread)
     if other is not None and other.id != before.id:
         raise Refused(f"{other.id} runs in thread {before.thread}", f"end it first, or go on with {other.id}")
     check_free(draft.room_draft, setup, before)

@@ -3,14 +3,13 @@
 from csp.protocol.enums import Mode
 from csp.protocol.responses import CollaborationView, ModeView, SessionView, SpentView, TurnView
 from csp.protocol.session_parts import Collaboration, TurnState
-from csp.room.room_rules import RoomRules
+from csp.room.commands import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.modes import RELAY_NAME
 from csp.room.sessions.session_end import BY_HAND, outcome
-from csp.room.sessions.session_state import Session, TurnRecord
-from csp.room.sessions.spending import Ledger
+from csp.room.sessions.session_state import Ledger, Session, TurnRecord
+from csp.room.sessions.steering import ends
 from csp.room.sessions.turn_prompt import proposal_of
-from csp.room.timers import ends
 
 _COMPLETED = frozenset({TurnState.REPLIED, TurnState.CANCELLED})
 

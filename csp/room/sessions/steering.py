@@ -1,37 +1,39 @@
 """What acts on a session beside its replies.
 
-People stop, pause, extend, skip and kick; agents vote and hand over by tool; agents come and go.
+People stop, pause, extend, skip and kick; agents vote and hand over by tool; agents come and go; time passes.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from csp.errors import BadInput, NotFound, Refused
-from csp.protocol.enums import AgentId, AgentState, DeliveryState, SessionAction, TurnId
+from csp.protocol.enums import (
+    HUMAN,
+    AgentId,
+    AgentState,
+    DeliveryState,
+    HeldReason,
+    Mode,
+    ParticipantKind,
+    SessionAction,
+    TurnId,
+)
 from csp.protocol.events import DeliveryMoved, Left, StateChanged, UsageSeen
 from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.session_parts import Change, EndReason, PhaseKind, Status, TurnState
-from csp.room.commands import CastVote, ExtendTurn, HandOffTurn, NextTurn, Steer, Stop
-from csp.room.identity import nearest
-from csp.room.room_draft import RoomDraft
+from csp.room import messages, orchestrator
+from csp.room.commands import CastVote, ExtendTurn, HandOffTurn, NextTurn, RoomRules, Steer, Stop
+from csp.room.messages import delivery_view
+from csp.room.roles import nearest
+from csp.room.room_draft import RoomDraft, SessionDraft
+from csp.room.room_state import Room
+from csp.room.runs import run_protocol
+from csp.room.sessions import turns
 from csp.room.sessions.modes import NextSpeaker, row_of
-from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import end, warn_of_limits
+from csp.room.sessions.session_end import end, minutes_over_at, warn_of_limits
 from csp.room.sessions.session_engine import advance
-from csp.room.sessions.session_state import BallotVote, Session, Turn
-from csp.room.sessions.spending import is_more
-from csp.room.sessions.turns import (
-    WAITS_FOR_PERSON,
-    blocked,
-    cancel,
-    cast,
-    delivered,
-    fail,
-    is_api,
-    keep_open,
-    working,
-)
+from csp.room.sessions.session_state import BallotVote, Session, Turn, is_more
 
 
 def stop(draft: RoomDraft, command: Stop) -> None:
@@ -53,7 +55,7 @@ def next_turn(draft: RoomDraft, command: NextTurn) -> None:
     if session is None:
         raise BadInput("Not in structured mode", "set a mode first")
     session_draft = SessionDraft(draft, session.id)
-    cancel(session_draft, _current(session_draft, None), "passed on")
+    turns.cancel(session_draft, _current(session_draft, None), "passed on")
     advance(session_draft)
 
 
@@ -70,7 +72,7 @@ def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
             _note_usage(session_draft, command.agent, TurnId(command.turn), command.usage)
         turn = session_draft.session.turns.get(command.agent)
         if turn is not None:
-            keep_open(session_draft, turn, note)
+            turns.keep_open(session_draft, turn, note)
 
 
 def _note_usage(draft: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage) -> None:
@@ -125,7 +127,7 @@ def _extend(draft: SessionDraft, command: Steer) -> None:
 
 def _skip(draft: SessionDraft, command: Steer) -> None:
     turn = _current(draft, command.agent)
-    cancel(draft, turn, "skipped")
+    turns.cancel(draft, turn, "skipped")
     draft.notice(NoticeCode.SKIPPED(agent=turn.agent))
     advance(draft)
 
@@ -144,7 +146,7 @@ def kick(draft: SessionDraft, agent: AgentId) -> None:
     draft.change(Change.KICKED, f"{agent} left the session", agent=agent)
     draft.notice(NoticeCode.KICKED(agent=agent))
     if turn is not None:
-        cancel(draft, turn, "left the session")
+        turns.cancel(draft, turn, "left the session")
     is_led = draft.session.setup.lead in (None, *draft.session.agents)
     if len(draft.session.agents) < row_of(draft.session.setup).fewest or not is_led:
         end(draft, EndReason.TOO_FEW)
@@ -179,8 +181,8 @@ def _current(draft: SessionDraft, agent: str | None) -> Turn:
 
 def vote(draft: RoomDraft, command: CastVote) -> None:
     """Count a vote in the ballot that waits for it; the reply that ends the turn need not repeat it."""
-    turns = _turns_of(draft, command.agent, command.session)
-    ballots = [one for one in turns if one[0].session.stage.kind is PhaseKind.BALLOT]
+    open_turns = _turns_of(draft, command.agent, command.session)
+    ballots = [one for one in open_turns if one[0].session.stage.kind is PhaseKind.BALLOT]
     if not ballots:
         raise Refused("no ballot waits for your vote", "vote when you are asked to, in your turn")
     found, turn = ballots[0]
@@ -188,8 +190,8 @@ def vote(draft: RoomDraft, command: CastVote) -> None:
     label = command.label.upper()
     if label not in labels:
         raise BadInput(f"unknown label {command.label!r}", f"expected one of: {', '.join(labels)}")
-    cast(found, turn, BallotVote(label, command.reason))
-    keep_open(found, turn)
+    turns.cast(found, turn, BallotVote(label, command.reason))
+    turns.keep_open(found, turn)
 
 
 def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
@@ -205,7 +207,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
     if to not in known:
         raise BadInput(f"{command.to!r} takes no part in {found.session.id}", nearest(to, known))
     found.move(turn, turn.state, handoff=Handoff(to=to, task=command.task))
-    keep_open(found, turn)
+    turns.keep_open(found, turn)
 
 
 def _turns_of(
@@ -249,31 +251,31 @@ def _on_delivery(draft: RoomDraft, event: DeliveryMoved) -> None:
         if turn.message != event.message:
             continue
         if event.state in _ARRIVED:
-            delivered(session_draft, turn)
+            turns.delivered(session_draft, turn)
         elif event.state is DeliveryState.FAILED:
-            fail(session_draft, turn, TurnState.FAILED, f"undelivered: {event.reason}")
+            turns.fail(session_draft, turn, TurnState.FAILED, f"undelivered: {event.reason}")
             advance(session_draft)
         elif event.state is DeliveryState.WITHDRAWN:
-            cancel(session_draft, turn, "withdrawn")
+            turns.cancel(session_draft, turn, "withdrawn")
             advance(session_draft)
 
 
 def _on_state(draft: RoomDraft, event: StateChanged) -> None:
     for session_draft, turn in _turns_of(draft, event.sender):
-        if event.state in WAITS_FOR_PERSON:
-            blocked(session_draft, turn, event.detail)
+        if event.state in turns.WAITS_FOR_PERSON:
+            turns.blocked(session_draft, turn, event.detail)
         elif event.state is AgentState.LIMITED:
-            fail(session_draft, turn, TurnState.FAILED, "it has reached its limit")
+            turns.fail(session_draft, turn, TurnState.FAILED, "it has reached its limit")
             advance(session_draft)
         elif event.state is not None and turn.state is TurnState.BLOCKED:
-            working(session_draft, turn)
+            turns.working(session_draft, turn)
 
 
 def _on_leaving(draft: RoomDraft, agent: AgentId) -> None:
     """End the turn of a model that has gone: its call is gone too. A CLI may still answer its prompt."""
     for session_draft, turn in _turns_of(draft, agent):
-        if is_api(session_draft, agent) and turn.state is not TurnState.ASKED:
-            fail(session_draft, turn, TurnState.FAILED, "it has left the room")
+        if turns.is_api(session_draft, agent) and turn.state is not TurnState.ASKED:
+            turns.fail(session_draft, turn, TurnState.FAILED, "it has left the room")
             advance(session_draft)
 
 
@@ -283,5 +285,117 @@ def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
         if agent in session.agents:
             kick(session_draft, agent)
         else:
-            cancel(session_draft, session.turns[agent], "removed")
+            turns.cancel(session_draft, session.turns[agent], "removed")
             advance(session_draft)
+
+
+# --- what happens when nothing else does ----------------------------------------------------------
+
+
+#: What keeps a prompt out of the composer until a person does something about it.
+_IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
+
+
+def next_deadline(room: Room, rules: RoomRules) -> float | None:
+    """Return when a tick will next have something to do."""
+    others = (messages.next_deadline(room), orchestrator.next_deadline(room, rules))
+    times = [time for session in room.sessions.live() for time in deadlines(room, session, rules)]
+    return min([*times, *(time for time in others if time is not None)], default=None)
+
+
+def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
+    """Yield when something will happen to a session by itself."""
+    if session.is_running:
+        yield from (clock_of(room, turn, rules).at for turn in session.turns.values())
+        over_at = minutes_over_at(session)
+        if over_at is not None:
+            yield over_at
+        run = room.runs.of_session(session.id) if session.setup.mode is Mode.REVIEW else None
+        remind_at = run_protocol.remind_at(run) if run else None
+        if remind_at is not None:
+            yield remind_at
+
+
+def ends(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
+    """Yield when something of a session will be over by itself; warnings before that are not meant."""
+    for turn in session.turns.values() if session.is_running else ():
+        clock = clock_of(room, turn, rules)
+        yield turn.since + _timeout_s(room, turn, rules) if clock.is_warning else clock.at
+    over_at = minutes_over_at(session) if session.is_running else None
+    if over_at is not None:
+        yield over_at
+
+
+class TurnClock(NamedTuple):
+    """When something happens to a turn by itself: it is warned of, or it is over."""
+
+    at: float
+    is_warning: bool = False
+
+
+def clock_of(room: Room, turn: Turn, rules: RoomRules) -> TurnClock:
+    """Return what happens next to a turn if nobody does anything."""
+    timeout_s = _timeout_s(room, turn, rules)
+    match turn.state:
+        case TurnState.ASKED:
+            return TurnClock(turn.asked_at + (rules.longest_s if turn.warned else timeout_s))
+        case TurnState.BLOCKED:
+            return TurnClock(turn.since + rules.longest_s)
+        case _ if not turn.warned and rules.warn_s < timeout_s:
+            return TurnClock(turn.since + rules.warn_s, is_warning=True)
+        case _:
+            return TurnClock(turn.since + timeout_s)
+
+
+def _timeout_s(room: Room, turn: Turn, rules: RoomRules) -> float:
+    if turn.timeout_s is not None:
+        return turn.timeout_s
+    participant = room.participants.get(turn.agent)
+    return rules.timeout_of(participant.kind if participant else ParticipantKind.CLI)
+
+
+def tick(draft: RoomDraft) -> None:
+    """Let everything happen whose time has come."""
+    messages.tick(draft)
+    for session in list(draft.sessions.live()):
+        session_draft = SessionDraft(draft, session.id)
+        advance(session_draft)
+        while due := [
+            turn
+            for turn in session_draft.session.turns.values()
+            if session_draft.session.is_running and clock_of(draft.room, turn, draft.rules).at <= draft.clock
+        ]:
+            for turn in due:
+                _ring(session_draft, turn)
+            advance(session_draft)
+        if session_draft.session.is_running:
+            run_protocol.remind(session_draft)
+    orchestrator.tick(draft)
+
+
+def _ring(draft: SessionDraft, turn: Turn) -> None:
+    match turn.state:
+        case TurnState.ASKED:
+            _ring_undelivered(draft, turn)
+        case TurnState.BLOCKED:
+            turns.fail(draft, turn, TurnState.FAILED, "it waited too long for a person")
+        case _ if clock_of(draft.room, turn, draft.rules).is_warning:
+            draft.move(turn, turn.state, "running late", warned=True)
+            draft.notice(NoticeCode.TURN_LATE(agent=turn.agent, seconds=draft.rules.warn_s))
+        case _:
+            timeout_s = _timeout_s(draft.room, turn, draft.rules)
+            turns.fail(draft, turn, TurnState.TIMED_OUT, f"no reply in {timeout_s:g} s")
+            draft.wake(f"{turn.agent} timed out")
+
+
+def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
+    message = draft.room.message(turn.message)
+    view = delivery_view(draft.room, message, turn.agent) if message is not None else None
+    reason = (view.reason or view.state) if view is not None else DeliveryState.QUEUED
+    if reason in _IN_THE_WAY and not turn.warned:
+        draft.move(turn, TurnState.ASKED, reason, warned=True)
+        draft.notice(NoticeCode.TURN_OBSTRUCTED(agent=turn.agent, reason=reason), HUMAN)
+        draft.wake(f"{turn.agent} is blocked: a {reason} is in the way of its turn")
+        return
+    turns.fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
+    draft.wake(f"{turn.agent} could not be asked")

@@ -7,12 +7,11 @@ from typing import Final
 from csp.protocol.enums import ALL, ROUTER, AgentId, Mode, ParticipantKind
 from csp.protocol.review_messages import RunRole
 from csp.protocol.session_parts import PhaseKind
-from csp.room.agent_text.chat_markdown import first_lines, read_lines
-from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
-from csp.room.sessions.cost_estimate import CHARS_PER_TOKEN, cut, tokens_in
+from csp.room.chat_markdown import first_lines, read_lines
+from csp.room.commands import DEFAULT_WINDOW, WindowSize
 from csp.room.sessions.modes import row_of
-from csp.room.sessions.session_registry import Sessions
-from csp.room.sessions.session_state import Session, TurnOutput, WindowItem
+from csp.room.sessions.session_reducer import Sessions
+from csp.room.sessions.session_state import CHARS_PER_TOKEN, Session, TurnOutput, WindowItem, cut, tokens_in
 from csp.room.visibility import NO_SESSIONS, can_see_item
 
 #: What the positions or proposals of all others may take together.

@@ -8,11 +8,11 @@ import contextlib
 import logging
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from csp.client import Client, Live
 from csp.clis.profile import Profile
@@ -120,6 +120,7 @@ class Brain:
         if profile.capture == "screen":
             self._injector.on_submitted = self._await_reply
             self._injector.on_pasting = self._screen_capture.note_paste
+            self._injector.on_entered = self._screen_capture.note_enter
         self._controls = AgentControls(
             cli, client, progress, self._injector, self._restart_cli, self._hand_over, note.controls
         )

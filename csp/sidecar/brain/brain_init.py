@@ -16,7 +16,7 @@ from csp.sidecar.inject.message_progress import SentPrompt
 from csp.sidecar.relay import relay_frames
 from csp.sidecar.run_record import SidecarRecord
 from csp.sidecar.state.pane_state import PaneState
-from csp.terminal.screen_reply import Surround
+from csp.terminal.generic_screen import Surround
 
 log = logging.getLogger(__name__)
 

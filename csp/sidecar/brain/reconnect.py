@@ -2,10 +2,11 @@
 
 import logging
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
+
+from msgspec.structs import replace
 
 from csp.clis.profile import profile_name
 from csp.errors import CspError, Unreachable

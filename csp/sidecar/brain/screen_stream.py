@@ -8,15 +8,14 @@ from typing import Final
 from csp.client import Client, Live
 from csp.errors import BadInput
 from csp.protocol.codec import parse
-from csp.protocol.screen_frames import LiveView, RunView, ScreenView, StyleView
+from csp.protocol.screen_frames import LiveView, ScreenView
 from csp.sidecar.state.cli_state import CliState
-from csp.terminal.screen import PLAIN, Screen, Style
+from csp.terminal.screen import Screen
 
 log = logging.getLogger(__name__)
 
 #: The least time between two screens.
 PERIOD_S: Final = 0.1
-_PLAIN_VIEW: Final = StyleView()
 
 
 class ScreenStream:
@@ -57,17 +56,9 @@ def screen_view(screen: Screen) -> ScreenView:
     """Return a screen in the form it travels in."""
     cursor = (screen.cursor_row, screen.cursor_col) if screen.cursor_visible else None
     return ScreenView(
-        rows=tuple(
-            tuple(RunView(run.text, _style_view(run.style)) for run in row.runs) for row in screen.rows
-        ),
+        rows=tuple(row.runs for row in screen.rows),
         cols=screen.cols,
         cursor=cursor,
         title=screen.title[:1000],
         alternate=screen.alternate,
     )
-
-
-def _style_view(style: Style) -> StyleView:
-    if style == PLAIN:
-        return _PLAIN_VIEW
-    return StyleView(**{name: getattr(style, name) for name in Style.__slots__})

@@ -5,9 +5,10 @@ import logging
 import re
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from csp.client import Client
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
@@ -42,8 +43,7 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _UNITS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownState:
+class ShownState(msgspec.Struct, frozen=True, kw_only=True):
     state: ReportedAgentState
     detail: str = ""
     until: float | None = None

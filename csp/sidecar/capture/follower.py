@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -25,8 +24,7 @@ _SOON_TIMES: Final = 5
 _BATCH_LINES: Final = 2000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowedRun:
+class FollowedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a run when it starts; `since` is when, in Unix seconds."""
 
     kind: str

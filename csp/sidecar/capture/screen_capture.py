@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from csp.sidecar.state.cli_state import CliState
+from csp.terminal.generic_screen import Surround, has_echo, settled_text, without_last, without_scrollbar
 from csp.terminal.prompt import Prompt
 from csp.terminal.reply_tracker import Ended, Item, Prompted, Submitted, Wrote
-from csp.terminal.screen_reply import Surround, has_echo, settled_text, without_last, without_scrollbar
 
 LOOK_S: Final = 0.1
 
@@ -46,6 +46,8 @@ class ScreenCapture:
         self.surround = surround
         #: Whether the screen has shown the echo of the prompt.
         self._was_echoed = False
+        #: Whether the program has drawn on a screen of its own when it was pasted into, or since.
+        self._was_alternate = True
         if left is not None:
             self._mark = left.mark
             cli.pane.remember_at(left.mark)
@@ -57,9 +59,17 @@ class ScreenCapture:
         pane = self._cli.pane
         self._mark = pane.written
         pane.remember_at(self._mark)
-        rows = self._conversation()[-len(pane.screen.rows) :]
-        known = self.surround or Surround(above=tuple(rows), below=tuple(rows))
+        self._was_alternate = pane.screen.alternate
+        rows = self._shown_conversation()
+        known = self.surround or Surround(above=rows, below=rows)
         self.surround = known.shared_with(rows)
+
+    def note_enter(self) -> None:
+        """Replace the surround if the program has come up since the paste; it has answered nothing yet."""
+        if self._cli.pane.screen.alternate and not self._was_alternate:
+            self._was_alternate = True
+            rows = self._shown_conversation()
+            self.surround = Surround(above=rows, below=rows)
 
     def begin(self, prompt: Prompt) -> None:
         """Take what has come since the paste for the answer to `prompt`."""
@@ -114,6 +124,7 @@ class ScreenCapture:
             before,
             after,
             prompt.footer,
+            header=prompt.header,
             surround=self.surround,
             furniture=rules.furniture,
             # A screen without a history of its own keeps nothing that has scrolled off.
@@ -125,6 +136,10 @@ class ScreenCapture:
         """Return what the program had written at the paste, and what it has by now."""
         pane = self._cli.pane
         return without_scrollbar(pane.remembered, pane.screen.cols), self._conversation()
+
+    def _shown_conversation(self) -> tuple[str, ...]:
+        """Return the part of the conversation that is on the screen."""
+        return tuple(self._conversation()[-len(self._cli.pane.screen.rows) :])
 
     def _conversation(self) -> list[str]:
         """Return what the program has written, without the composer and what is below it."""

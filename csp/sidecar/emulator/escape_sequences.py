@@ -4,7 +4,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from csp.terminal.screen import BLANK, PLAIN, ScreenRow, Style, StyledText
+import msgspec
+
+from csp.protocol.screen_frames import PLAIN, RunView, StyleView
+from csp.terminal.screen import BLANK, ScreenRow
 
 MAX_BYTES: Final = 4096
 MAX_WAITING: Final = 1000
@@ -81,30 +84,30 @@ def rows_of(text: str, count: int) -> tuple[ScreenRow, ...]:
     if "\x1b]" in text:
         text = _OTHER.sub("", text)
     for line in text.replace("\r\n", "\n").split("\n"):
-        runs: list[StyledText] = []
+        runs: list[RunView] = []
         for index, part in enumerate(_SGR.split(line)):
             if index % 2:
                 style = restyled(style, part)
             elif part and runs and runs[-1].style == style:
-                runs[-1] = StyledText(runs[-1].text + part, style)
+                runs[-1] = RunView(runs[-1].text + part, style)
             elif part:
-                runs.append(StyledText(part, style))
+                runs.append(RunView(part, style))
         rows.append(ScreenRow(tuple(runs)) if runs else BLANK)
     rows.extend([BLANK] * (count - len(rows)))
     return tuple(rows)
 
 
 @lru_cache(maxsize=1024)
-def restyled(style: Style, parameters: str) -> Style:
+def restyled(style: StyleView, parameters: str) -> StyleView:
     """Give the style that holds after the parameters of one SGR escape."""
-    fields = {name: getattr(style, name) for name in Style.__slots__}
+    fields = msgspec.structs.asdict(style)
     # Colours with colons, as in 38:2::1:2:3, become the form with semicolons.
     flat = _COLONS.sub(r"\1;\2;\3;\4;\5", parameters).replace(":5:", ";5;")
     numbers = [int(part.partition(":")[0] or 0) for part in flat.split(";")]
     while numbers:
         code = numbers.pop(0)
         if code == 0:
-            fields = {name: getattr(PLAIN, name) for name in Style.__slots__}
+            fields = msgspec.structs.asdict(PLAIN)
         elif code in _FLAGS:
             fields.update(_FLAGS[code])
         elif code in (38, 48):
@@ -119,7 +122,7 @@ def restyled(style: Style, parameters: str) -> Style:
             fields["bg"] = None
         elif code == 58:
             _colour(numbers)
-    return Style(**fields)
+    return StyleView(**fields)
 
 
 def _colour(numbers: list[int]) -> str | None:

@@ -36,7 +36,6 @@ DATA_CURSOR_X: Final = 3
 DATA_CURSOR_Y: Final = 4
 DATA_ACTIVE_SCREEN: Final = 6
 DATA_CURSOR_VISIBLE: Final = 7
-DATA_KITTY_KEYBOARD_FLAGS: Final = 8
 DATA_SCROLLBACK_ROWS: Final = 15
 DATA_MODE: Final = 37
 
@@ -47,7 +46,6 @@ MAX_SIDE: Final = 1000
 # The library counts pages of styled cells, so the bytes are only there to let the lines be the limit.
 BYTES_PER_CELL: Final = 32
 BRACKETED_PASTE: Final = 2004
-SYNCHRONIZED: Final = 2026
 GRAPHEME_CLUSTERS: Final = 2027
 _CELL_PIXELS: Final = (8, 16)
 _FIRST_BUFFER: Final = 32 * 1024
@@ -169,6 +167,9 @@ class GhosttyEmulator:
     def screen(self) -> Screen:
         self._keep_size()
         text = self._format(FORMAT_VT, self._ref(POINT_ACTIVE, 0, 0))
+        pasting = ModeConfig(BRACKETED_PASTE)
+        done = self._lib.ghostty_terminal_get(self._terminal, DATA_MODE, byref(pasting))
+        _check(done, f"no mode {BRACKETED_PASTE}")
         return Screen(
             rows=rows_of(text, self._rows),
             cols=self._true_cols,
@@ -177,9 +178,7 @@ class GhosttyEmulator:
             cursor_visible=bool(self._get(DATA_CURSOR_VISIBLE, c_bool)),
             alternate=self._get(DATA_ACTIVE_SCREEN, c_int) == 1,
             title=self._osc.title,
-            bracketed_paste=self._mode(BRACKETED_PASTE),
-            is_drawing=self._mode(SYNCHRONIZED),
-            kitty_flags=self._get(DATA_KITTY_KEYBOARD_FLAGS, ctypes.c_uint8),
+            bracketed_paste=pasting.value,
         )
 
     def history(self, *, unwrap: bool = False) -> list[str]:
@@ -213,12 +212,6 @@ class GhosttyEmulator:
         value = kind()
         _check(self._lib.ghostty_terminal_get(self._terminal, key, byref(value)), f"no value {key}")
         return int(value.value)
-
-    def _mode(self, number: int) -> bool:
-        config = ModeConfig(number)
-        done = self._lib.ghostty_terminal_get(self._terminal, DATA_MODE, byref(config))
-        _check(done, f"no mode {number}")
-        return bool(config.value)
 
     def _ref(self, tag: int, x: int, y: int) -> GridRef:
         ref = GridRef(size=ctypes.sizeof(GridRef))

@@ -9,16 +9,19 @@ import codecs
 import re
 import unicodedata
 from collections import deque
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 import pyte
-from pyte.screens import Char, Margins
+from pyte.screens import Margins
 from wcwidth import wcwidth
 
+from csp.protocol.screen_frames import PLAIN, RunView, StyleView
 from csp.sidecar.emulator.escape_sequences import OscReader, restyled
-from csp.terminal.screen import Screen, ScreenRow, Style, StyledText
+from csp.terminal.screen import Screen, ScreenRow
 
 MAX_SIDE: Final = 1000
 MAX_ESCAPE: Final = 256
@@ -37,25 +40,15 @@ _STRING_END: Final = re.compile(r"[\x07\x18\x1a\x1b]")
 _PRIVATE: Final = 5  # how far pyte shifts the numbers of private modes
 _ALTERNATE: Final = (47, 1047, 1049)
 _BRACKETED_PASTE: Final = 2004 << _PRIVATE
-_SYNCHRONIZED: Final = 2026 << _PRIVATE
 _CURSOR: Final = 25 << _PRIVATE
 _LINE_DRAWING: Final = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
 # The names of the grid's methods: pyte's own tables, with what they lack.
-_PLAIN: Final = {
-    **pyte.Stream.basic,
-    **pyte.Stream.escape,
-    "E": "next_line",
-    "#8": "alignment_display",
-}
-_CSI: Final = {
-    **{final: name for final, name in pyte.Stream.csi.items() if final not in "cn"},
+_PLAIN: Final = {**pyte.Stream.basic, **pyte.Stream.escape, "E": "next_line", "#8": "alignment_display"}
+_CSI: Final = {final: name for final, name in pyte.Stream.csi.items() if final not in "cn"} | {
     "`": "cursor_to_column",
-}
-#: These work at the margin with a wrap to come, too.
-_CSI_AT_MARGIN: Final = {
     "I": "tabs",
-    "S": "scroll",
+    "S": "scroll_up",
     "T": "scroll_down",
     "Z": "back_tabs",
     "b": "repeat",
@@ -63,6 +56,8 @@ _CSI_AT_MARGIN: Final = {
     "s": "save_cursor",
     "u": "restore_cursor",
 }
+#: These work at the margin with a wrap to come, too.
+_AT_MARGIN: Final = frozenset("ISTZbrsu")
 #: How many parameters they take, if it is not one.
 _PARAMETERS: Final = {"H": 2, "f": 2, "r": 2, "s": 0, "u": 0}
 _JOINER: Final = "\u200d"
@@ -72,8 +67,19 @@ _INSERT: Final = pyte.modes.IRM
 _HIDDEN: Final = ""  # the second half of a wide character
 
 
+class Cell(NamedTuple):
+    """One cell; pyte's own has no faint text."""
+
+    data: str = " "
+    style: StyleView = PLAIN
+
+
 class Grid(pyte.Screen):
     """Cells of one screen; lines that leave it at the top are kept as text."""
+
+    cursor: Any
+    buffer: Any
+    default_char: Any = Cell()
 
     def __init__(self, columns: int, lines: int, history_lines: int) -> None:
         self.above: deque[str] = deque(maxlen=history_lines)
@@ -83,6 +89,7 @@ class Grid(pyte.Screen):
     def reset(self) -> None:
         self.above.clear()
         super().reset()
+        self.cursor.attrs = Cell()
 
     def soft_reset(self) -> None:
         self.set_margins()
@@ -150,21 +157,18 @@ class Grid(pyte.Screen):
     def repeat(self, count: int) -> None:
         self.draw(self._last * min(count or 1, self.columns * self.lines))
 
-    def scroll_down(self, count: int) -> None:
-        self.scroll(-(count or 1))
+    def scroll_up(self, count: int) -> None:
+        self._scroll(1, self.index, count)
 
-    def scroll(self, count: int) -> None:
-        """Move the lines between the margins up, or down for a negative count."""
-        count = count or 1
-        top, bottom = self.margins or Margins(0, self.lines - 1)
-        row, column, self.cursor.y = self.cursor.y, self.cursor.x, top
-        if count > 0:
-            if top == 0:
-                self.above.extend(self.line_text(y) for y in range(min(count, bottom + 1)))
-            self.delete_lines(count)
-        else:
-            self.insert_lines(-count)
-        self.cursor.y, self.cursor.x = row, column
+    def scroll_down(self, count: int) -> None:
+        self._scroll(0, self.reverse_index, count)
+
+    def _scroll(self, margin: int, scroll: Callable[[], None], count: int) -> None:
+        """Move the lines between the margins, by what a line feed does there."""
+        row, self.cursor.y = self.cursor.y, (self.margins or Margins(0, self.lines - 1))[margin]
+        for _ in range(min(count or 1, self.lines)):
+            scroll()
+        self.cursor.y = row
 
     def tab(self) -> None:
         # At the margin with a wrap to come a tab moves nothing.
@@ -191,16 +195,10 @@ class Grid(pyte.Screen):
         super().cursor_position(line, column)
 
     def delete_lines(self, count: int | None = None) -> None:
-        # pyte leaves a line as it was when the one that should replace it is blank.
-        top, bottom = self.margins or Margins(0, self.lines - 1)
-        if top <= self.cursor.y <= bottom:
-            for y in range(self.cursor.y, bottom + 1):
-                taken = self.buffer.pop(y + (count or 1), None) if y + (count or 1) <= bottom else None
-                if taken is None:
-                    self.buffer.pop(y, None)
-                else:
-                    self.buffer[y] = taken
-            self.carriage_return()
+        # pyte leaves a line as it was when the one that should replace it was never written to.
+        for y in range(self.lines):
+            _ = self.buffer[y]
+        super().delete_lines(count)
 
     def erase_in_line(self, how: int = 0, private: bool = False) -> None:
         first = self.cursor.x if how == 0 else 0
@@ -226,37 +224,23 @@ class Grid(pyte.Screen):
         if y == self.cursor.y:
             self._split(min(first, self.columns - 1), last)
         line = self.buffer[y]
-        blank = self.default_char._replace(bg=self.cursor.attrs.bg)
+        blank = Cell(style=StyleView(bg=self.cursor.attrs.style.bg))
         for x in range(first, last):
             line[x] = blank
 
     def restyle(self, parameters: str) -> None:
-        style = restyled(_style_of(self.cursor.attrs[1:]), parameters)
-        self.cursor.attrs = Char(
-            " ",
-            style.fg or "default",
-            style.bg or "default",
-            style.bold,
-            style.italic,
-            style.underline,
-            blink=style.faint,
-            reverse=style.reverse,
-        )
+        self.cursor.attrs = Cell(style=restyled(self.cursor.attrs.style, parameters))
 
     def fit(self, lines: int, columns: int) -> None:
         """Change the size; what no longer fits above the cursor moves off the top."""
         surplus = max(0, self.cursor.y - lines + 1)
+        row, self.cursor.y, self.margins = self.cursor.y - surplus, self.lines - 1, None
         for _ in range(surplus):
-            self.above.append(self.line_text(0))
-            for y in range(self.lines):
-                self.buffer[y] = self.buffer[y + 1]
-        for y in [y for y in self.buffer if y >= lines]:
-            del self.buffer[y]
-        for line in self.buffer.values():
-            for x in [x for x in line if x >= columns]:
-                del line[x]
-        self.lines, self.columns, self.margins = lines, columns, None
-        self.cursor.y -= surplus
+            self.index()
+        for y in range(lines, self.lines):
+            self.buffer.pop(y, None)
+        self.lines, self.cursor.y = lines, row
+        self.resize(lines, columns)
         self.cursor.x = min(self.cursor.x, columns - 1)
 
     def line_text(self, y: int) -> str:
@@ -267,28 +251,13 @@ class Grid(pyte.Screen):
         cells = [line[x] for x in range(max(line, default=-1) + 1)]
         while cells and cells[-1] == self.default_char:
             cells.pop()
-        runs = groupby(cells, key=lambda cell: _style_of(cell[1:]))
-        return ScreenRow(tuple(StyledText("".join(cell.data for cell in run), style) for style, run in runs))
+        runs = groupby(cells, key=attrgetter("style"))
+        return ScreenRow(tuple(RunView("".join(cell.data for cell in run), style) for style, run in runs))
 
 
 @lru_cache(maxsize=4096)
 def width_of(char: str) -> int:
     return int(wcwidth(char))
-
-
-@lru_cache(maxsize=1024)
-def _style_of(look: tuple[Any, ...]) -> Style:
-    # pyte has no faint text; nobody asks us for blinking, so that field carries it.
-    fg, bg, bold, italic, underline, _, reverse, faint = look
-    return Style(
-        fg=None if fg == "default" else fg,
-        bg=None if bg == "default" else bg,
-        bold=bold,
-        faint=faint,
-        italic=italic,
-        underline=underline,
-        reverse=reverse,
-    )
 
 
 def _is_joined(before: str, char: str) -> bool:
@@ -321,7 +290,6 @@ class PyteEmulator:
         self._is_in_string = False
         self._line_sets = [False, False]
         self._shift = 0
-        self._kitty = [0]
 
     @property
     def _grid(self) -> Grid:
@@ -374,8 +342,6 @@ class PyteEmulator:
             alternate=self._alternate is not None,
             title=self._osc.title,
             bracketed_paste=_BRACKETED_PASTE in self._primary.mode,
-            is_drawing=_SYNCHRONIZED in self._primary.mode,
-            kitty_flags=self._kitty[-1],
         )
 
     def history(self, *, unwrap: bool = False) -> list[str]:
@@ -413,7 +379,7 @@ class PyteEmulator:
             case "escape" if escape[0] in "()":
                 self._line_sets["()".index(escape[0])] = escape[1:] == "0"
             case "escape" if escape == "c":
-                self._alternate, self._kitty = None, [0]
+                self._alternate = None
                 self._line_sets, self._shift = [False, False], 0
                 self._primary.reset()
             case "control" | "escape":
@@ -433,14 +399,10 @@ class PyteEmulator:
         numbers = [min(int(part.partition(":")[0] or 0), 9999) for part in text.split(";")]
         if final in "hl" and prefix in ("", "?"):
             self._modes(numbers, is_private=prefix == "?", is_set=final == "h")
-        elif final == "u" and prefix:
-            self._keyboard(prefix, numbers)
-        elif not prefix or (prefix == "?" and final in "JK"):
-            name = _CSI_AT_MARGIN.get(final)
-            if name is None and (name := _CSI.get(final)):
+        elif (not prefix or (prefix == "?" and final in "JK")) and (name := _CSI.get(final)):
+            if final not in _AT_MARGIN:
                 grid.cursor.x = min(grid.cursor.x, grid.columns - 1)
-            if name:
-                getattr(grid, name)(*numbers[: _PARAMETERS.get(final, 1)])
+            getattr(grid, name)(*numbers[: _PARAMETERS.get(final, 1)])
 
     def _modes(self, numbers: list[int], *, is_private: bool, is_set: bool) -> None:
         for number in numbers:
@@ -470,14 +432,6 @@ class PyteEmulator:
                 self._primary.restore_cursor()
             else:
                 self._primary.cursor.x, self._primary.cursor.y = cursor.x, cursor.y
-
-    def _keyboard(self, prefix: str, numbers: list[int]) -> None:
-        if prefix == ">":
-            self._kitty = [*self._kitty[-15:], numbers[0]]
-        elif prefix == "<":
-            self._kitty = self._kitty[: -max(1, numbers[0])] or [0]
-        elif prefix == "=":
-            self._kitty[-1] = numbers[0]
 
 
 def _bounded(rows: int, cols: int) -> tuple[int, int]:

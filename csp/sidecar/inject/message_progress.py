@@ -6,14 +6,13 @@ A message that is being typed is `current`, with all that happens to it. Each on
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
-from csp.terminal.paste_locator import PasteLocator
+from csp.terminal.generic_screen import PasteLocator
 from csp.terminal.prompt import Prompt, tag_of
 from csp.terminal.submit_machine import SubmitMachine
 
@@ -31,8 +30,7 @@ class SentPrompt(msgspec.Struct, frozen=True, array_like=True):
     is_proven: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class Injection:
+class Injection(msgspec.Struct, kw_only=True):
     """One message on its way into the composer."""
 
     item: Deliver
@@ -41,7 +39,7 @@ class Injection:
     begun: float
     #: The report that it will be typed now.
     announced: "asyncio.Task[None] | None" = None
-    reports: "list[asyncio.Task[None]]" = field(default_factory=list)
+    reports: "list[asyncio.Task[None]]" = []
     #: The last keys: whether the relay has written them, when they were sent, when the CLI had read them.
     written: "asyncio.Future[bool] | None" = None
     pressed_at: float = 0.0

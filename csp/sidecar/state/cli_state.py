@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import re
 import time
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from csp.clis.profile import Profile
 from csp.sidecar.brain_socket import MAX_HOLD_S, RelayPort
 from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.gates import GateRules, PaneFacts, is_busy, is_waived, next_look, works_too_long
-from csp.terminal.paste_locator import PasteContext, PasteLocator, PastePlace
+from csp.terminal.generic_screen import PasteContext, PasteLocator, PastePlace
 from csp.terminal.prompt import Prompt
 from csp.terminal.reply_tracker import Tracker
 from csp.terminal.screen import Frame

@@ -3,13 +3,14 @@
 import os
 import termios
 import time
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from csp.clis.profile import Profile
 from csp.sidecar.emulator import Emulator, make_emulator
 from csp.terminal.gates import ECHO_S, DraftTracker, PaneFacts
-from csp.terminal.paste_locator import find_caret, is_blank, stands_behind
+from csp.terminal.generic_screen import find_caret, is_blank, stands_behind
 from csp.terminal.screen import Frame, Screen
 from csp.terminal.screen_reader import Reading, find_dialog, read_screen, without_work
 

@@ -56,9 +56,7 @@ function modelOf(agent) {
 }
 
 function cardElement(card, look) {
-  return h(
-    "li",
-    { class: "agent", data: { state: card.state, agent: card.id }, vars: { hue: hueOf(card.id) } },
+  return h("li", { class: "agent", data: { state: card.state, agent: card.id }, vars: { hue: hueOf(card.id) } },
     h("div", { class: "agent-head" },
       h("span", { class: "avatar", "aria-hidden": "true" }, card.id[0].toUpperCase()),
       h("div", { class: "agent-name" }, h("b", { class: "name" }, card.id), h("span", { class: "kind" }, [card.kind, card.model].filter(Boolean).join(" · "))),

@@ -25,9 +25,7 @@ function callElement(agent, look) {
   const needsApproval = agent.state === "needs_approval";
   const dialog = agent.dialog ?? {};
   const question = dialog.question || agent.detail || (needsApproval ? "May it go on?" : "It waits for somebody at its keyboard.");
-  return h(
-    "section",
-    { class: "approval", role: "group", "aria-label": `${agent.id} asks`, data: { agent: agent.id }, vars: { hue: hueOf(agent.id) } },
+  return h("section", { class: "approval", role: "group", "aria-label": `${agent.id} asks`, data: { agent: agent.id }, vars: { hue: hueOf(agent.id) } },
     h("p", { class: "approval-head" },
       h("b", { class: "name" }, agent.id), needsApproval ? ` wants to use ${dialog.tool || "a tool"}` : " needs you in its pane"),
     dialog.arguments && block("pre", dialog.arguments),

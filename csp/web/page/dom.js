@@ -75,6 +75,13 @@ export function offer(list, choices) {
   if (choices.some(([value]) => value === chosen)) list.value = chosen;
 }
 
+/** Put something into a map of at most so many: the oldest goes. */
+export function keep(map, key, value, most) {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > most) map.delete(map.keys().next().value);
+}
+
 /** A button with a text. */
 export function button(text, onClick, props = {}) {
   return h("button", { type: "button", ...props, on: { click: onClick, ...(props.on ?? {}) } }, text);

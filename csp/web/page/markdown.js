@@ -6,6 +6,7 @@
  */
 
 import { CallError, get } from "./api.js";
+import { keep } from "./dom.js";
 import { renderPlain, renderTokens } from "./render.js";
 
 const MOST_KEPT = 600;
@@ -74,9 +75,7 @@ function wantAgain(asked) {
 
 function take(id, text, place, { length, tokens }) {
   const entry = { text, length, tokens };
-  kept.delete(id);
-  kept.set(id, entry);
-  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+  keep(kept, id, entry, MOST_KEPT);
   // Somebody who wanted to see all of it meanwhile goes on reading.
   const isOpened = length < text.length && !place.querySelector(".more");
   if (!isOpened) place.replaceChildren(renderTokens(text, entry));

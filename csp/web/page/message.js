@@ -41,9 +41,7 @@ export function newsElement(event) {
 function said(event, isLive) {
   const isOwn = event.sender === "human";
   const name = isOwn ? "you" : event.sender;
-  return h(
-    "li",
-    { class: `message${isOwn ? " own" : ""}${isLive ? " fresh" : ""}`, vars: { hue: hueOf(event.sender) } },
+  return h("li", { class: `message${isOwn ? " own" : ""}${isLive ? " fresh" : ""}`, vars: { hue: hueOf(event.sender) } },
     h("span", { class: "avatar", "aria-hidden": "true" }, name[0]?.toUpperCase() ?? "?"),
     h("div", { class: "bubble" }, head(event, name, isLive), body(event), foot(event)),
   );
@@ -52,9 +50,7 @@ function said(event, isLive) {
 function head(event, name, isLive) {
   const isPlain = event.target === "" || event.target === "all" || event.target === "human";
   const to = isPlain && event.sender !== "human" ? null : event.target;
-  return h(
-    "header",
-    { class: "message-head" },
+  return h("header", { class: "message-head" },
     h("b", { class: "name" }, name),
     to && h("span", { class: "to" }, `→ ${to}`),
     // Of an old message nobody says whether its seal is broken by now; of a new one it is not.
@@ -85,9 +81,7 @@ function body(event) {
 }
 
 function foot(event) {
-  return h(
-    "footer",
-    { class: "message-foot" },
+  return h("footer", { class: "message-foot" },
     event.handoff && handoff(event.handoff),
     event.recipients?.length ? h("span", { class: "ticks" }) : null,
     event.usage && h("span", { class: "cost" }, usageText(event.usage)),

@@ -1,7 +1,7 @@
 // How far each message has come, per recipient.
 
 import { act as actOnce, get, part } from "./api.js";
-import { button, h, swap } from "./dom.js";
+import { button, h, keep, swap } from "./dom.js";
 import { Pacer } from "./pace.js";
 import { textElement } from "./text.js";
 import { attempt } from "./toast.js";
@@ -31,9 +31,7 @@ export class Ticks {
 
   #keep(id, steps) {
     const known = { ...this.#known.get(id), ...steps };
-    this.#known.delete(id);
-    this.#known.set(id, known);
-    if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value);
+    keep(this.#known, id, known, MAX_KNOWN);
     if (!this.#shown.has(id)) return;
     this.#changed.add(id);
     this.#pacer.wake();

@@ -39,6 +39,7 @@ from tests.bench.machine.plans import (
 from tests.bench.machine.relay import Alone, command
 from tests.bench.machine.stand_in import StandIn
 from tests.bench.machine.usage import cpu_s, load_average, memory_mb
+from tests.stream_server import StreamServer
 
 #: A number that no process has.
 NOBODY: Final = 2**22 + 1
@@ -176,35 +177,29 @@ class Echo:
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),))
 
     async def _run(self) -> None:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        self._is_up.set()
-        await self._stop.wait()
-        server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
+        async with StreamServer(self._serve) as server:
+            self.port = server.port
+            self._is_up.set()
+            await self._stop.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                if b"Upgrade" in head:
-                    writer.write(b"HTTP/1.1 101 Switching\r\n\r\n")
-                    self._watchers.append(writer)
-                    if b"after=0" in head:
-                        writer.write(MARK)
-                    if b"deaf" in head:
-                        self._watchers.remove(writer)
-                    await self._hear_frames(reader)
-                elif head.startswith(b"GET /refused"):
-                    writer.write(b"HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\n{}")
-                elif head.startswith(b"GET"):
-                    writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"a": ')
-                    writer.write(b"5} ")
-                else:
-                    self._tell(await reader.readexactly(int(head.partition(b"Length: ")[2])))
-                    writer.write(b"HTTP/1.1 200 OK\r\n\r\n{}")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            if b"Upgrade" in head:
+                writer.write(b"HTTP/1.1 101 Switching\r\n\r\n")
+                self._watchers.append(writer)
+                if b"after=0" in head:
+                    writer.write(MARK)
+                if b"deaf" in head:
+                    self._watchers.remove(writer)
+                await self._hear_frames(reader)
+            elif head.startswith(b"GET /refused"):
+                writer.write(b"HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\n{}")
+            elif head.startswith(b"GET"):
+                writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"a": ')
+                writer.write(b"5} ")
+            else:
+                self._tell(await reader.readexactly(int(head.partition(b"Length: ")[2])))
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n{}")
 
     async def _hear_frames(self, reader: asyncio.StreamReader) -> None:
         while True:

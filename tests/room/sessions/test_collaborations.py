@@ -12,7 +12,7 @@ from csp.protocol.notes import FoundBy, HitView, NoteKind, NoteView, Source
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.responses import CollaborationView
 from csp.protocol.session_parts import Price
-from csp.room.board.board_state import HIT_TOKENS
+from csp.room.board_state import HIT_TOKENS
 from csp.room.commands import (
     Collaborate,
     Join,
@@ -27,9 +27,8 @@ from csp.room.commands import (
 )
 from csp.room.room_reducer import replay
 from csp.room.room_state import Room, dump, load
-from csp.room.sessions.cost_estimate import tokens_in
-from csp.room.sessions.session_reducer import KEPT_COURSE
-from csp.room.sessions.session_registry import KEPT_COLLABORATIONS, KEPT_ENDED
+from csp.room.sessions.session_reducer import KEPT_COLLABORATIONS, KEPT_COURSE, KEPT_ENDED
+from csp.room.sessions.session_state import tokens_in
 from csp.room.sessions.session_views import collaboration_view
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, RULES, Play

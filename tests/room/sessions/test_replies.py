@@ -20,7 +20,7 @@ from csp.protocol.events import (
 )
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.session_parts import Limits, TurnState
-from csp.room.agent_text.grammar import parse_commands
+from csp.room.agent_text import parse_commands
 from csp.room.commands import AnswerQuery, PostReply, Send, Stop
 from tests.room.live import CLAUDE, CODEX, GEMINI, one
 from tests.room.playing import BOSS, Play
@@ -495,7 +495,7 @@ def test_message_to_the_next_speaker_comes_with_its_turn(play: Play) -> None:
 def test_message_that_the_loop_guard_holds_comes_with_no_turn(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.room.messages.send.MAX_HOPS", 0)
+    monkeypatch.setattr("csp.room.messages.MAX_HOPS", 0)
     events = play.reply(CLAUDE, "done\n@send.codex have a look\n\n@handoff.codex go")
 
     assert play.shown(one(events, AgentCall).id, CODEX) == "held(loop)"

@@ -2,7 +2,7 @@
 
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import EndReason, Limits
-from csp.room.room_rules import RoomRules
+from csp.room.commands import RoomRules
 from tests.room.live import CLAUDE, CODEX
 from tests.room.playing import PROMPTS, Play
 

@@ -6,9 +6,9 @@ from csp.protocol.enums import ALL, HUMAN, ROUTER, AgentId, MessageId, Mode, Par
 from csp.protocol.requests import Handoff
 from csp.protocol.responses import Deliver
 from csp.protocol.session_parts import Limits, Setup
-from csp.room.messages.inbox import pending
-from csp.room.room_rules import DEFAULT_WINDOW as SIZE
-from csp.room.room_rules import RoomRules, WindowSize
+from csp.room.commands import DEFAULT_WINDOW as SIZE
+from csp.room.commands import RoomRules, WindowSize
+from csp.room.messages import pending
 from csp.room.sessions.session_state import Session, WindowItem
 from csp.room.sessions.turn_prompt import agrees, newest, render, round_label, visible_items, window
 from tests.room.live import CLAUDE, CODEX, GEMINI

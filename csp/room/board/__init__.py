@@ -1,1 +1,0 @@
-"""The whiteboard: its notes, its summaries, and the names found in a note."""

@@ -1,0 +1,500 @@
+"""The rules for messages, their routes, their deliveries; who still has to act on which, until when."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import islice, repeat, takewhile
+from typing import Final, TypedDict
+
+from csp.errors import BadInput, NotFound, Refused, TooMany
+from csp.protocol import events
+from csp.protocol.enums import (
+    ALL,
+    DEFAULT_THREAD,
+    HUMAN,
+    NO_TEXT,
+    AgentId,
+    DeliverKind,
+    DeliveryState,
+    Ending,
+    HeldReason,
+    MessageId,
+    SessionId,
+)
+from csp.protocol.notices import NoticeCode
+from csp.protocol.requests import Handoff, Usage
+from csp.protocol.responses import Deliver, DeliveryView
+from csp.room import commands
+from csp.room.roles import nearest
+from csp.room.room_draft import RoomDraft
+from csp.room.room_state import ROOM_HOLDS, Channel, Message, Participant, Room, find_duplicate, may_move
+from csp.room.sessions.turn_prompt import handoffs
+
+MAX_HOPS: Final = 8
+MAX_QUEUED: Final = 20_000
+MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
+#: What may wait in all queues together before agents can add nothing; people still can.
+MAX_QUEUED_BY_AGENTS: Final = 200_000
+#: Stands for the words of an agent that nobody but people may read yet.
+SEALED: Final = "sealed"
+OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
+AgentSpeech = events.AgentCall | events.AgentResponse | events.Activity
+#: Why a sidecar may hold a message; the other reasons are the room's own.
+SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
+
+
+def send(draft: RoomDraft, command: commands.Send) -> None:
+    """Post a message, unless it was posted before."""
+    room = draft.room
+    if command.id is not None and is_repeated(room, command.sender, command.id):
+        return
+    asked = answered_message(room, command)
+    target, recipients = route(room, command)
+    sender = room.participants.get(command.sender)
+    via = ""
+    if sender is not None and not room.is_person(command.sender):
+        if known := find_duplicate(sender.sent, Channel.WORDS, (target,), command.text):
+            notice_duplicate(draft, command.sender, f"the message to {target}", known)
+            return
+        # It speaks because of what it works on, as its words would.
+        asked = asked or (room.message(sender.heard) if sender.heard else None)
+        via = Channel.TOOL
+        check_share(room, recipients)
+    check_queues(room, recipients, command.text)
+    confirm_delivery(draft, asked, command)
+    kind = events.AgentResponse if command.reply_to else events.AgentCall
+    words = AgentWords(reply_to=command.reply_to, urgent=command.urgent, via=via)
+    post_message(draft, command, kind, asked, target, recipients, words)
+
+
+def notice_duplicate(draft: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
+    """Post a notice where something is not sent, because the same was sent for the same prompt."""
+    draft.notice(agent, NoticeCode.NOT_SENT_AGAIN(agent=agent, what=what, message=known), repeats=known)
+
+
+def answered_message(room: Room, command: commands.Words) -> Message | None:
+    """Return the message that is answered, if its sender may know of it at all."""
+    message = room.message(command.reply_to) if command.reply_to else None
+    if message is None or command.sender in (HUMAN, message.sender) or message.target == ALL:
+        return message
+    return message if command.sender in message.deliveries else None
+
+
+class AgentWords(TypedDict, total=False):
+    """What comes with the text of a message; see the fields of `MessageEvent`."""
+
+    reply_to: MessageId | None
+    urgent: bool
+    via: str
+    handoff: Handoff | None
+    final: bool
+    usage: Usage | None
+    ending: Ending
+    repeats: MessageId | None
+
+
+def post_message(
+    draft: RoomDraft,
+    command: commands.Words,
+    kind: type[AgentSpeech],
+    asked: Message | None,
+    target: AgentId,
+    recipients: tuple[AgentId, ...],
+    words: AgentWords,
+) -> None:
+    """Emit a message, because of `asked`; the caller has checked the queues of its recipients."""
+    is_human = draft.before.is_person(command.sender)
+    hops = 0 if is_human else hops_after(asked)
+    thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
+    if not is_human:
+        marks = _marks_of_agent(draft, command.sender, thread, recipients)
+    else:
+        # The message of a person is part of the session of its thread.
+        session = draft.sessions.live_in(thread) if draft.has_sessions else None
+        marks = SessionMarks(session_id=session.id if session else None)
+    speech = events.HumanMessage if is_human else kind
+    draft.emit(
+        speech(
+            *draft.message_header(command.sender, target, command.text, thread=thread, id=command.id),
+            recipients=recipients,
+            hops=hops,
+            held=hold_reason(recipients, hops),
+            expires=expiry(draft, recipients, command.ttl_s),
+            out_of_turn=speech is events.AgentResponse and marks.get("session_id") is not None,
+            **words,
+            **marks,
+        )
+    )
+    ask_about_loop(draft)
+
+
+class SessionMarks(TypedDict, total=False):
+    """What makes a message beside all turns part of a session; see the fields of `MessageEvent`."""
+
+    session_id: SessionId | None
+    sealed: int
+    seals: dict[SessionId, int]
+    waits: tuple[AgentId, ...]
+
+
+def _marks_of_agent(
+    draft: RoomDraft, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
+) -> SessionMarks:
+    """Return what makes the message of an agent part of a session that concerns it.
+
+    That is the sealed session that the sender is in, else that of the thread, else any session with the
+    sender or a recipient. What a member says in a sealed phase is sealed with it, so nobody gets it before
+    the phase ends; who is in two of them waits for both; outsiders know nothing that is sealed. Members of
+    the session get what agents say with their next turn: nobody is woken to be thanked.
+    """
+    if not draft.has_sessions:
+        return SessionMarks()
+    sessions = draft.sessions
+    them = {sender, *recipients}
+    found = [one for one in sessions.live() if one.binds(sender) or them & {*one.agents}]
+    if not found:
+        return SessionMarks()
+    session = min(found, key=lambda one: (not one.binds(sender), one.thread != thread))
+    members = () if session.setup.soft_turns else session.agents
+    seals = sessions.seals_of(sender)
+    waits = recipients if seals else tuple(one for one in recipients if one in members)
+    sealed = seals.pop(session.id, 0)
+    return SessionMarks(session_id=session.id, sealed=sealed, seals=seals, waits=waits)
+
+
+def hops_after(asked: Message | None) -> int:
+    """Return how many agents have spoken in a row with what an agent says because of `asked`."""
+    return asked.hops + 1 if asked else 1
+
+
+def hold_reason(recipients: tuple[AgentId, ...], hops: int) -> str:
+    """Return why a message is held at first; only one that somebody gets is."""
+    return HeldReason.LOOP if recipients and hops > MAX_HOPS else ""
+
+
+def expiry(draft: RoomDraft, recipients: tuple[AgentId, ...], ttl_s: float | None) -> float | None:
+    """Return when a message expires; only one that somebody gets does."""
+    return draft.clock + ttl_s if recipients and ttl_s is not None else None
+
+
+def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
+    """Tell whether `sender` has sent this id before; refuse an id that is somebody else's."""
+    if OWN_ID.match(message_id):
+        raise BadInput(f"id {message_id!r} has the form of the room's own ids", "use a uuid, for example")
+    known = room.message(message_id)
+    if known is None:
+        return False
+    if known.sender != sender:
+        raise Refused(f"id {message_id!r} is taken by somebody else's message", "use a new id")
+    return True
+
+
+def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, ...]]:
+    """Return whom a message is for, who gets it; refuse one that would reach nobody."""
+    target = AgentId(command.to.strip().lower())
+    if target == ALL:
+        # A participant that left long ago must not collect what all were told. A resend names those it is
+        # for, so it waits for them wherever they are.
+        return ALL, tuple(
+            participant.id
+            for participant in room.participants.values()
+            if participant.id != command.sender
+            and (participant.online if command.only is None else participant.id in command.only)
+        )
+    if target == command.sender:
+        raise BadInput("a message to yourself goes nowhere", "name another participant, or 'all'")
+    if target == HUMAN:
+        return HUMAN, ()
+    if target not in room.participants:
+        known = [*room.participants, "human", "all"]
+        raise NotFound(f"unknown recipient {command.to!r}", nearest(command.to, known))
+    return target, (target,)
+
+
+def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
+    """Return who gets an answer typed in: the participant that asked, for the first answer alone."""
+    # An answer asks for nothing: two agents would thank each other for ever.
+    if asked is None or asked.reply_to is not None or asked.sender not in room.participants:
+        return ()
+    delivery = asked.deliveries.get(sender)
+    return (asked.sender,) if delivery is not None and not delivery.answered else ()
+
+
+def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None:
+    """Refuse a message that one of its recipients has no space for."""
+    for agent in recipients:
+        participant = room.participants[agent]
+        waiting = len(participant.queue)
+        if waiting >= MAX_QUEUED or participant.queued_chars + len(text) > MAX_QUEUED_CHARS:
+            hint = f"see what it waits for with: csp status; drop it with: csp remove {agent}"
+            raise TooMany(f"{agent} has {waiting} messages waiting, it takes no more", hint)
+
+
+def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
+    """Refuse an agent's message when the room holds as many as it keeps for agents."""
+    waiting = sum([len(participant.queue) for participant in room.participants.values()])
+    if recipients and waiting + len(recipients) > MAX_QUEUED_BY_AGENTS:
+        hint = "wait until some have been read; see what they wait for with: csp status"
+        raise TooMany(f"{waiting} messages wait in this room, it takes no more from agents", hint)
+
+
+def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: commands.Words) -> None:
+    """Note that what is answered has arrived: the answer proves it, unless it has no text."""
+    delivery = asked.deliveries.get(answer.sender) if asked else None
+    if asked is None or delivery is None or delivery.reason in ROOM_HOLDS:
+        return
+    if answer.text != NO_TEXT and may_move(delivery.state, DeliveryState.CONFIRMED):
+        draft.move_delivery(asked, answer.sender, DeliveryState.CONFIRMED)
+
+
+def ask_about_loop(draft: RoomDraft) -> None:
+    """Ask the human about the last message of the draft, if the loop guard holds it."""
+    said = draft.events[-1]
+    if not isinstance(said, events.MessageEvent) or said.held != HeldReason.LOOP:
+        return
+    draft.notice(HUMAN, NoticeCode.LOOP_HELD(message=said.id, sender=said.sender, target=said.target))
+
+
+# --- deliveries ----------------------------------------------------------------------------------
+
+
+def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
+    message = draft.room.message(command.message)
+    delivery = message.deliveries.get(command.agent) if message else None
+    if message is None or delivery is None:
+        # The same words for both, so that nobody can find out which ids there are.
+        raise NotFound(
+            f"no message {command.message!r} for {command.agent}", "report on what your inbox holds"
+        )
+    reason = told = _checked_reason(command)
+    if command.state is DeliveryState.FAILED and draft.sessions.seals_of(command.agent):
+        # In a sealed phase the words of an agent are for people alone, whatever it says them of.
+        reason = SEALED
+    if (delivery.state, delivery.reason) == (command.state, reason):
+        return
+    if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
+        hint = f"release it with: csp continue {message.id}"
+        raise Refused(f"{message.id} is held by the loop guard", hint)
+    if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.TURN:
+        raise Refused(f"{message.id} is held for the turn of {command.agent}", "it comes with that turn")
+    if not may_move(delivery.state, command.state):
+        raise Refused(
+            f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",
+            "an end is an end; send it as a new message with: csp resend",
+        )
+    draft.move_delivery(message, command.agent, command.state, reason)
+    if command.state is DeliveryState.FAILED:
+        _tell_failed(draft, message.sender, command, reason)
+        if reason != told:
+            _tell_failed(draft, HUMAN, command, told)
+
+
+def _tell_failed(draft: RoomDraft, target: AgentId, report: commands.ReportDelivery, reason: str) -> None:
+    message, agent = report.message, report.agent
+    draft.notice(target, NoticeCode.DELIVERY_FAILED(message=message, agent=agent, reason=reason))
+
+
+def _checked_reason(command: commands.ReportDelivery) -> str:
+    if command.state is DeliveryState.HELD:
+        if command.reason not in SIDECAR_REASONS:
+            expected = ", ".join(sorted(SIDECAR_REASONS))
+            raise BadInput(f"unknown reason {command.reason!r} for held", f"expected one of: {expected}")
+        return command.reason
+    return command.reason or "unknown" if command.state is DeliveryState.FAILED else ""
+
+
+def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
+    message = _known_message(draft.room, command.message)
+    _withdraw(draft, message)
+    if not draft.events:
+        states = [f"{agent} has it {delivery.state}" for agent, delivery in message.deliveries.items()]
+        why = ", ".join(states) or "nobody waits for it"
+        raise Refused(f"{message.id} can no longer be withdrawn: {why}", "see what waits with: csp status")
+
+
+def _withdraw(draft: RoomDraft, message: Message) -> None:
+    for agent, delivery in message.deliveries.items():
+        if delivery.is_untouched:
+            draft.move_delivery(message, agent, DeliveryState.WITHDRAWN)
+
+
+def release(draft: RoomDraft, command: commands.ReleaseMessage) -> None:
+    message = _known_message(draft.room, command.message)
+    for agent, delivery in message.deliveries.items():
+        if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
+            # The loop guard lets it go; a seal does not.
+            is_sealed = draft.sessions.is_sealed(message.seals)
+            held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
+            draft.move_delivery(message, agent, *held)
+    if not draft.events:
+        raise Refused(f"{message.id} is not held by the loop guard", "see what waits with: csp status")
+
+
+def tick(draft: RoomDraft) -> None:
+    for message, agent in expired(draft.room, draft.clock):
+        draft.move_delivery(message, agent, DeliveryState.EXPIRED)
+        words = NoticeCode.DELIVERY_EXPIRED(message=message.id, agent=agent)
+        if message.kind is DeliverKind.CONTROL:
+            words = NoticeCode.CONTROL_EXPIRED(message=message.id, control=str(message.control), agent=agent)
+        draft.notice(message.sender, words)
+
+
+def redact(draft: RoomDraft, command: commands.RedactMessage) -> None:
+    message = draft.room.message(command.message)
+    if message is not None:
+        _withdraw(draft, message)
+    message_id = MessageId(command.message)
+    text = f"the text of {message_id} was removed"
+    draft.emit(events.Redacted(*draft.header(HUMAN, ALL, text), message=message_id))
+
+
+def prune(draft: RoomDraft, command: commands.Prune) -> None:
+    if command.before > draft.room.seq:
+        raise BadInput(f"the journal ends at {draft.room.seq}", "give a smaller sequence number")
+    for participant in draft.room.participants.values():
+        for message in draft.room.unfinished(participant.queue):
+            if message.seq < command.before:
+                hint = f"withdraw it with: csp cancel {message.id}"
+                raise Refused(f"{message.id} still waits for {participant.id}", hint)
+    text = f"everything before {command.before} was removed from the history"
+    draft.emit(events.Pruned(*draft.header(HUMAN, ALL, text), before=command.before))
+
+
+def _known_message(room: Room, message_id: str) -> Message:
+    message = room.message(message_id)
+    if message is None:
+        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
+    return message
+
+
+# --- what is still to be done ---------------------------------------------------------------------
+
+
+def is_due(participant: Participant, message: Message) -> bool:
+    """Tell whether `participant` should act on a message of its queue now."""
+    if message.kind is DeliverKind.CONTROL:
+        return True
+    return not participant.paused and message.deliveries[participant.id].reason not in ROOM_HOLDS
+
+
+def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = None) -> Iterator[Deliver]:
+    """Yield what `agent` should act on, in the order of the journal but for controls, which come first.
+
+    `upto` is the last event that is safe on disk: nobody may act on one that could still be lost.
+    """
+    participant = room.participants[agent]
+    last = room.seq if upto is None else upto
+    for ids in (participant.controls, participant.queue):
+        for message in room.unfinished(newer(ids, after)):
+            if message.seq <= last and is_due(participant, message):
+                yield to_deliver(room, message, agent)
+
+
+def newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
+    """Return what came into a queue after a seq, oldest first."""
+    # A queue may be long while a reader has seen nearly all of it, so the search starts at its end.
+    newest_first = takewhile(lambda message_id: queue[message_id] > after, reversed(queue))
+    return list(newest_first)[::-1]
+
+
+def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
+    """Return the seq of the oldest message after `after` that waits for more than `agent`'s attention."""
+    participant = room.participants[agent]
+    waiting = room.unfinished(newer(participant.queue, after))
+    return next((message.seq for message in waiting if not is_due(participant, message)), None)
+
+
+def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
+    """Return the oldest deliveries that wait in any queue, in the order of the journal."""
+    # The queues may be long, while each of them is in order: no more of them is looked at than is returned.
+    agents = list(room.participants)
+    queues = (
+        zip(queue.values(), repeat(number), queue)
+        for number, participant in enumerate(room.participants.values())
+        for queue in (participant.controls, participant.queue)
+    )
+    oldest = islice(merge(*queues), limit)
+    return [(next(room.unfinished((message_id,))), agents[number]) for _, number, message_id in oldest]
+
+
+def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
+    """Return a message as its recipient gets it, with whose turn it is in the words of the wire."""
+    is_turn = message.kind is DeliverKind.TURN
+    signal = current = None
+    live = next(iter(room.sessions.live_with(agent)), None)
+    if live is not None and message.kind is not DeliverKind.CONTROL:
+        is_asked = is_turn or agent in live.turns
+        signal, current = ("your_turn", agent) if is_asked else ("turn_wait", live.current)
+    # What a reply to the turn may do, as long as the turn is open.
+    session = room.sessions.get(message.session) if is_turn else None
+    turn = session.turns.get(agent) if session else None
+    is_open = turn is not None and turn.id == message.turn
+    return Deliver(
+        id=message.id,
+        seq=message.seq,
+        kind=message.kind,
+        sender=message.sender,
+        text=message.text,
+        urgent=message.urgent,
+        state=message.deliveries[agent].state,
+        thread=message.thread,
+        reply_to=message.reply_to,
+        control=message.control,
+        choice=message.choice,
+        turn=message.turn,
+        turn_signal=signal,
+        current_turn=current,
+        ending=message.ending,
+        handoff_to=handoffs(session, agent) if session and is_open else (),
+        is_repair=turn.is_repair if turn and is_open else False,
+        max_output=turn.max_output if turn and is_open else None,
+    )
+
+
+def next_deadline(room: Room) -> float | None:
+    """Return when `expired` will next have something to say."""
+    times = (message.expires for message, _ in _expiring(room) if message.expires is not None)
+    return min(times, default=None)
+
+
+def expired(room: Room, now: float) -> list[tuple[Message, AgentId]]:
+    """Return the deliveries whose time is over."""
+    return [(m, agent) for m, agent in _expiring(room, now) if m.expires is not None and m.expires <= now]
+
+
+def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, AgentId]]:
+    # Messages live equally long, so the first of a queue that is not over at `now` ends the search; asks
+    # have clocks of their own, what has been typed can no longer expire. Controls are few: each counts.
+    for agent, participant in room.participants.items():
+        for message in room.unfinished(participant.controls):
+            if message.deliveries[agent].is_untouched:
+                yield message, agent
+        for message in room.unfinished(participant.queue):
+            if message.expires is not None and message.deliveries[agent].is_untouched:
+                yield message, agent
+                if message.expires > now:
+                    break
+
+
+def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
+    """Return the state of one delivery, with the reason the room itself knows for its waiting."""
+    delivery = message.deliveries[agent]
+    state, reason = delivery.state, delivery.reason
+    participant = room.participants.get(agent)
+    if state is DeliveryState.HELD and reason not in ROOM_HOLDS and participant and not participant.online:
+        # What a sidecar said of a CLI that has gone since is no longer true.
+        reason = HeldReason.OFFLINE
+    elif state is DeliveryState.QUEUED and participant is not None:
+        if not participant.online:
+            state, reason = DeliveryState.HELD, HeldReason.OFFLINE
+        elif participant.paused and message.kind is not DeliverKind.CONTROL:
+            state, reason = DeliveryState.HELD, HeldReason.PAUSED
+        elif message.id in participant.queue:
+            # One that is not its participant's next waits for what that one waits for.
+            due = (waiting for waiting in room.unfinished(participant.queue) if is_due(participant, waiting))
+            first = next(due, message)
+            ahead = first.deliveries[agent]
+            if first is not message and ahead.state is not DeliveryState.QUEUED:
+                state, reason = DeliveryState.HELD, ahead.reason or HeldReason.BUSY
+    return DeliveryView(state=state, at=delivery.at, reason=reason or None)

@@ -1,1 +1,0 @@
-"""Messages: who gets them, how far each delivery has come, what waits."""
