@@ -180,12 +180,12 @@ class _Faults:
 
     def _hurry(self) -> None:
         """Have everything happen soon that a room does now and then."""
-        from csp.gateway import journal_maintenance, room_writer, server
+        from csp.gateway import journal_maintenance, room_writer
 
         room_writer.SNAPSHOT_EVERY = self._plan.snapshot_every  # type: ignore[misc]
         journal_maintenance.QUIET_S = 0.02  # type: ignore[misc]
         if not self._plan.scrub:
-            server.scrub_journal = _nothing  # type: ignore[attr-defined]  # it keeps its own name for it
+            journal_maintenance.scrub_journal = _nothing
         if not self._plan.meaning:
             sys.modules["csp.whiteboard.semantic_search"] = None  # type: ignore[assignment]  # as if not installed
 
