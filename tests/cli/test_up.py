@@ -63,8 +63,8 @@ class Home:
         settings, dir, cwd = up.room_to_open(self.call(*words, at=at), self.env)
         project = settings.project
         assert project is not None
-        found = (path.relative_to(self.folder) for path in (dir, cwd))
-        return settings.room, *map(str, found)
+        place, home = (str(path.relative_to(self.folder)) for path in (dir, cwd))
+        return settings.room, place, home
 
 
 @pytest.fixture

@@ -312,7 +312,7 @@ async def test_how_far_everything_was_shown_is_kept_meanwhile_and_at_the_end(
     async def close() -> None:
         closed.append("borders")
 
-    room._borders = SimpleNamespace(close=close)  # type: ignore[assignment]
+    room.borders = SimpleNamespace(close=close)  # type: ignore[assignment]
     client = sending(room, Sending())
     room._has_greeted = True
     room._start(room._tell_ticks())
@@ -460,7 +460,7 @@ async def test_the_borders_are_told_what_the_roster_knows(room: Room) -> None:
         def set_mode(self, text: str, until: float | None) -> None:
             told.append((text, until))
 
-    room._borders = Borders()  # type: ignore[assignment]
+    room.borders = Borders()  # type: ignore[assignment]
     room.answers["/mode"] = {
         "mode": "debate",
         "round": 0,
