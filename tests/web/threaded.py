@@ -11,7 +11,7 @@ from unittest import mock
 from aiohttp import web
 
 from csp.config import Settings
-from csp.gateway import server
+from csp.gateway import journal_maintenance, server
 from csp.gateway.gateway import Gateway
 from csp.gateway.http_border import make_runner
 from tests.closing import stop_accepting
@@ -82,7 +82,7 @@ class ThreadedRoom(LiveRoom):
         await self._site.start()
         self._served.run_worker.dir = self.dir
         # Reading the journal for damage is a process for each start, and no matter of the page.
-        with mock.patch.object(server.journal_maintenance, "scrub_journal", _no_scrub):
+        with mock.patch.object(journal_maintenance, "scrub_journal", _no_scrub):
             server.start_background(self._served)
         self._token = self._served.tokens.room_token
 
