@@ -27,6 +27,7 @@ from csp.room_registry import claim, listed, running_rooms
 
 if TYPE_CHECKING:
     from csp.panes.tmux_session import TmuxSession
+    from csp.panes.up import OpenRoom
     from csp.panes.wait_ready import StartOutcome
 
 #: What only a model behind an API has, by its name among the arguments.
@@ -49,7 +50,7 @@ _MOST_EARLIER: Final = 3
     examples=("csp up --demo",),
 )
 def up(call: VerbCall) -> int:
-    """Open the room or join the running one; return or attach when all agents have joined."""
+    """Open the room or join the running one; show it at once, or return when all agents have joined."""
     from csp.panes.start_gateway import running_room
     from csp.panes.tmux_session import check_terminal, check_tmux
     from csp.panes.up import OpenRoom, plan
@@ -75,11 +76,16 @@ def up(call: VerbCall) -> int:
         settings = claim(settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
         opening = OpenRoom(settings, wish, cwd, env, progress.show, lambda line: _say(progress, line))
-        outcomes = opening.open(terminal if attaches else None)
-    argv = opening.panes.attach_argv(env)
-    return report_outcomes(
-        call, opening.summary(), [outcome._asdict() for outcome in outcomes], argv, attaches
-    )
+        opening.start(terminal if attaches else None)
+        if attaches:
+            finish_unseen(opening)
+        else:
+            outcomes = opening.finish()
+    if attaches:
+        argv = opening.panes.attach_argv(env)
+        sys.stderr.flush()
+        os.execvpe(argv[0], argv, child_environment(USER, process_environment()))
+    return report_outcomes(call, opening.summary(), [outcome._asdict() for outcome in outcomes])
 
 
 @takes(switch("--purge", "remove the room's history too"), YES, JSON, examples=("csp down",))
@@ -348,10 +354,27 @@ def show_plan(call: VerbCall, found: dict[str, Any]) -> int:
     return 0
 
 
-def report_outcomes(
-    call: VerbCall, summary: dict[str, Any], outcomes: list[dict[str, Any]], argv: list[str], attaches: bool
-) -> int:
-    """Report the outcome, then attach if wanted."""
+def finish_unseen(opening: "OpenRoom") -> None:
+    """Wait for the agents in a process of its own, so that this one can show the room at once.
+
+    The room's lock stays with that process until all agents have joined.
+    """
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nothing, stream)
+        for outcome in opening.finish():
+            if outcome.problem:
+                opening.panes.announce(outcome.problem)
+    finally:
+        os._exit(0)
+
+
+def report_outcomes(call: VerbCall, summary: dict[str, Any], outcomes: list[dict[str, Any]]) -> int:
+    """Report the outcome."""
     up_count = sum(not outcome["problem"] for outcome in outcomes)
     if call.is_json:
         put_json({**summary, "agents": outcomes})
@@ -362,8 +385,5 @@ def report_outcomes(
             failure_report.report(outcome["problem"])
     names = ", ".join(outcome["agent"] for outcome in outcomes if not outcome["problem"])
     talk(f"room {summary['room']} is up with {names or 'nobody'}")
-    if attaches:
-        sys.stderr.flush()
-        os.execvpe(argv[0], argv, child_environment(USER, process_environment()))
     talk(f"open it with: tmux attach -t {summary['session']}")
     return 0 if up_count or not outcomes else 1

@@ -54,6 +54,7 @@ _ABILITIES: Final = ("clear", "cup")
 _OTHER_TERMINAL: Final = "set TERM to one such as xterm-256color, or stay out of it with --detach"
 _BUSY_SERVER: Final = ("server exited", "lost server")
 _TRIES: Final = 5
+_ANNOUNCED_MS: Final = 15_000
 _SERVER_END_S: Final = 2.0
 _POLL_S: Final = 0.02
 _NOTHING: Final[Mapping[str, str]] = {}
@@ -351,6 +352,14 @@ class TmuxSession:
     def socket(self) -> str:
         """The path of the socket of the session's server; empty if the server does not run."""
         return "".join(self._try("display-message", "-p", "#{socket_path}").stdout[:1])
+
+    def announce(self, text: str) -> None:
+        """Show a line to everybody who looks at the session, for some seconds."""
+        form = "#{client_control_mode} #{client_name}"
+        for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
+            is_control, _, client = line.partition(" ")
+            if is_control == "0":
+                self._try("display-message", "-d", str(_ANNOUNCED_MS), "-c", client, _plain(text))
 
     def kill(self) -> None:
         """End the session; the server and its other sessions stay."""

@@ -94,14 +94,15 @@ class OpenRoom:
     _tell: Tell
     _room: RunningRoom | None = None
     _is_new: bool = False
+    _places: list[PaneMember] = dataclasses.field(default_factory=list)
     _resumed: set[str] = dataclasses.field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.panes = TmuxSession(self._settings.room, self._settings.state_dir)
         self._processes = RoomProcesses(self._settings.state_dir, self._settings.room)
 
-    def open(self, terminal: tuple[int, int] | None) -> list[StartOutcome]:
-        """Start what is missing; return the outcome of each agent."""
+    def start(self, terminal: tuple[int, int] | None) -> None:
+        """Start what is missing; the agents need a while to join."""
         check_history(self._settings)
         room = self._room = find_running(self._settings, self._show)
         if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
@@ -109,8 +110,7 @@ class OpenRoom:
             self._tell(f"the supervisor of room {room.room} is gone; its gateway is started again with one")
             self._room = supervise_again(self._settings, room, self._env, self._show)
         everybody = self.members()
-        members = self.wanted(everybody)
-        places = [self.place(member) for member in members]
+        self._places = [self.place(member) for member in self.wanted(everybody)]
         self.report_found()
         if self._room is None:
             self._room = start_gateway(self._settings, self._wish.dir, self._cwd, self._env, self._show)
@@ -120,10 +120,13 @@ class OpenRoom:
             size = self.panes.client_size(self._env) if terminal else None
             form = settings_form(self._settings) or resume_state.load_form(self.room.history)
             self.panes.open(size or _window_size(terminal), self._wish.dir, self._env, form)
-        self.seat(places)
-        outcomes = self.wait(members)
-        if self.restart_failed(places, outcomes):
-            outcomes = self.wait(members)
+        self.seat(self._places)
+
+    def finish(self) -> list[StartOutcome]:
+        """Wait for the agents that were started; return the outcome of each."""
+        outcomes = self.wait(self._places)
+        if self.restart_failed(self._places, outcomes):
+            outcomes = self.wait(self._places)
         self.save()
         return outcomes
 

@@ -1,5 +1,6 @@
 """csp up and csp down: what was asked for, what is said about it."""
 
+import contextlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -183,22 +184,14 @@ GONE = {"agent": "bob", "state": "ended", "problem": "bob has ended"}
 def test_up_fails_where_nobody_came(
     outcomes: list[dict[str, Any]], code: int, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert up.report_outcomes(call_of("up"), SUMMARY, outcomes, ["tmux"], False) == code
+    assert up.report_outcomes(call_of("up"), SUMMARY, outcomes) == code
     assert capsys.readouterr().err.splitlines() == [*said, "open it with: tmux attach -t csp-den"]
 
 
 def test_a_script_learns_of_everyone_who_did_not_come(capsys: pytest.CaptureFixture[str]) -> None:
-    assert up.report_outcomes(call_of("up", "--json"), SUMMARY, [HERE, GONE], [], False) == 1
-    assert up.report_outcomes(call_of("up", "--json"), SUMMARY, [HERE], [], False) == 0
+    assert up.report_outcomes(call_of("up", "--json"), SUMMARY, [HERE, GONE]) == 1
+    assert up.report_outcomes(call_of("up", "--json"), SUMMARY, [HERE]) == 0
     assert '"problem": "bob has ended"' in capsys.readouterr().out
-
-
-def test_up_attaches_by_becoming_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
-    became: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr("csp.cli.up.os.execvpe", lambda program, argv, env: became.append((program, argv)))
-    up.report_outcomes(call_of("up"), SUMMARY, [HERE], ["tmux", "attach"], True)
-
-    assert became == [("tmux", ["tmux", "attach"])]
 
 
 def test_a_plan_is_shown_with_roles_models_and_worktrees(capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,14 +347,20 @@ def test_only_a_person_is_brought_into_the_room(
     checked: list[str] = []
     reported: list[Any] = []
 
+    def become(program: str, argv: object, env: object) -> None:
+        reported.append(program)
+        raise SystemExit
+
     class Opening:
         panes = SimpleNamespace(attach_argv=lambda env: ["tmux"])
 
         def __init__(self, *words: object) -> None:
             pass
 
-        def open(self, terminal: tuple[int, int] | None) -> list[Any]:
+        def start(self, terminal: tuple[int, int] | None) -> None:
             checked.append(f"open {terminal}")
+
+        def finish(self) -> list[Any]:
             return []
 
         def summary(self) -> dict[str, str]:
@@ -372,8 +371,11 @@ def test_only_a_person_is_brought_into_the_room(
     monkeypatch.setattr("csp.panes.tmux_session.check_terminal", lambda env: checked.append("terminal"))
     monkeypatch.setattr(up, "is_terminal", lambda stream: is_person)
     monkeypatch.setattr("csp.cli.up.os.get_terminal_size", lambda: os.terminal_size((80, 24)))
-    monkeypatch.setattr(up, "report_outcomes", lambda *found: reported.append(found[-1]))
-    up.up(with_settings(call_of("up", *words, cwd=tmp_path), state_dir=tmp_path))
+    monkeypatch.setattr(up, "report_outcomes", lambda *found: reported.append("reported"))
+    monkeypatch.setattr(up, "finish_unseen", lambda opening: reported.append("unseen"))
+    monkeypatch.setattr("csp.cli.up.os.execvpe", become)
+    with contextlib.suppress(SystemExit):
+        up.up(with_settings(call_of("up", *words, cwd=tmp_path), state_dir=tmp_path))
 
-    assert reported == [attaches]
+    assert reported == (["unseen", "tmux"] if attaches else ["reported"])
     assert checked == ["tmux", *(["terminal", "open (80, 24)"] if attaches else ["open None"])]

@@ -167,10 +167,10 @@ def test_the_plan_shares_the_agents_out_over_windows(
     monkeypatch.setattr(up, "TmuxSession", lambda *_: FakePanes())
     specs = tuple(AgentSpec(name=f"a{number}", command=("cat",)) for number in range(7))
     settings = replace(settings, agents=specs, room="other")
-    found = plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), (80, 24))
+    found = plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), (100, 24))
 
     assert found["windows"] == [["human", "a0", "a1", "a2", "a3"], ["a4", "a5", "a6"]]
-    assert (found["session"], found["size"], found["dir"]) == ("csp-other", [80, 23], str(tmp_path))
+    assert (found["session"], found["size"], found["dir"]) == ("csp-other", [100, 23], str(tmp_path))
     assert found["history"] == str(tmp_path / "history" / "other")
     assert found["agents"][0] == {
         "id": "a0",
@@ -250,8 +250,8 @@ def test_the_lineup_of_a_room_that_is_gone_does_not_count(
 @pytest.mark.parametrize(
     ("has_panes", "has_room", "said"),
     [
-        (True, False, ["the gateway of room default is gone; it is started again"]),
-        (False, True, ["the gateway of room default runs, but it has no panes; they are built again"]),
+        (True, False, ["the gateway of room default is gone; starting it again"]),
+        (False, True, ["the gateway of room default is up, but its panes are gone; recreating them"]),
         (False, False, []),
     ],
 )
@@ -417,7 +417,7 @@ class Opened:
             self.told.append,
         )
 
-        def open_panes(size: Size, dir: Path, env: Any) -> None:
+        def open_panes(size: Size, dir: Path, env: Any, form: object) -> None:
             self.done.append(size)
 
         monkeypatch.setattr(self.panes, "open", open_panes, raising=False)
@@ -447,7 +447,8 @@ def test_a_new_room_is_as_large_as_its_terminal(
     opened: Opened, terminal: tuple[int, int] | None, client: Size | None, size: Size
 ) -> None:
     opened.panes.id, opened.sizes = "", [client]
-    assert opened.opening.open(terminal) == [StartOutcome("ann", "idle")]
+    opened.opening.start(terminal)
+    assert opened.opening.finish() == [StartOutcome("ann", "idle")]
     gateway, made, members, saved = opened.done
 
     assert (gateway, made, saved) == ("gateway", size, "saved")
@@ -458,17 +459,19 @@ def test_a_new_room_is_as_large_as_its_terminal(
 
 def test_a_room_that_is_up_is_joined(opened: Opened, tmp_path: Path) -> None:
     opened.found = running(tmp_path)
-    opened.opening.open(None)
+    opened.opening.start(None)
+    opened.opening.finish()
 
     assert [what for what in opened.done if isinstance(what, str | Size)] == ["saved"]
-    assert opened.told == [f"room default is running in {tmp_path}; joining it"]
+    assert opened.told == [f"room default is already running in {tmp_path}; joining it"]
     assert not opened.opening._is_new
 
 
 def test_who_starts_anew_is_waited_for_again(opened: Opened) -> None:
     opened.outcomes.append([StartOutcome("ann", "busy")])
 
-    assert opened.opening.open(None) == [StartOutcome("ann", "busy")]
+    opened.opening.start(None)
+    assert opened.opening.finish() == [StartOutcome("ann", "busy")]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -477,13 +480,14 @@ def test_a_lost_supervisor_comes_back_where_the_room_still_has_its_place(
 ) -> None:
     opened.found = replace(running(tmp_path), dir=tmp_path if is_there else tmp_path / "gone")
     opened.has_lost_supervisor = True
-    opened.opening.open(None)
+    opened.opening.start(None)
+    opened.opening.finish()
 
     assert ("supervised" in opened.done) == is_there
     assert [line.split(";")[0] for line in opened.told][:1] == (
         ["the supervisor of room default is gone"]
         if is_there
-        else [f"room default is running in {tmp_path}/gone"]
+        else [f"room default is already running in {tmp_path}/gone"]
     )
 
 
@@ -494,7 +498,8 @@ def test_all_who_take_part_are_remembered_and_not_only_those_named_now(
     processes.save_lineup((member("ann"), member("ben")))
     opened.found = running(tmp_path)
     opened.opening._wish = MemberRequest(dir=tmp_path, only=("ben",))
-    opened.opening.open(None)
+    opened.opening.start(None)
+    opened.opening.finish()
 
     assert [[one.agent for one in what] for what in opened.done if isinstance(what, list)] == [["ben"]]
     assert [one.agent for one in processes.lineup()] == ["ann", "ben"]
