@@ -179,8 +179,10 @@ def claim_room(folder: Path, project: Project, history: Path, now: float, *, nam
 
 def drop_claim(folder: Path, room: str) -> None:
     """Forget a room whose history was removed."""
-    with _locked(folder):
-        (folder / f"{room}.json").unlink(missing_ok=True)
+    path = folder / f"{room}.json"
+    if path.exists():
+        with _locked(folder):
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ _MOST_EARLIER: Final = 3
     switch("--demo", "start the scripted demo agents instead of real ones"),
     value("--agents", "A,B", "only these agents, by their names; default: all"),
     switch("--orchestrator", "start an orchestrator too"),
-    value("--dir", "DIR", "directory the agents work in; default: the current one"),
+    value("--dir", "DIR", "directory whose room it is and where its agents work; default: the current one"),
     HISTORY_DIR,
     switch("--detach", "build everything, but stay in this terminal"),
     switch("--dry-run", "say what would be done, do nothing"),
@@ -364,5 +364,5 @@ def report_outcomes(
     if attaches:
         sys.stderr.flush()
         os.execvpe(argv[0], argv, child_environment(USER, process_environment()))
-    talk(f"open it with: tmux attach -t {summary['session']}")
+    talk(f"open it with: {summary['attach']}")
     return 0 if up_count or not outcomes else 1

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from csp.errors import Broken, NotFound, Refused
 from csp.fast_start.atomic_files import replace_file
 from csp.fast_start.child_environment import IDENTITY, TOOL, USER, child_environment
 from csp.fast_start.process_environment import process_environment
+from csp.fast_start.room_files import make_private_dir
 from csp.panes.pane_borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS
 from csp.terminal.pane_layout import HUMAN_MIN_ROWS, LOW_WINDOW_ROWS, Size, capacity, layout
 
@@ -109,10 +111,16 @@ class TmuxSession:
     def __init__(self, room: str, state_dir: Path) -> None:
         self.name = session_name(room)
         self._key = room_key(state_dir, room)
-        #: The socket of the tmux server that has the session: the caller may be inside another one.
+        # Names the tmux server that has the session: the caller may use another one.
         self._socket_file = state_dir / f"{room}.tmux"
         self._server = libtmux.Server()
-        self.id = self._find_elsewhere() or self._find()
+        try:
+            self.id = self._find()
+        except Refused:
+            self.id = self._find_elsewhere()
+            if not self.id:
+                raise
+        self.id = self.id or self._find_elsewhere()
 
     def _find_elsewhere(self) -> str:
         """Return the session on the server that it was opened on; stay on the caller's if it is not there."""
@@ -126,6 +134,11 @@ class TmuxSession:
                 return found
         self._server = here
         return ""
+
+    @property
+    def elsewhere(self) -> str:
+        """The socket of the session's server where that is not the caller's; empty where it is."""
+        return str(self._server.socket_path or "")
 
     def _find(self) -> str:
         rows = self._try("list-sessions", "-F", "#{session_id} #{?@csp_room,#{@csp_room},-} #{session_name}")
@@ -156,7 +169,7 @@ class TmuxSession:
         self.id = self._find()
         if not self.id:
             raise Broken("tmux did not make the session", "see: tmux list-sessions")
-        replace_file(str(self._socket_file), self.socket.encode(), is_durable=False)
+        self.save_socket()
         (seat,) = self._rows()
         own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
         # The status line has to have room for the session's name and for the mode.
@@ -322,6 +335,11 @@ class TmuxSession:
         """The path of the socket of the session's server; empty if the server does not run."""
         return "".join(self._try("display-message", "-p", "#{socket_path}").stdout[:1])
 
+    def save_socket(self) -> None:
+        """Write down which server has the session, so that it is found from another one."""
+        make_private_dir(self._socket_file.parent)
+        replace_file(str(self._socket_file), self.socket.encode(), is_durable=False)
+
     def kill(self) -> None:
         """End the session; the server and its other sessions stay."""
         path = self.socket
@@ -341,17 +359,20 @@ class TmuxSession:
     def attach_argv(self, env: Mapping[str, str]) -> list[str]:
         """Return the command that attaches to the session."""
         self._try("select-window", "-t", f"{self.id}:^")
-        path, here = self.socket, env.get("TMUX", "").split(",")[0]
-        if here and os.path.realpath(here) == os.path.realpath(path):
+        if env.get("TMUX") and not self.elsewhere:
             return ["tmux", "switch-client", "-t", self.id]
         # Inside another tmux server the session can only be shown within its pane.
-        outside = ["env", "-u", "TMUX"] if here else []
-        return [*outside, "tmux", "-S", path, "attach-session", "-t", self.id]
+        outside = ["env", "-u", "TMUX"] if env.get("TMUX") else []
+        return [*outside, *self._command, "attach-session", "-t", self.id]
+
+    @property
+    def attach_line(self) -> str:
+        """The command by which a person attaches from a terminal."""
+        return shlex.join([*self._command, "attach", "-t", self.name])
 
     @property
     def _command(self) -> list[str]:
-        path = self._server.socket_path
-        return ["tmux", "-S", str(path)] if path else ["tmux"]
+        return ["tmux", "-S", self.elsewhere] if self.elsewhere else ["tmux"]
 
     def _try(self, *words: str) -> tmux_cmd:
         return self._server.cmd(*words)

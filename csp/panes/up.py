@@ -111,6 +111,8 @@ class OpenRoom:
         if self._is_new:
             size = self.panes.client_size(self._env) if terminal else None
             self.panes.open(size or _window_size(terminal), self._wish.dir, self._env)
+        else:
+            self.panes.save_socket()
         self.seat(places)
         outcomes = self.wait(members)
         if self.restart_failed(places, outcomes):
@@ -126,7 +128,9 @@ class OpenRoom:
 
     def summary(self) -> dict[str, Any]:
         """Return the address of the room."""
-        return {"room": self.room.room, "url": self.room.url, "session": self.panes.name}
+        panes = self.panes
+        found = {"room": self.room.room, "url": self.room.url}
+        return {**found, "session": panes.name, "socket": panes.socket, "attach": panes.attach_line}
 
     def members(self) -> tuple[PaneMember, ...]:
         """Return the members: those of the open room, and those that were asked for now."""

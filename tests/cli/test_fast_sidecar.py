@@ -170,7 +170,12 @@ class Machine:
         self.launched.append((order, room, is_light))
 
     def announce(self, name: str, **fields: Any) -> None:
-        found = {"url": f"http://{name}", "token": f"of {name}", "room": name, "project": os.getcwd()} | fields
+        found = {
+            "url": f"http://{name}",
+            "token": f"of {name}",
+            "room": name,
+            "project": os.getcwd(),
+        } | fields
         (self.state / f"{name}.json").write_text(json.dumps(found))
 
     def start(self, *words: str) -> tuple[LaunchOrder, RoomAddress, bool] | None:
@@ -185,7 +190,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
-def test_the_room_of_the_directory_is_joined_with_what_was_asked_for(machine: Machine, tmp_path: Path) -> None:
+def test_the_room_of_the_directory_is_joined_with_what_was_asked_for(
+    machine: Machine, tmp_path: Path
+) -> None:
     machine.announce("den")
     found = machine.start("--role", "orchestrator")
     assert found is not None
@@ -210,7 +217,18 @@ def test_an_option_comes_before_a_variable_and_a_token_before_that_of_the_room(m
 
 @pytest.mark.parametrize(
     "trouble",
-    ["none", "two", "elsewhere", "no token", "odd name", "csp.toml", "above", "config", "unreadable", "folder"],
+    [
+        "none",
+        "two",
+        "elsewhere",
+        "no token",
+        "odd name",
+        "csp.toml",
+        "above",
+        "config",
+        "unreadable",
+        "folder",
+    ],
 )
 def test_a_choice_or_a_settings_file_is_left_to_the_long_way(
     machine: Machine, tmp_path: Path, trouble: str, monkeypatch: pytest.MonkeyPatch

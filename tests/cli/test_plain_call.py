@@ -103,7 +103,9 @@ def test_a_token_of_the_environment_is_used(rooms: Rooms) -> None:
     assert plain_room("", rooms.env | {"CSP_AUTH_TOKEN": "mine"}) == ("http://den", "mine", "den")
 
 
-def test_a_repository_has_its_room_at_its_top(rooms: Rooms, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_has_its_room_at_its_top(
+    rooms: Rooms, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rooms.add("den", project=str(here / ".git"))
     rooms.add("old", project=str(here))
     before = plain_room("", rooms.env)

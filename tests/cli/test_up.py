@@ -166,7 +166,7 @@ def test_rooms_of_earlier_versions_are_offered_once(
     assert home.call("--room", "default").settings.history_dir == folder
 
 
-SUMMARY = {"room": "den", "session": "csp-den"}
+SUMMARY = {"room": "den", "session": "csp-den", "attach": "tmux attach -t csp-den"}
 HERE = {"agent": "ann", "state": "idle", "problem": ""}
 GONE = {"agent": "bob", "state": "ended", "problem": "bob has ended"}
 
@@ -252,6 +252,7 @@ def ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         found.purged.append(history)
         return found.kept
 
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("csp.panes.start_gateway.running_room", lambda *_: found.running)
     monkeypatch.setattr("csp.panes.down.end_room", end_room)
     monkeypatch.setattr("csp.panes.down.purge", purge)

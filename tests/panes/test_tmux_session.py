@@ -77,6 +77,7 @@ class Server:
         self.told: list[tuple[str, ...]] = []
         self._answers = answers
         self.problem = ""
+        self.socket_path = None
 
     def cmd(self, *words: str) -> Any:
         self.told.append(words)
@@ -87,6 +88,7 @@ class Server:
 def panes_of(server: Server) -> TmuxSession:
     panes = TmuxSession.__new__(TmuxSession)
     panes.name, panes.id, panes._key = "csp", "$1", "default@1"
+    panes._socket_file = Path("/nowhere/default.tmux")
     panes._server = server  # type: ignore[assignment]  # all of it that is used
     return panes
 
