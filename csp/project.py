@@ -142,7 +142,7 @@ def claims_folder(env: Mapping[str, str]) -> Path | None:
 def read_claims(folder: Path | None) -> tuple[Claim, ...]:
     """Return all claims by name; a file that cannot be read is passed over."""
     found = []
-    for path in sorted(folder.glob("*.json")) if folder else ():
+    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem) if folder else ():
         with contextlib.suppress(OSError, ValueError, TypeError):
             claim = Claim(**json.loads(path.read_bytes()))
             if claim.room == path.stem and is_name(claim.room):

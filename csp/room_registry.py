@@ -115,7 +115,7 @@ def claim(settings: Settings, env: Mapping[str, str]) -> Settings:
 def running_rooms(state_dir: Path) -> list[RunningRoom]:
     """Return the running rooms by name; remove the files of ended ones."""
     try:
-        paths = sorted(state_dir.glob("*.json"))
+        paths = sorted(state_dir.glob("*.json"), key=lambda path: path.stem)
     except OSError:
         return []
     rooms = []

@@ -14,6 +14,7 @@ from tests.forks import run
 from tests.panes.bare import attach
 from tests.panes.place import Done, Place
 from tests.rooms import ROOT
+from tests.sidecar.stage import tui
 
 
 class Town(Place):
@@ -220,7 +221,7 @@ def test_a_room_on_another_tmux_server_is_found_and_ended_there(place: Place) ->
     assert place.tmux("-L", "work", "list-sessions", "-F", "#{session_name}") == "mine\n"
     (row,) = place.csp("rooms", "--json").json
     assert (row["state"], row["session"], row["socket"]) == ("running", "csp", home)
-    assert place.csp("add", "cid", "--profile", "generic", "--", "cat").code == 0
+    assert place.csp("add", "cid", "--profile", "generic", "--", *tui(place.folder / "cid.log")).code == 0
     place.unset("TMUX")
 
     # In a terminal of the other server the room is shown within the pane.
