@@ -259,10 +259,7 @@ def test_leaving_brings_a_person_back_to_the_session_they_came_from(place: Place
     human = str(place.pane("human")["id"])
     place.wait(lambda: "→all>" in place.screen("human"), "the prompt")
     place.tmux("send-keys", "-t", human, *keys)
-    place.wait(
-        lambda: place.tmux("list-clients", "-F", "#{client_session}").split("\n")[0] == "mine",
-        "the way back",
-    )
+    place.wait(lambda: place.attached() == ["mine"], "the way back")
     client.close(force=True)
 
     # Who came from outside is outside again.

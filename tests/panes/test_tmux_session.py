@@ -147,13 +147,16 @@ def test_people_are_sent_back_to_where_they_came_from() -> None:
 def test_a_session_on_another_server_is_found_there(bare: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     panes = build(bare, "ann")
     home, name = panes.socket, panes.id
-    bare.tmux("-L", "work", "new-session", "-d", "-s", "csp", "cat")
+    bare.tmux("-L", "work", "new-session", "-d", "-s", "mine", "cat")
     work = bare.tmux("-L", "work", "display-message", "-p", "#{socket_path}").strip()
     monkeypatch.setenv("TMUX", f"{work},1,0")
+    before = TmuxSession("default", bare.state)
+    # A session of the same name over there is not the room's.
+    bare.tmux("-L", "work", "new-session", "-d", "-s", "csp", "cat")
     found = TmuxSession("default", bare.state)
 
-    # Over there is even another session of the same name.
-    assert (found.id, found.elsewhere, list(found.seats())) == (name, home, ["human", "ann"])
+    assert (before.id, found.id, found.elsewhere) == (name, name, home)
+    assert list(found.seats()) == ["human", "ann"]
     assert found.attach_line == f"tmux -S {home} attach -t csp"
     inside = ["env", "-u", "TMUX", "tmux", "-S", home, "attach-session", "-t", name]
     assert (found.attach_argv({"TMUX": work}), found.attach_argv({})) == (inside, inside[3:])
