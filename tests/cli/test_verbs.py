@@ -759,12 +759,13 @@ def test_export_of_an_empty_room_is_still_a_document(fresh: Place) -> None:
 # --- gateway and doctor --------------------------------------------------------------------------
 
 
-def test_a_gateway_is_found_from_a_directory_below_its_own(place: Place) -> None:
-    below = place.home / "a/b"
+def test_a_gateway_is_found_from_a_directory_below_its_own(bare: Place) -> None:
+    below = bare.home / "work/a/b"
     below.mkdir(parents=True)
+    bare.gateway("--dir", str(bare.home / "work"))
 
-    assert place.room().dir == place.home
-    done = run(["agents"], below, place.env())
+    assert (bare.room().dir, bare.room().room) == (bare.home / "work", "work")
+    done = run(["agents"], below, bare.env())
     assert (done.returncode, done.stdout) == (0, "no agents\n")
 
 
