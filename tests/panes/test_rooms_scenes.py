@@ -143,7 +143,7 @@ def test_a_named_room_is_opened_in_its_own_directory_from_anywhere(town: Town) -
     assert (town.online(), list(town.running())) == ({"ann": "idle"}, ["shop"])
     assert town.csp("down", "--room", "shop").code == 0
     assert town.running() == {}
-    town.up("--room", "shop")
+    assert f"csp: room 'shop' belongs to {shop}; opening it there\n" in town.up("--room", "shop").err
     assert (town.room.room, town.room.dir, list(town.online())) == ("shop", shop, ["ann"])
     assert town.tmux("display-message", "-p", "-t", "csp-shop:.1", "#{pane_current_path}").strip() == str(
         shop
