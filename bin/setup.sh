@@ -176,6 +176,19 @@ is_venv_fresh() {
     [[ $place == "$ROOT" && ! $ROOT/uv.lock -nt $stamp && ! $ROOT/pyproject.toml -nt $stamp ]]
 }
 
+# project_file   the csp.toml that csp reads here: of this directory, or of the repository that it is in
+project_file() {
+    local folder=$PWD
+    if [[ -e csp.toml ]]; then
+        echo csp.toml
+        return
+    fi
+    while [[ ! -e $folder/.git && -n $folder ]]; do
+        folder=${folder%/*}
+    done
+    echo "$folder/csp.toml"
+}
+
 # wanted_extras FILE   the extras that the models of a csp.toml need, one a line
 wanted_extras() {
     local provider

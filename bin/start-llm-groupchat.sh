@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Opens the group chat in tmux, in the caller's directory. Installs what is missing first.
+# Opens the room of the caller's directory in tmux. Installs what is missing first.
 # Options are those of `csp up`: --demo, --agents A,B, --orchestrator, --dir DIR, --detach, --dry-run ...
 set -euo pipefail
 
@@ -22,7 +22,7 @@ if ! is_venv_fresh; then
     sync_venv --no-dev --extra mcp --compile-bytecode ||
         die "the Python packages could not be installed; is there a network? Then run this again"
 fi
-for extra in $(wanted_extras "${CSP_CONFIG_FILE:-csp.toml}"); do
+for extra in $(wanted_extras "${CSP_CONFIG_FILE:-$(project_file)}"); do
     if ! has_extra "$extra"; then
         ensure_uv
         say "installing the package $extra, which csp.toml wants"

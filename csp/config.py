@@ -270,7 +270,7 @@ def load_settings(
     env = process_environment() if env is None else env
     cwd = current_dir() if cwd is None else cwd
     claims = read_claims(claims_folder(env))
-    project = project_of(cwd, {claim.identity for claim in claims})
+    project = _project_of(cwd, claims, env)
     files, withheld = _with_trust(_read_files(env, cwd, project), env, ask)
     values: dict[str, Any] = {"state_dir": default_state_dir(env)}
     sources: dict[str, str] = {}
@@ -291,7 +291,12 @@ def load_settings(
 def settings_for(settings: Settings, dir: Path, env: Mapping[str, str]) -> Settings:
     """Return the settings for a room of another directory: its own name and history, unless they are set."""
     claims = read_claims(claims_folder(env))
-    return _of_project(settings, project_of(dir, {claim.identity for claim in claims}), claims, env)
+    return _of_project(settings, _project_of(dir, claims, env), claims, env)
+
+
+def _project_of(dir: Path, claims: Collection[Claim], env: Mapping[str, str]) -> Project:
+    # A room of the home directory is not that of everything in it.
+    return project_of(dir, {claim.identity for claim in claims} - {os.path.realpath(places.home(env)), "/"})
 
 
 def _of_project(

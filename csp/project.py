@@ -142,7 +142,7 @@ def claims_folder(env: Mapping[str, str]) -> Path | None:
 def read_claims(folder: Path | None) -> tuple[Claim, ...]:
     """Return all claims by name; a file that cannot be read is passed over."""
     found = []
-    for path in sorted(folder.glob("*.json")) if folder else ():
+    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem) if folder else ():
         with contextlib.suppress(OSError, ValueError, TypeError):
             claim = Claim(**json.loads(path.read_bytes()))
             if claim.room == path.stem and is_name(claim.room):
@@ -179,8 +179,10 @@ def claim_room(folder: Path, project: Project, history: Path, now: float, *, nam
 
 def drop_claim(folder: Path, room: str) -> None:
     """Forget a room whose history was removed."""
-    with _locked(folder):
-        (folder / f"{room}.json").unlink(missing_ok=True)
+    path = folder / f"{room}.json"
+    if path.exists():
+        with _locked(folder):
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -115,7 +115,7 @@ def claim(settings: Settings, env: Mapping[str, str]) -> Settings:
 def running_rooms(state_dir: Path) -> list[RunningRoom]:
     """Return the running rooms by name; remove the files of ended ones."""
     try:
-        paths = sorted(state_dir.glob("*.json"))
+        paths = sorted(state_dir.glob("*.json"), key=lambda path: path.stem)
     except OSError:
         return []
     rooms = []
@@ -196,9 +196,9 @@ def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> Runn
 
 def rooms_of_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> list[RunningRoom]:
     """Return the running rooms of a directory's project: its own one, else those that people named."""
-    # A room without git also serves the directories below it, but not those of a nearer room that is stopped.
-    known = {room.identity for room in rooms} | ({settings.project.identity} if settings.project else set())
-    project = project_of(cwd, known)
+    # The claims know the project; a room of an earlier version has none.
+    known = {room.identity for room in rooms if not room.project}
+    project = project_of(cwd, known | ({settings.project.identity} if settings.project else set()))
     own = [room for room in rooms if project.owns(room.identity)]
     return [room for room in own if room.room == settings.room] or own
 

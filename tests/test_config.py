@@ -260,6 +260,15 @@ def test_a_named_room_of_an_earlier_version_is_found_with_its_history(
     assert load(home, here, {"room": "default"}, CSP_HISTORY_DIR="/h").history_dir == Path("/h")
 
 
+def test_a_room_of_the_home_directory_is_not_that_of_everything_in_it(home: Path, here: Path) -> None:
+    (notes := home / "notes").mkdir()
+    (below := here / "below").mkdir()
+    for folder in (home, here):
+        claim(load(home, folder), {"HOME": str(home)})
+
+    assert [load(home, folder).room for folder in (home, notes, below)] == ["home", "notes", "project"]
+
+
 def test_a_claimed_room_keeps_its_history_folder(home: Path, here: Path, tmp_path: Path) -> None:
     claim(load(home, here, {"history_dir": "/journals"}), {"HOME": str(home)})
 

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from csp.fast_start.room_files import is_name
-from csp.project import Claim, Project, claim_room, claims_folder, project_of, read_claims, room_name
+from csp.project import (
+    Claim,
+    Project,
+    claim_room,
+    claims_folder,
+    drop_claim,
+    project_of,
+    read_claims,
+    room_name,
+)
 
 
 def git(folder: Path, *words: str) -> None:
@@ -46,6 +55,12 @@ def test_a_worktree_is_the_same_project(repository: Path, tmp_path: Path) -> Non
 
     assert found.root == tmp_path / "elsewhere"
     assert found.identity == project_of(repository).identity
+
+
+def test_a_worktree_names_no_room(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", "-b", "fix", str(tmp_path / "elsewhere"))
+
+    assert room_name(project_of(tmp_path / "elsewhere"), ()) == "shop"
 
 
 def test_a_submodule_is_a_project_of_its_own(repository: Path, tmp_path: Path) -> None:
@@ -150,6 +165,34 @@ def test_a_name_that_a_person_chose_is_not_the_room_of_the_directory(tmp_path: P
     claim_room(tmp_path, shop, Path("/h"), 1.0, named="trial")
 
     assert room_name(shop, read_claims(tmp_path)) == "shop"
+
+
+def test_a_name_that_the_directory_would_get_anyway_is_its_room(tmp_path: Path) -> None:
+    shop = project(Path("/a/shop"))
+    claim_room(tmp_path, shop, Path("/h"), 1.0, named="shop")
+
+    assert room_name(shop, read_claims(tmp_path)) == "shop"
+
+
+def test_a_room_is_opened_where_it_was_used_last_or_where_its_repository_is(tmp_path: Path) -> None:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    (fix := tmp_path / "fix").mkdir()
+    claim = claim_room(tmp_path, project(fix, str(tmp_path / "shop" / ".git")), Path("/h"), 1.0)
+    homes = [claim.home]
+    for folder in (fix, tmp_path / "shop" / ".git", tmp_path / "shop"):
+        folder.rmdir()
+        homes.append(claim.home)
+
+    assert homes == [fix, tmp_path / "shop", tmp_path / "shop", None]
+
+
+def test_a_claim_that_is_dropped_is_forgotten(tmp_path: Path) -> None:
+    claim_room(tmp_path / "rooms", project(Path("/a/shop")), Path("/h"), 1.0)
+    drop_claim(tmp_path / "rooms", "shop")
+    drop_claim(tmp_path / "none", "shop")
+
+    assert read_claims(tmp_path / "rooms") == ()
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_room_of_the_directory_stays_that_if_its_name_is_written_out(tmp_path: Path) -> None:

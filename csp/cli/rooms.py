@@ -22,6 +22,8 @@ def rooms(call: VerbCall) -> int:
     claims = {claim.room: claim for claim in read_claims(claims_folder(env))}
     running = {room.room: room for room in running_rooms(call.settings.state_dir)}
     rows = [_row(call.settings, name, claims.get(name), running.get(name)) for name in {**running, **claims}]
+    # A room that never ran has nothing to open.
+    rows = [row for row in rows if row["state"] != "stopped" or Path(row["history"]).is_dir()]
     rows += [_earlier(room, history) for room, history in earlier_rooms(env) if room not in running]
     rows.sort(key=lambda row: (row["state"] == "stopped", row["room"]))
     if call.is_json:

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ from csp.model_providers import variables_of, well_known
 from csp.panes.members import MemberRequest, PaneMember, member_for, model_for, need
 from csp.panes.room_processes import RoomProcesses, locked
 from csp.project import claims_folder, drop_claim, read_claims
-from csp.room_registry import claim, listed, running_rooms
+from csp.room_registry import claim, listed, rooms_of_project, running_rooms
 
 if TYPE_CHECKING:
     from csp.panes.tmux_session import TmuxSession
@@ -40,7 +41,7 @@ _MOST_EARLIER: Final = 3
     switch("--demo", "start the scripted demo agents instead of real ones"),
     value("--agents", "A,B", "only these agents, by their names; default: all"),
     switch("--orchestrator", "start an orchestrator too"),
-    value("--dir", "DIR", "directory the agents work in; default: the current one"),
+    value("--dir", "DIR", "directory whose room it is and where its agents work; default: the current one"),
     HISTORY_DIR,
     value("--layout", "FORM", "form of the windows: top, left or focus; default: by the width"),
     switch("--detach", "build everything, but stay in this terminal"),
@@ -72,6 +73,8 @@ def up(call: VerbCall) -> int:
     if attaches:
         check_terminal(env)
     if running_room(settings.state_dir, settings.room) is None:
+        if cwd != call.cwd:
+            talk(f"csp: room {settings.room!r} belongs to {dir}; opening it there")
         report_other_rooms(settings, dir, env)
         settings = claim(settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
@@ -229,6 +232,12 @@ def room_to_open(call: VerbCall, env: Mapping[str, str]) -> tuple[Settings, Path
     if call.args.dir:
         return settings_for(settings, dir, env), dir, call.cwd
     home = home_of(settings, env) if settings.is_set("room") else None
+    if not settings.is_set("room"):
+        # A room of an earlier version that runs here is joined, not doubled.
+        own = rooms_of_project(settings, running_rooms(settings.state_dir), call.cwd)
+        settings = replace(
+            settings, room=next((room.room for room in own if not room.project), settings.room)
+        )
     if home is None:
         return settings, dir, call.cwd
     flags = setting_flags(call.args) | {"room": settings.room}
@@ -385,5 +394,5 @@ def report_outcomes(call: VerbCall, summary: dict[str, Any], outcomes: list[dict
             failure_report.report(outcome["problem"])
     names = ", ".join(outcome["agent"] for outcome in outcomes if not outcome["problem"])
     talk(f"room {summary['room']} is up with {names or 'nobody'}")
-    talk(f"open it with: tmux attach -t {summary['session']}")
+    talk(f"open it with: {summary['attach']}")
     return 0 if up_count or not outcomes else 1

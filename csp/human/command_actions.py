@@ -139,7 +139,7 @@ async def leave(chat: "Chat", words: list[str]) -> None:
     people = sorted(row.split(" ", 3)[1:] for row in listed.splitlines() if row.startswith("0 "))
     chat.out.put(_FAREWELL)
     if people:
-        _, client, before = people[-1]
+        _, client, before = (*people[-1], "")[:3]
         # A client that came from another session of this server goes back there; another one leaves tmux.
         code = 1
         if before:

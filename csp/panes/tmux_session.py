@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -118,10 +119,16 @@ class TmuxSession:
         self._form: LayoutForm | None = None
         self.name = session_name(room)
         self._key = room_key(state_dir, room)
-        #: The socket of the tmux server that has the session: the caller may be inside another one.
+        # Names the tmux server that has the session: the caller may use another one.
         self._socket_file = state_dir / f"{room}.tmux"
         self._server = libtmux.Server()
-        self.id = self._find_elsewhere() or self._find()
+        try:
+            self.id = self._find()
+        except Refused:
+            self.id = self._find_elsewhere()
+            if not self.id:
+                raise
+        self.id = self.id or self._find_elsewhere()
 
     def _find_elsewhere(self) -> str:
         """Return the session on the server that it was opened on; stay on the caller's if it is not there."""
@@ -135,6 +142,11 @@ class TmuxSession:
                 return found
         self._server = here
         return ""
+
+    @property
+    def elsewhere(self) -> str:
+        """The socket of the session's server where that is not the caller's; empty where it is."""
+        return str(self._server.socket_path or "")
 
     def _find(self) -> str:
         rows = self._try("list-sessions", "-F", "#{session_id} #{?@csp_room,#{@csp_room},-} #{session_name}")
@@ -166,8 +178,7 @@ class TmuxSession:
         self.id = self._find()
         if not self.id:
             raise Broken("tmux did not make the session", "see: tmux list-sessions")
-        make_private_dir(self._socket_file.parent)
-        replace_file(str(self._socket_file), self.socket.encode(), is_durable=False)
+        self.save_socket()
         (seat,) = self._rows()
         self._form = form or default_form(size)
         own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
@@ -361,6 +372,11 @@ class TmuxSession:
             if is_control == "0":
                 self._try("display-message", "-d", str(_ANNOUNCED_MS), "-c", client, _plain(text))
 
+    def save_socket(self) -> None:
+        """Write down which server has the session, so that it is found from another one."""
+        make_private_dir(self._socket_file.parent)
+        replace_file(str(self._socket_file), self.socket.encode(), is_durable=False)
+
     def kill(self) -> None:
         """End the session; the server and its other sessions stay."""
         path = self.socket
@@ -382,17 +398,20 @@ class TmuxSession:
     def attach_argv(self, env: Mapping[str, str]) -> list[str]:
         """Return the command that attaches to the session."""
         self._try("select-window", "-t", f"{self.id}:^")
-        path, here = self.socket, env.get("TMUX", "").split(",")[0]
-        if here and os.path.realpath(here) == os.path.realpath(path):
+        if env.get("TMUX") and not self.elsewhere:
             return ["tmux", "switch-client", "-t", self.id]
         # Inside another tmux server the session can only be shown within its pane.
-        outside = ["env", "-u", "TMUX"] if here else []
-        return [*outside, "tmux", "-S", path, "attach-session", "-t", self.id]
+        outside = ["env", "-u", "TMUX"] if env.get("TMUX") else []
+        return [*outside, *self._command, "attach-session", "-t", self.id]
+
+    @property
+    def attach_line(self) -> str:
+        """The command by which a person attaches from a terminal."""
+        return shlex.join([*self._command, "attach", "-t", self.name])
 
     @property
     def _command(self) -> list[str]:
-        path = self._server.socket_path
-        return ["tmux", "-S", str(path)] if path else ["tmux"]
+        return ["tmux", "-S", self.elsewhere] if self.elsewhere else ["tmux"]
 
     def _try(self, *words: str) -> tmux_cmd:
         return self._server.cmd(*words)

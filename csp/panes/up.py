@@ -120,6 +120,8 @@ class OpenRoom:
             size = self.panes.client_size(self._env) if terminal else None
             form = settings_form(self._settings) or resume_state.load_form(self.room.history)
             self.panes.open(size or _window_size(terminal), self._wish.dir, self._env, form)
+        else:
+            self.panes.save_socket()
         self.seat(self._places)
 
     def finish(self) -> list[StartOutcome]:
@@ -138,7 +140,9 @@ class OpenRoom:
 
     def summary(self) -> dict[str, Any]:
         """Return the address of the room."""
-        return {"room": self.room.room, "url": self.room.url, "session": self.panes.name}
+        panes = self.panes
+        found = {"room": self.room.room, "url": self.room.url}
+        return {**found, "session": panes.name, "socket": panes.socket, "attach": panes.attach_line}
 
     def members(self) -> tuple[PaneMember, ...]:
         """Return the members: those of the open room, and those that were asked for now."""

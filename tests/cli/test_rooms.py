@@ -288,6 +288,16 @@ def test_a_stopped_room_hides_that_of_a_directory_above(tmp_path: Path) -> None:
     assert found.room == "outer"
 
 
+def test_a_room_of_the_home_directory_is_not_that_of_everything_in_it(tmp_path: Path) -> None:
+    (notes := tmp_path / "notes").mkdir()
+    held = write_room(tmp_path, replace(room("home", str(tmp_path)), project=str(tmp_path)))
+    own = replace(settings(tmp_path), project=Project(root=notes, identity=str(notes)))
+    error = failure(own, notes)
+    remove_room(held)
+
+    assert isinstance(error, Unreachable)
+
+
 @pytest.mark.parametrize("is_known", [True, False], ids=["now", "earlier version"])
 def test_all_of_a_repository_finds_its_room(tmp_path: Path, is_known: bool) -> None:
     shop = tmp_path / "shop"

@@ -193,3 +193,14 @@ def test_a_person_at_a_terminal_is_shown_and_asked(clone: Clone, answer: str, is
     assert "agent a: command = " in shown and "\x1b[2J" not in shown
     assert (asked.exitstatus == 0) is is_accepted
     assert (clone.csp("up", "--dry-run").returncode == 0) is is_accepted
+
+
+def test_a_directory_below_accepts_the_file_of_its_project(clone: Clone) -> None:
+    (clone.dir / ".git").mkdir()
+    (clone.dir / ".git" / "HEAD").touch()
+    (below := clone.dir / "src").mkdir()
+    done = run(["trust"], below, clone.env)
+
+    assert done.returncode == 0, done.stderr
+    assert f"accepted {clone.dir}/csp.toml" in done.stderr
+    assert run(["trust", "--list"], below, clone.env).stdout == f"{clone.dir}/csp.toml\n"

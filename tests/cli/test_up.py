@@ -64,8 +64,7 @@ class Home:
         settings, dir, cwd = up.room_to_open(self.call(*words, at=at), self.env)
         project = settings.project
         assert project is not None
-        place, home = (str(path.relative_to(self.folder)) for path in (dir, cwd))
-        return settings.room, place, home
+        return settings.room, str(dir.relative_to(self.folder)), str(cwd.relative_to(self.folder))
 
 
 @pytest.fixture
@@ -130,10 +129,10 @@ def test_a_running_room_of_an_earlier_version_is_joined_where_it_runs(home: Home
         started=1.0,
     )
     held = write_room(home.folder / "csp", running)
-    found = home.opened("--room", "default")
+    found = [home.opened("--room", "default"), home.opened(at="barn"), home.opened(at="shop")]
     remove_room(held)
 
-    assert found == ("default", "barn", "barn")
+    assert found == [("default", "barn", "barn")] * 2 + [("shop", "shop", "shop")]
 
 
 def test_a_name_that_is_written_out_is_the_room_of_the_directory(home: Home) -> None:
@@ -167,7 +166,7 @@ def test_rooms_of_earlier_versions_are_offered_once(
     assert home.call("--room", "default").settings.history_dir == folder
 
 
-SUMMARY = {"room": "den", "session": "csp-den"}
+SUMMARY = {"room": "den", "session": "csp-den", "attach": "tmux attach -t csp-den"}
 HERE = {"agent": "ann", "state": "idle", "problem": ""}
 GONE = {"agent": "bob", "state": "ended", "problem": "bob has ended"}
 
@@ -245,6 +244,7 @@ def ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         found.purged.append(history)
         return found.kept
 
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("csp.panes.start_gateway.running_room", lambda *_: found.running)
     monkeypatch.setattr("csp.panes.down.end_room", end_room)
     monkeypatch.setattr("csp.panes.down.purge", purge)

@@ -17,6 +17,7 @@ from csp.config import Settings
 from csp.protocol.enums import HeldReason
 from csp.room_registry import running_rooms
 from tests.cli.live import TIMEOUT_S, Place
+from tests.forks import run
 from tests.rooms import save_agent_token
 
 
@@ -758,12 +759,14 @@ def test_export_of_an_empty_room_is_still_a_document(fresh: Place) -> None:
 # --- gateway and doctor --------------------------------------------------------------------------
 
 
-def test_a_gateway_is_found_from_a_directory_below_its_own(place: Place) -> None:
-    below = place.home / "a/b"
+def test_a_gateway_is_found_from_a_directory_below_its_own(bare: Place) -> None:
+    below = bare.home / "work/a/b"
     below.mkdir(parents=True)
+    bare.gateway("--dir", str(bare.home / "work"))
 
-    assert place.room().dir == place.home
-    assert place.csp("--room", "default", "agents").code == 0
+    assert (bare.room().dir, bare.room().room) == (bare.home / "work", "work")
+    done = run(["agents"], below, bare.env())
+    assert (done.returncode, done.stdout) == (0, "no agents\n")
 
 
 def test_two_rooms_are_told_apart(bare: Place) -> None:
@@ -775,8 +778,12 @@ def test_two_rooms_are_told_apart(bare: Place) -> None:
     named = bare.csp("status", "--room", "two", "--json")
 
     assert done.code == 1
-    assert done.err.startswith("csp: several rooms are running: one (")
+    assert done.err == (
+        f"csp: the room of '{bare.home}' is not running; running elsewhere: one ({bare.home}/one),"
+        f" two ({bare.home}/two) (open it with: csp up; choose another one with --room NAME)\n"
+    )
     assert named.json["health"]["room"] == "two"
+    assert [row["room"] for row in bare.csp("rooms", "--json").json] == ["one", "two"]
 
 
 def test_a_second_gateway_of_a_room_is_refused(place: Place) -> None:

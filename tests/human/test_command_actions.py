@@ -297,13 +297,28 @@ async def test_who_leaves_the_room_pane_is_the_one_who_typed_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = in_panes(tmp_path)
-    clients = "0 200 /dev/late\n0 100 /dev/early\n1 300 /dev/control\n"
+    clients = "0 200 /dev/late \n0 100 /dev/early \n1 300 /dev/control \n"
     programs = Programs(monkeypatch, display_message=(0, "human\n", ""), list_clients=(0, clients, ""))
     lines = await chat.do("/quit")
 
     assert programs.ran[-1] == ("tmux", "detach-client", "-t", "/dev/late")
     assert programs.ran[0][:5] == ("tmux", "display-message", "-p", "-t", "%1")
-    assert lines == ["the room goes on; come back with: csp up; end it with: csp down"]
+    assert lines == ["the room keeps running; resume: csp up · stop: csp down"]
+
+
+async def test_who_came_from_another_session_goes_back_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = "0 200 /dev/late my work\n"
+    answers = {"display_message": (0, "human\n", ""), "list_clients": (0, clients, "")}
+    programs = Programs(monkeypatch, **answers)
+    await in_panes(tmp_path).do("/quit")
+    gone = Programs(monkeypatch, **answers, switch_client=(1, "", "no such session"))
+    await in_panes(tmp_path).do("/quit")
+
+    assert programs.ran[2] == ("tmux", "switch-client", "-c", "/dev/late", "-t", "=my work")
+    assert [ran[1] for ran in programs.ran[2:]] == ["switch-client", "display-message"]
+    assert gone.ran[-1] == ("tmux", "detach-client", "-t", "/dev/late")
 
 
 async def test_nobody_is_sent_away_where_nobody_looks(

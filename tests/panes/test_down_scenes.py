@@ -65,7 +65,9 @@ def test_a_sidecar_in_a_terminal_of_its_own_stays_and_so_does_the_history(shared
     place.tmux("new-session", "-d", "-s", "own", "-x", "80", "-y", "24", "cat")
     sidecar = [*place.command, "sidecar", "--name", "guest", "--profile", "generic"]
     variables = [word for item in place.env.items() for word in ("-e", "=".join(item))]
-    place.tmux("new-window", "-d", "-t", "own:", *variables, "--", *sidecar, "--", "cat")
+    place.tmux(
+        "new-window", "-d", "-t", "own:", "-c", str(place.dir), *variables, "--", *sidecar, "--", "cat"
+    )
     place.wait(lambda: "guest" in place.online(), "the guest")
     refused = place.csp("down", "--purge")
     assert refused.code == 2 and "add --yes to do it" in refused.err

@@ -370,6 +370,15 @@ def test_the_packages_of_models_are_those_of_the_named_file(run: Runner, tmp_pat
     assert run(f"wanted_extras {toml}; wanted_extras {tmp_path}/none").stdout == "openai\n"
 
 
+def test_the_settings_are_those_of_the_directory_or_of_its_repository(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "repo" / "sub" / "own").mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir()
+    (tmp_path / "repo" / "sub" / "own" / "csp.toml").touch()
+    done = run("project_file; cd repo/sub; project_file; cd own; project_file; cd /; project_file")
+
+    assert done.stdout.splitlines()[1:] == [f"{tmp_path}/repo/csp.toml", "csp.toml", "/csp.toml"]
+
+
 def test_a_package_of_a_model_that_cannot_be_installed_does_not_stop_the_room(
     clone: Path, tmp_path: Path
 ) -> None:

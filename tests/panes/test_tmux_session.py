@@ -144,6 +144,36 @@ def test_people_are_sent_back_to_where_they_came_from() -> None:
     ]
 
 
+def test_a_session_on_another_server_is_found_there(bare: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    panes = build(bare, "ann")
+    home, name = panes.socket, panes.id
+    bare.tmux("-L", "work", "new-session", "-d", "-s", "mine", "cat")
+    work = bare.tmux("-L", "work", "display-message", "-p", "#{socket_path}").strip()
+    monkeypatch.setenv("TMUX", f"{work},1,0")
+    before = TmuxSession("default", bare.state)
+    # A session of the same name over there is not the room's.
+    bare.tmux("-L", "work", "new-session", "-d", "-s", "csp", "cat")
+    found = TmuxSession("default", bare.state)
+
+    assert (before.id, found.id, found.elsewhere) == (name, name, home)
+    assert list(found.seats()) == ["human", "ann"]
+    assert found.attach_line == f"tmux -S {home} attach -t csp"
+    inside = ["env", "-u", "TMUX", "tmux", "-S", home, "attach-session", "-t", name]
+    assert (found.attach_argv({"TMUX": work}), found.attach_argv({})) == (inside, inside[3:])
+    found.kill()
+    with pytest.raises(Refused, match="there is a tmux session 'csp' that is not the room's"):
+        TmuxSession("default", bare.state)
+    assert not (bare.state / "default.tmux").exists()
+    bare.tmux("-L", "work", "kill-server")
+
+
+def test_a_server_that_is_gone_is_not_waited_for(bare: Place) -> None:
+    build(bare)
+    bare.tmux("kill-server")
+
+    assert (TmuxSession("default", bare.state).id, TmuxSession("default", bare.state).elsewhere) == ("", "")
+
+
 def test_only_the_living_have_processes() -> None:
     rows = ["%1 @1 7 0 human", "%2 @1 8 1 ann", "%3 @1  1 -"]
     panes = panes_of(Server(list_panes=rows))

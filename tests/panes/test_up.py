@@ -32,6 +32,7 @@ class FakePanes:
     def __init__(self, *seats: AgentPane) -> None:
         self.id = "$1"
         self.name = "csp"
+        self.socket, self.attach_line = "/tmux/default", "tmux attach -t csp"
         self.by_agent = {seat.agent: seat for seat in seats}
         self.ran: list[tuple[str, list[str], Path]] = []
         self.envs: list[dict[str, str]] = []
@@ -52,6 +53,9 @@ class FakePanes:
     def run(self, pane: str, argv: list[str], dir: Path, env: dict[str, str] | None = None) -> None:
         self.ran.append((pane, list(argv), dir))
         self.envs.append(env or {})
+
+    def save_socket(self) -> None:
+        pass
 
     def set_state(self, pane: str, word: str) -> None:
         self.shown.append((pane, word))
@@ -453,7 +457,8 @@ def test_a_new_room_is_as_large_as_its_terminal(
 
     assert (gateway, made, saved) == ("gateway", size, "saved")
     assert [one.agent for one in members] == ["ann", "ben"]
-    assert opened.opening.summary() == {"room": "default", "url": "http://x:1", "session": "csp"}
+    where = {"session": "csp", "socket": "/tmux/default", "attach": "tmux attach -t csp"}
+    assert opened.opening.summary() == {"room": "default", "url": "http://x:1", **where}
     assert opened.opening._is_new
 
 

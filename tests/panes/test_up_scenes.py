@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,9 @@ def opened(shared_place: Place) -> Opened:
     script = f"env -0 > {place.folder}/env; echo no key here; exit 3"
     with (place.dir / "csp.toml").open("a") as file:
         file.write(f'[[agent]]\nname = "bad"\nprofile = "generic"\ncommand = ["sh", "-c", "{script}"]\n')
-    other = place.folder / "o#{pane_id} dir"
+    # In a repository, a directory of its own belongs to the same room.
+    subprocess.run(["git", "init", "-q", place.dir], check=True)
+    other = place.dir / "o#{pane_id} dir"
     other.mkdir()
     done = place.up("--dir", str(other))
     place.unset("CSP_AUTH_TOKEN")
