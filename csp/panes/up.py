@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,9 @@ from csp.terminal.pane_layout import LayoutForm, LayoutName, Size, default_form,
 
 Tell = Callable[[str], None]
 _STATUS_LINE: Final = 1
+#: For so long all agents together may keep those after them from starting.
+_IN_ORDER_S: Final = 10.0
+_POLL_S: Final = 0.03
 
 
 def plan(
@@ -206,11 +210,22 @@ class OpenRoom:
         if self._is_new or human is None or human.is_dead:
             pane = human.pane if human else self.panes.place_human()
             self.panes.run(pane, [*CSP, "chat", "--room", self._settings.room], self._wish.dir)
+        deadline = time.monotonic() + _IN_ORDER_S
         for member in late:
             command = resume_state.resumed(member, member.cwd, known)
             if command != member.command:
                 self._resumed.add(member.agent)
             self._run(member, places[member.agent], command)
+            if member is not late[-1] and member.agent not in there:
+                self._wait_until_joined(member.agent, deadline)
+
+    def _wait_until_joined(self, agent: str, deadline: float) -> None:
+        """Wait until an agent is in the room, so that the agents join in their order; not for too long."""
+        while time.monotonic() < deadline:
+            seat = self.panes.seats().get(agent)
+            if seat is None or seat.is_dead or any(item.get("id") == agent for item in self.agents()):
+                return
+            time.sleep(_POLL_S)
 
     def save(self) -> dict[str, SavedConversation]:
         """Save the conversations of the agents in the history folder; return all of them."""
