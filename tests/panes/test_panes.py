@@ -34,16 +34,16 @@ def test_up_attaches_in_a_terminal_and_follows_its_size(place: Place) -> None:
     place.watch()
     human, ann, ben = place.panes()
 
-    assert (human["cols"], human["rows"]) == (120, 8)
+    assert (human["cols"], human["rows"]) == (120, 14)
     assert ann["cols"] + ben["cols"] + 1 == 120
-    assert ann["rows"] == 40 - 1 - 10
+    assert ann["rows"] == 40 - 1 - 16
     place.wait(lambda: place.online() == {"ann": "idle", "ben": "idle"}, "both idle")
     # The borders of the human pane are there once it shows a state.
     place.wait(lambda: place.pane("ben")["state"] == "idle", "the borders")
     place.tmux("resize-pane", "-t", str(place.pane("ann")["id"]), "-x", "45")
     terminal.setwinsize(91, 160)
     place.wait(
-        lambda: (pane := place.pane("human"))["cols"] == 160 and pane["rows"] in (17, 18), "a fifth of 90"
+        lambda: (pane := place.pane("human"))["cols"] == 160 and pane["rows"] in (35, 36), "its share of 90"
     )
     place.wait(lambda: {place.pane(agent)["cols"] for agent in ("ann", "ben")} <= {79, 80}, "equal widths")
     terminal.close(force=True)
@@ -99,8 +99,8 @@ def test_add_splits_where_there_is_room_and_gives_a_taken_name_a_number(room: Pl
     assert done.code == 0, done.err
     assert done.json == {"agent": "bob", "state": "idle", "problem": ""}
     ann, bob = room.pane("ann"), room.pane("bob")
-    assert (ann["window"], ann["top"]) == (bob["window"], bob["top"])
-    assert abs(ann["cols"] - bob["cols"]) <= 1
+    assert (ann["window"], ann["left"], ann["cols"]) == (bob["window"], bob["left"], bob["cols"])
+    assert abs(ann["rows"] - bob["rows"]) <= 1
     room.wait(lambda: room.pane("bob")["state"] == "idle", "its border")
     done = room.csp("add", "bob", "--profile", "generic", "--", *tui(room.folder / "two.log"))
 
