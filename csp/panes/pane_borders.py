@@ -94,7 +94,7 @@ def read_form(text: str) -> LayoutForm:
 
 
 def resize_hook(human: str, form: LayoutForm) -> str:
-    """Return what tmux does with the human pane when its window is resized, whoever is there to see it."""
+    """Return what tmux does with the human pane when its window is resized, even if no chat runs in it."""
     flag = "-x" if form.name is LayoutName.LEFT else "-y"
     return f"if-shell -F '#{{window_zoomed_flag}}' '' {{ resize-pane -t {human} {flag} {form.share // 10}% }}"
 
