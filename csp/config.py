@@ -60,6 +60,7 @@ class Settings:
     agent: str = ""
     room: str = "default"
     history_dir: Path = Path()
+    layout: str = "auto"
     history_cap: int = 1000
     durability: str = "fsync"
     config_file: Path | None = None
@@ -87,7 +88,6 @@ class Settings:
     #: Settings that come with the CLIs, by their names, such as `claude_cmd`, where they are not the default.
     of_clis: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[AgentSpec, ...] = ()
-    layout: str = "auto"
     state_dir: Path = Path()
     #: The project that the run belongs to; None only for settings that no run has.
     project: Project | None = None

@@ -264,7 +264,7 @@ COMMANDS: Final = (
     CommandEntry("add", "start one more agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND"),
     CommandEntry("remove", "remove an agent from the room", _A),
     CommandEntry("focus", "go to the pane of an agent; F10 comes back", _A),
-    CommandEntry("zoom", "show this pane, or that of an agent, in full size; again: undo (F11)", _MA),
+    CommandEntry("zoom", "show a pane in full size; again: undo (F11)", _MA),
     CommandEntry("layout", "arrange the panes; without a word: show the form", (ArgumentKind.MAYBE_WORD,),
                  usage="[top | left | focus]"),
     CommandEntry("web", "print a link that opens the room in a browser"),

@@ -135,7 +135,7 @@ ACTS = {
     "claude_peers": Acts("true", lambda found: _ordered(found, "claude").has_peers, True),
 }
 #: Those that say where a room is, and from where the others come, have tests of their own below.
-BELOW = {"port", "gateway_url", "agent", "history_dir", "config_file"}
+BELOW = {"port", "layout", "gateway_url", "agent", "history_dir", "config_file"}
 
 
 def test_every_setting_has_a_row() -> None:

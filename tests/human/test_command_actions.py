@@ -183,7 +183,7 @@ def test_every_command_of_the_design_has_a_row() -> None:
     named = (
         "agents add remove restart mode status next end stop history search queue cancel resend pause resume"
         " share noshare approve deny interrupt continue votes extend skip focus export help quit fwd show"
-        " review web board"
+        " review web board zoom layout"
     )
 
     assert set(named.split()) == {row.name for row in catalogue.COMMANDS}

@@ -18,6 +18,7 @@ from csp.panes.room_processes import RoomProcesses
 from csp.panes.tmux_session import room_key
 from csp.room_registry import RunningRoom
 from csp.sidecar.run_record import SidecarRecord, agents_dir
+from csp.terminal.pane_layout import Size, default_form
 
 SLEEP = "import time; time.sleep(600)"
 
@@ -110,7 +111,13 @@ def test_a_room_is_ended_in_order_and_its_conversations_are_kept(
         did.append(asked)
         return {found}
 
-    panes: Any = SimpleNamespace(id="$1", name="csp", pids=lambda: [7], kill=lambda: did.append("panes"))
+    panes: Any = SimpleNamespace(
+        id="$1",
+        name="csp",
+        form=default_form(Size(cols=80, rows=24)),
+        pids=lambda: [7],
+        kill=lambda: did.append("panes"),
+    )
     run = save_run(tmp_path, "ann", 1 << 22, {"CSP_PANES": room_key(tmp_path, "default")})
     runs = ([run], [save_run(tmp_path, "guest", 1 << 22, {})] if foreign else [])
     monkeypatch.setattr(down, "sidecars_of", lambda *_: runs)

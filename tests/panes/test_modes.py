@@ -304,7 +304,9 @@ def test_quit_in_the_room_pane_detaches_and_the_room_goes_on(demo: Place, way: s
 
 def test_quit_in_another_pane_of_the_session_ends_that_pane(demo: Place) -> None:
     chat = shlex.join([*demo.command, "chat"])
-    pane = demo.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "csp:", "-n", "mine", "-c", str(demo.dir), chat).strip()
+    pane = demo.tmux(
+        "new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "csp:", "-n", "mine", "-c", str(demo.dir), chat
+    ).strip()
     demo.wait(lambda: "→all>" in demo.tmux("capture-pane", "-p", "-t", pane), "the second chat")
     demo.tmux("send-keys", "-t", pane, "C-d")
 

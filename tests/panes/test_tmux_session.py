@@ -361,7 +361,7 @@ def test_who_has_no_place_gets_a_further_window(bare: Place) -> None:
     bare.tmux("select-window", "-t", "csp:1")
 
     socket = panes.socket
-    assert panes.attach_argv({}) == ["tmux", "-S", socket, "attach-session", "-t", panes.id]
+    assert panes.attach_argv({}) == ["tmux", "attach-session", "-t", panes.id]
     assert bare.tmux("display-message", "-p", "-t", "csp", "#{window_index}") == "0\n"
     assert panes.attach_argv({"TMUX": f"{socket},1,0"}) == ["tmux", "switch-client", "-t", panes.id]
     assert panes.attach_argv({"TMUX": "/elsewhere,1,0"})[:3] == ["env", "-u", "TMUX"]

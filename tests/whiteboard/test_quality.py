@@ -73,7 +73,7 @@ def test_names_come_first_whatever_else_is_like_them(rooms: Rooms) -> None:
         "0042_add_index.sql": "db2",
         "9f8e7d6": "git5",
         "what about CVE-2024-3094": "sec3",
-        "csp/room/agent_text.py": "add17",
+        "csp/core/grammar.py": "add17",
         "grammar.py": "add17",
         "UserManager": "add2",
     }

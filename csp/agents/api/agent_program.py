@@ -6,9 +6,11 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from csp import price_list
 from csp.agents.api.connector import AgentConfig, Connector
