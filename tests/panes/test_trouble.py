@@ -165,7 +165,7 @@ def test_ctrl_c_while_agents_start_says_what_is_left_and_how_to_end_it(place: Pl
     terminal.sendintr()
     terminal.expect(
         r"csp: interrupted; still running: the gateway at http://\S+, tmux session csp"
-        r" \(go on with: csp up; end it with: csp down\)\r\n"
+        r" \(resume: csp up --room default · stop: csp down --room default\)\r\n"
     )
     terminal.expect(pexpect.EOF)
     terminal.close()

@@ -254,8 +254,8 @@ def test_the_lineup_of_a_room_that_is_gone_does_not_count(
 @pytest.mark.parametrize(
     ("has_panes", "has_room", "said"),
     [
-        (True, False, ["the gateway of room default is gone; it is started again"]),
-        (False, True, ["the gateway of room default runs, but it has no panes; they are built again"]),
+        (True, False, ["the gateway of room default is gone; starting it again"]),
+        (False, True, ["the gateway of room default is up, but its panes are gone; recreating them"]),
         (False, False, []),
     ],
 )
@@ -488,7 +488,7 @@ def test_a_lost_supervisor_comes_back_where_the_room_still_has_its_place(
     assert [line.split(";")[0] for line in opened.told][:1] == (
         ["the supervisor of room default is gone"]
         if is_there
-        else [f"room default is running in {tmp_path}/gone"]
+        else [f"room default is already running in {tmp_path}/gone"]
     )
 
 

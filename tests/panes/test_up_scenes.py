@@ -112,7 +112,7 @@ def test_a_second_up_joins_the_room_and_starts_who_has_ended(room: Place) -> Non
     # A terminal that could not show the room can still open it.
     room.set(TERM="dumb")
     terminal = room.terminal("up", "--detach", "--agents", "ben")
-    terminal.expect("room default is running in .*; joining it")
+    terminal.expect("room default is already running in .*; joining it")
     terminal.expect("room default is up with ben")
     terminal.expect(pexpect.EOF)
     terminal.close()
@@ -133,7 +133,7 @@ def test_two_ups_at_once_put_a_killed_tmux_server_back_once(room: Place) -> None
     room.watch()
 
     assert [process.returncode for process in both] == [0, 0], ends
-    assert sum("has no panes; they are built again" in err for _, err in ends) == 1
+    assert sum("its panes are gone; recreating them" in err for _, err in ends) == 1
     assert sum("joining it" in err for _, err in ends) == 1
     assert [pane["agent"] for pane in room.panes()] == ["human", "ann", "ben", "bad"]
     assert room.room.pid == gateway
@@ -147,7 +147,7 @@ def test_up_starts_a_gateway_again_that_has_gone(room: Place) -> None:
         os.kill(pid or 0, signal.SIGKILL)
     done = room.up("--agents", "ann,ben")
 
-    assert "is gone; it is started again" in done.err
+    assert "is gone; starting it again" in done.err
     assert room.pane("ann")["id"] == pane
     assert {"ann", "ben"} <= set(room.online())
 
