@@ -304,9 +304,8 @@ def test_quit_in_the_room_pane_detaches_and_the_room_goes_on(demo: Place, way: s
 
 def test_quit_in_another_pane_of_the_session_ends_that_pane(demo: Place) -> None:
     chat = shlex.join([*demo.command, "chat"])
-    pane = demo.tmux(
-        "new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "csp:", "-n", "mine", "-c", str(demo.dir), chat
-    ).strip()
+    window = ("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "csp:", "-n", "mine", "-c", str(demo.dir))
+    pane = demo.tmux(*window, chat).strip()
     demo.wait(lambda: "→all>" in demo.tmux("capture-pane", "-p", "-t", pane), "the second chat")
     demo.tmux("send-keys", "-t", pane, "C-d")
 
