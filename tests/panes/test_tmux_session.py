@@ -364,7 +364,6 @@ def test_who_has_no_place_gets_a_further_window(bare: Place) -> None:
     assert panes.attach_argv({}) == ["tmux", "attach-session", "-t", panes.id]
     assert bare.tmux("display-message", "-p", "-t", "csp", "#{window_index}") == "0\n"
     assert panes.attach_argv({"TMUX": f"{socket},1,0"}) == ["tmux", "switch-client", "-t", panes.id]
-    assert panes.attach_argv({"TMUX": "/elsewhere,1,0"})[:3] == ["env", "-u", "TMUX"]
 
 
 def test_the_human_pane_keeps_its_share_when_the_window_changes(bare: Place) -> None:
