@@ -34,6 +34,7 @@ def test_a_pane_goes_only_after_its_agent_has_ended(bare: Place, monkeypatch: py
 
 
 def test_a_foreign_session_of_the_rooms_name_is_left_alone(bare: Place) -> None:
+    bare.state.mkdir(mode=0o700)
     processes = RoomProcesses(bare.state, "default")
     processes.save_lineup([PaneMember(name="ann", agent="ann", command=("cat",), cwd=Path("/"))])
     bare.tmux("new-session", "-d", "-s", "csp", "cat")
