@@ -182,7 +182,7 @@ def test_every_room_is_listed_as_it_is(town: Town) -> None:
     assert (row["state"], row["dir"], row["session"]) == ("running", str(shop), "csp-shop")
     assert [agent["id"] for agent in row["agents"]] == ["ada"]
     assert Path(row["socket"]).is_socket() and row["open"] == "csp up --room shop"
-    assert "ada idle" in town.csp("rooms").out
+    assert "ada " in town.csp("rooms").out
     town.up("--room", "default", "--demo", "--agents", "ada")
     assert {name: row["dir"] for name, row in town.rooms().items()} == dict.fromkeys(
         ("shop", "default"), str(shop)
