@@ -22,7 +22,7 @@ _AGENT: Final = value("agent", "AGENT", "the agent's id")
 @takes(_AGENT, JSON, examples=("csp {verb} claude",))
 def control(call: VerbCall) -> int:
     """Send a control to an agent; for urgent ones, wait for the outcome."""
-    choice = getattr(call.args, "choice", None)
+    choice = getattr(call.args, "choice", None) or getattr(call.args, "number", None)
     body = {} if choice is None else {"choice": choice}
     pressed: Object = call.gateway.post_once(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
     if call.args.verb in PROVED:
@@ -32,7 +32,8 @@ def control(call: VerbCall) -> int:
 
 answer_dialog: Final = takes(
     _AGENT,
-    value("--choice", "N", "number of the choice in the agent's dialog", type=WHOLE),
+    value("number", "N", "number of the choice in the agent's dialog", type=WHOLE, nargs="?"),
+    value("--choice", "N", "the same", type=WHOLE),
     JSON,
     examples=control.examples,
 )(control.run)
@@ -80,11 +81,11 @@ def stop(call: VerbCall) -> int:
 
 @takes(_AGENT, JSON, examples=("csp remove codex",))
 def remove(call: VerbCall) -> int:
-    """Remove an agent from the room, with its pane if it has ended there."""
-    from csp.panes.down import close_ended
+    """Remove an agent from the room, and close its pane."""
+    from csp.panes.down import close_pane_of
 
     removed = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
     if call.address.room:
         with Progress() as progress:
-            close_ended(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
+            close_pane_of(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
     return call.tell(removed, f"removed {call.args.agent}")

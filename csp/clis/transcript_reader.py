@@ -1,6 +1,7 @@
 """What the readers of transcripts share: they turn lines and hook events into items of the reply tracker."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +79,22 @@ def decoded(data: bytes | msgspec.Raw, kind: type[_T]) -> _T | None:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+class _ShellInput(msgspec.Struct):
+    command: str | list[str] = ""
+    cmd: str | list[str] = ""
+
+
+def command_in(data: bytes | msgspec.Raw) -> str:
+    """Return the command line in the input of a tool that runs one; empty where it cannot be read."""
+    found = decoded(data, _ShellInput)
+    command = (found.command or found.cmd) if found else ""
+    if isinstance(command, str):
+        return command
+    # What a shell is called for is what a person sees and allows.
+    is_shell = len(command) == 3 and command[1] in ("-c", "-lc")
+    return command[2] if is_shell else shlex.join(command)
 
 
 def failed(text: str, *, is_limit: bool) -> Ended:

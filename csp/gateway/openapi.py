@@ -155,7 +155,9 @@ def _with_ecma_patterns(value: Any) -> Any:
     """Replace \\Z, which JSON Schema does not know; its $ means the same."""
     if isinstance(value, dict):
         return {
-            key: item.replace("\\Z", "$") if key == "pattern" else _with_ecma_patterns(item)
+            key: item.replace("\\Z", "$")
+            if key == "pattern" and isinstance(item, str)
+            else _with_ecma_patterns(item)
             for key, item in value.items()
         }
     return [_with_ecma_patterns(item) for item in value] if isinstance(value, list) else value

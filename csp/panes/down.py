@@ -149,8 +149,8 @@ def check_ended(report: EndReport) -> None:
         raise Refused(f"would not end: {names}", "look at them with ps, end them with kill -9")
 
 
-def close_ended(state_dir: Path, room: str, agent: str, show: Callable[[str], None]) -> bool:
-    """Close the pane of an ended agent, so that `up` does not restart it; return whether it was closed."""
+def close_pane_of(state_dir: Path, room: str, agent: str, show: Callable[[str], None]) -> bool:
+    """Close the pane of a removed agent, which `up` then does not start again; return whether it had one."""
     processes = RoomProcesses(state_dir, room)
     if not shutil.which("tmux") or agent not in {member.agent for member in processes.lineup()}:
         return False
@@ -160,7 +160,7 @@ def close_ended(state_dir: Path, room: str, agent: str, show: Callable[[str], No
         except CspError:
             return False
         seat = panes.seats().get(agent)
-        if seat is None or not seat.is_dead:
+        if seat is None:
             return False
         panes.close(seat)
         processes.save_lineup([member for member in processes.lineup() if member.agent != agent])

@@ -40,6 +40,12 @@ MAX_QUEUED_BY_AGENTS: Final = 200_000
 SEALED: Final = "sealed"
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = events.AgentCall | events.AgentResponse | events.Activity
+_RECEIVED: Final = "has already received it"
+_HAS_IT: Final = {
+    DeliveryState.TYPED: _RECEIVED,
+    DeliveryState.SUBMITTED: _RECEIVED,
+    DeliveryState.CONFIRMED: _RECEIVED,
+}
 #: Why a sidecar may hold a message; the other reasons are the room's own.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
@@ -281,7 +287,7 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     if not may_move(delivery.state, command.state):
         raise Refused(
             f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",
-            "an end is an end; send it as a new message with: csp resend",
+            "a finished delivery cannot be changed; use csp resend",
         )
     draft.move_delivery(message, command.agent, command.state, reason)
     if command.state is DeliveryState.FAILED:
@@ -308,9 +314,12 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
     message = _known_message(draft.room, command.message)
     _withdraw(draft, message)
     if not draft.events:
-        states = [f"{agent} has it {delivery.state}" for agent, delivery in message.deliveries.items()]
-        why = ", ".join(states) or "nobody waits for it"
-        raise Refused(f"{message.id} can no longer be withdrawn: {why}", "see what waits with: csp status")
+        states = {agent: delivery.state for agent, delivery in message.deliveries.items()}
+        if states and set(states.values()) == {DeliveryState.WITHDRAWN}:
+            raise Refused(f"{message.id} is already cancelled")
+        why = ", ".join(f"{agent} {_HAS_IT.get(state, state)}" for agent, state in states.items())
+        hint = "see what waits with: csp status"
+        raise Refused(f"too late to cancel {message.id}: {why or 'nobody waits for it'}", hint)
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:
@@ -442,6 +451,7 @@ def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
         reply_to=message.reply_to,
         control=message.control,
         choice=message.choice,
+        about=message.about,
         turn=message.turn,
         turn_signal=signal,
         current_turn=current,

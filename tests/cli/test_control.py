@@ -86,7 +86,7 @@ def test_a_gateway_that_was_away_is_looked_for_again(clock: Clock) -> None:
     ("words", "body", "stopped", "said"),
     [
         ((), {}, ["s-1", "s-2"], "stopped s-1, s-2\n"),
-        (("--all",), {"all": True}, [], "no mode was running; csp interrupt AGENT stops an agent\n"),
+        (("--all",), {"all": True}, [], "No mode is running. To stop an agent: csp interrupt AGENT\n"),
     ],
 )
 def test_stop_stops_one_thread_or_all(
@@ -107,7 +107,7 @@ def test_remove_closes_the_pane_of_one_that_has_ended(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     closed: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("csp.panes.down.close_ended", lambda *words: closed.append(words[1:3]))
+    monkeypatch.setattr("csp.panes.down.close_pane_of", lambda *words: closed.append(words[1:3]))
     gateway = Recorded({"/agents/claude": {"success": True}})
 
     assert run(gateway, "remove", "claude") == 0

@@ -111,7 +111,7 @@ async def test_the_status_says_what_was_used_and_what_it_cost(chat: Modes) -> No
         "spent by claude with opus␛: 2 replies, 2,034 new tokens (34 output), 10,000 cached, "
         "$0.5000 and 1 reply without a known price",
         "spent by llama with a model it does not name: 1 reply, about 11 new tokens (6 output), 0 cached, "
-        "no price is known for it",
+        "price unknown",
         "prices: genai-prices 1",
     ]
 
@@ -430,7 +430,10 @@ async def test_a_number_that_is_no_message_is_named(chat: Modes) -> None:
 
 @pytest.mark.parametrize(
     ("held", "said"),
-    [([], "the loop guard holds nothing"), ([3, 4], "the loop guard holds several messages: 3, 4")],
+    [
+        ([], "the loop guard isn't holding any message"),
+        ([3, 4], "the loop guard holds several messages: 3, 4"),
+    ],
 )
 async def test_only_one_held_message_needs_no_name(chat: Modes, held: list[int], said: str) -> None:
     items = [{"id": f"m-{seq}", "seq": seq, "reason": "loop"} for seq in held]

@@ -152,7 +152,7 @@ async def test_a_final_word_shows_the_banner_and_the_session_goes_on(gateway: Li
     gpt, claude = await _autopilot(gateway, page)
     await expect(page.locator("#banner")).to_be_hidden()
     await gpt.take_turn("I think we are done", final=True)
-    await expect(page.locator("#banner")).to_contain_text("Agent suggests finish (gpt). Press ALLSTOP to end")
+    await expect(page.locator("#banner")).to_contain_text("gpt suggests finishing. Press ALLSTOP to end")
     await claude.next()
     assert newest_session(gateway)["status"] == "running"
     await page.get_by_role("button", name="Let them continue").click()

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from csp.clis.hook_spool import Hook, HookEvent
-from csp.clis.transcript_reader import Line, TranscriptReader, decoded, failed, seconds
+from csp.clis.transcript_reader import Line, TranscriptReader, command_in, decoded, failed, seconds
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
@@ -25,6 +25,7 @@ _BLOCKED: Final = b'"UserPromptSubmit operation blocked'
 _ORIGINAL: Final = "Original prompt: "
 _FEEDBACK: Final = "Stop hook feedback"
 _RATE_LIMIT: Final = "rate_limit"
+_SHELL_TOOL: Final = "Bash"
 _SYNTHETIC: Final = "<synthetic>"
 _UNSAID: Final = "No response requested."
 _NOTHING: Final = msgspec.Raw(b"{}")
@@ -221,7 +222,9 @@ class ClaudeReader(TranscriptReader):
     def _after(self, hook: Hook, now: float) -> Iterator[tracker.Item]:
         match hook.hook_event_name:
             case "PermissionRequest":
-                yield tracker.Asked(tool=hook.tool_name, arguments=bytes(hook.tool_input).decode())
+                command = command_in(hook.tool_input) if hook.tool_name == _SHELL_TOOL else ""
+                arguments = bytes(hook.tool_input).decode()
+                yield tracker.Asked(tool=hook.tool_name, arguments=arguments, command=command)
             case "PostToolUse" | "PostToolUseFailure":
                 yield tracker.Returned(id=hook.tool_use_id)
             case "Stop" if not hook.agent_id:

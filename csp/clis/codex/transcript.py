@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from csp.clis.hook_spool import HookEvent
-from csp.clis.transcript_reader import Line, TranscriptReader, decoded, failed, seconds
+from csp.clis.transcript_reader import Line, TranscriptReader, command_in, decoded, failed, seconds
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
@@ -19,6 +19,7 @@ _SEARCH: Final = "web_search_call"
 _CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", _SEARCH)
 _RESULTS: Final = ("function_call_output", "custom_tool_call_output")
 _LIMIT: Final = "usage_limit"
+_SHELL_TOOLS: Final = ("Bash", "shell", "shell_command", "local_shell", "exec_command")
 _NOTHING: Final = msgspec.Raw(b"")
 
 
@@ -114,7 +115,9 @@ class CodexReader(TranscriptReader):
         for event in events:
             if event.hook.hook_event_name == "PermissionRequest":
                 arguments = bytes(event.hook.tool_input).decode()
-                items.append(tracker.Asked(tool=event.hook.tool_name, arguments=arguments))
+                tool = event.hook.tool_name
+                command = command_in(event.hook.tool_input) if tool in _SHELL_TOOLS else ""
+                items.append(tracker.Asked(tool=tool, arguments=arguments, command=command))
         return items
 
     def _record(self, path: str, record: _Record, *, is_side: bool = False) -> Iterator[tracker.Item]:
