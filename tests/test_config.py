@@ -13,7 +13,7 @@ from csp.config import CLI_DEFAULTS, ROWS, AgentSpec, Settings, load_settings, s
 from csp.errors import BadInput
 
 README = Path(__file__).parent.parent / "README.md"
-DERIVED = {"of_clis", "agents", "state_dir", "sources", "withheld"}
+DERIVED = {"of_clis", "agents", "groups", "state_dir", "sources", "withheld"}
 
 
 @pytest.fixture
@@ -265,6 +265,30 @@ def test_a_secret_is_never_shown(home: Path, here: Path) -> None:
 
     assert not any("s3cret" in text for text in texts)
     assert "********" in texts
+
+
+def test_groups_stand_for_agents_and_the_nearest_file_counts(home: Path, here: Path) -> None:
+    (home / ".config/csp/config.toml").write_text('[groups]\nall-mine = ["ada"]\nreviewers = ["cy"]\n')
+    (here / "csp.toml").write_text('[groups]\nreviewers = ["ada", "bob"]\n')
+
+    assert load(home, here).groups == {"reviewers": ("ada", "bob"), "all-mine": ("ada",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('groups = ["ada"]', "groups: expected a table"),
+        ('[groups]\nreviewers = "ada"', "groups.reviewers: expected a list of agents"),
+        ("[groups]\nreviewers = []", "groups.reviewers: expected a list of agents"),
+        ('[groups]\nreviewers = ["a b"]', "groups.reviewers"),
+        ('[groups]\n"a b" = ["ada"]', "groups.a b"),
+    ],
+)
+def test_a_wrong_group_is_refused(home: Path, here: Path, text: str, problem: str) -> None:
+    (here / "csp.toml").write_text(text)
+
+    with pytest.raises(BadInput, match=problem):
+        load(home, here)
 
 
 def test_the_table_has_a_row_for_every_setting() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -33,8 +34,15 @@ async def send_message(gateway: Gateway, call: Posted[requests.MessageBody]) -> 
     caller, body = call.caller, call.body
     check_text(body.content)
     ttl_s = gateway.settings.message_ttl_s
-    command = fill(Send, body, sender=caller.id, text=body.content, ttl_s=ttl_s)
+    to = with_groups(body.to, gateway.settings.groups)
+    command = fill(Send, body, sender=caller.id, to=to, text=body.content, ttl_s=ttl_s)
     return sent_view(gateway, await gateway.submit(command), body.id)
+
+
+def with_groups(to: str, groups: Mapping[str, Sequence[str]]) -> str:
+    """Return the recipients of a message with the members of each group in place of its name."""
+    names = [name.strip().lower() for name in to.split(",")]
+    return ",".join(dict.fromkeys(one for name in names for one in groups.get(name, (name,))))
 
 
 async def read_ahead(text: str) -> None:

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -19,7 +19,15 @@ from csp.http_client import GatewayClient, field, newest, objects, page, segment
 from csp.human import command_actions, command_table
 from csp.human.catch_up import missed_lines
 from csp.human.delivery_ticks import DeliveryTicks
-from csp.human.event_lines import NeedsPerson, call_line, news_line, own_line, said_line, spoken_of
+from csp.human.event_lines import (
+    NeedsPerson,
+    SpokenLine,
+    call_line,
+    news_line,
+    own_line,
+    said_line,
+    spoken_of,
+)
 from csp.human.roster import Roster
 from csp.human.safe_text import one_line, visible
 from csp.human.saved_state import SavedState
@@ -28,6 +36,7 @@ from csp.human.theme import Theme
 from csp.panes.pane_borders import PaneBorders
 from csp.protocol import events
 from csp.protocol.enums import ALL, HUMAN, AgentState, DeliveryState
+from csp.protocol.notices import NoticeCode
 from csp.room import human_input
 from csp.room_registry import Address
 
@@ -44,6 +53,7 @@ _GIVE_UP_S: Final = 10.0
 _TYPED_AHEAD_S: Final = 2.0
 _MINE_KEPT: Final = 2000
 _ON_ITS_WAY_S: Final = 5.0
+_WITHDRAWABLE: Final = (DeliveryState.QUEUED, DeliveryState.HELD)
 _CALLS: Final = (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
 
 
@@ -52,6 +62,9 @@ class ChatOutput(Protocol):
 
     def put(self, text: str) -> None:
         """Show what was asked for or has come in."""
+
+    async def page(self, title: str, lines: list[str]) -> None:
+        """Show the answer to a command: below its title if it is short, else where it can be read through."""
 
     def talk(self, text: str) -> None:
         """Show what is wrong, or what goes on around the room."""
@@ -77,6 +90,15 @@ class ChatOrder:
     is_person: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked about a line; `then` makes of the answer what to do, or nothing."""
+
+    text: str
+    prompt: str
+    then: Callable[[str], "human_input.TypedLine | None"]
+
+
 class Chat:
     """The human in the room, whatever the pane looks like."""
 
@@ -85,6 +107,9 @@ class Chat:
         self.out = out
         self.look = look
         self.target = str(ALL)
+        self.groups: dict[str, tuple[str, ...]] = {}
+        #: What the next line that is typed answers.
+        self.question: Question | None = None
         self.failures = 0
         self.ticks = DeliveryTicks(look)
         self.gateway = GatewayClient(order.address.url, order.address.token)
@@ -97,6 +122,7 @@ class Chat:
         #: The ids of what was sent from here, oldest first.
         self._mine: dict[str, asyncio.Task[None]] = {}
         self._last_words: dict[str, str] = {}
+        self._mode = ""
         self._calls: dict[str, NeedsPerson] = {}
         self._lane: asyncio.Queue[human_input.TypedLine] = asyncio.Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -180,6 +206,7 @@ class Chat:
         seq, seen = self._client.seq or 0, self.order.memory.last_seen()
         try:
             await self.roster.look()
+            await self._learn_groups()
             missed = await missed_lines(self.gateway, self.look, seq, seen) if self.order.is_person else []
         except Unreachable:
             # It has gone again; what was missed is less than what is to come.
@@ -192,6 +219,12 @@ class Chat:
             self.out.put("@name speaks to one agent, @all to all of them; /help lists the commands")
         for call in self.roster.calls():
             self._note_call(call)
+
+    async def _learn_groups(self) -> None:
+        # A gateway of another version may have none.
+        with contextlib.suppress(NotFound, Broken):
+            found = field(await self.ask("GET", "/catalogue"), "groups", dict)
+            self.groups = {name: tuple(map(str, members)) for name, members in found.items()}
 
     def _take(self, event: events.AnyEvent) -> None:
         now = time.monotonic()
@@ -214,9 +247,20 @@ class Chat:
 
     def _show(self, event: events.AnyEvent) -> None:
         spoken = spoken_of(event)
-        line = said_line(self.look, spoken) if spoken else news_line(self.look, event)
+        if spoken is not None and self.look.columns():
+            if spoken.is_of_turns:
+                return  # the bottom line says so
+            if spoken.code == NoticeCode.MODE:
+                self._mode = str(spoken.params.get("mode", ""))
+            elif spoken.code == NoticeCode.COLLABORATION_RESULT and self._is_known_result(spoken):
+                spoken = replace(spoken, text=spoken.text.split("\n", 1)[0])
+        line = said_line(self.look, spoken, mode=self._mode) if spoken else news_line(self.look, event)
         if line:
             self.out.put(line)
+
+    def _is_known_result(self, spoken: SpokenLine) -> bool:
+        """Tell whether what a collaboration came to has been shown as the words of an agent."""
+        return spoken.params.get("outcome") in self._last_words.values()
 
     def _note_state(self, agent: str, event: events.StateChanged) -> None:
         if event.state in _CALLS:
@@ -289,9 +333,64 @@ class Chat:
         """Do what a line says; a stop at once, everything else in its turn."""
         what = human_input.read_line(line)
         if isinstance(what, human_input.StopLine):
+            self.question = None
             self.stop()
-        else:
-            self._lane.put_nowait(what)
+            return
+        question = self.take_back_question()
+        is_command = line.lstrip().startswith("/")
+        if question is not None and not is_command:
+            answer = question.then(line.strip())
+            if answer is None:
+                self.out.talk("not done")
+                return
+            what = answer
+        elif (
+            isinstance(what, human_input.MessageLine)
+            and self.order.is_person
+            and human_input.doubt_about(what)
+        ):
+            to = what.to or self.target
+            self.ask_person(human_input.question_before_sending(what, to), replace(what, to=to))
+            return
+        self._lane.put_nowait(what)
+
+    def take_back_question(self) -> Question | None:
+        """Ask no longer what was asked last; return it."""
+        question, self.question = self.question, None
+        if question is not None:
+            self.out.refresh()
+        return question
+
+    def names(self) -> list[str]:
+        """Return who can be spoken to by name: the agents, then the groups."""
+        return [*self.roster.ids, *(name for name in self.groups if name not in self.roster.ids)]
+
+    def ask_person(self, text: str, meant: human_input.TypedLine) -> None:
+        """Ask yes or no; after a yes do what was meant."""
+
+        def then(answer: str) -> human_input.TypedLine | None:
+            return meant if answer.lower() in ("y", "yes") else None
+
+        self.pose(Question(text=f"{text} y/N", prompt="y/N", then=then))
+
+    def pose_topic(self, text: str, wish: human_input.ModeLine) -> None:
+        """Ask what a mode is about; without an answer it is not started."""
+
+        def then(answer: str) -> human_input.TypedLine | None:
+            return replace(wish, topic=answer) if answer else None
+
+        self.pose(Question(text=f"{text} (an empty line cancels)", prompt="topic", then=then))
+
+    def pose(self, question: Question) -> None:
+        """Ask something that the next line answers; a command in its place takes the question back."""
+        self.question = question
+        self.out.put(f"{self.look.alert('?')} {visible(question.text)}")
+        self.out.refresh()
+
+    @property
+    def prompt(self) -> str:
+        """What stands before the line that is typed."""
+        return self.question.prompt if self.question else self.target.replace(",", ", ")
 
     def quit(self) -> None:
         """Leave, whatever else is still to be done."""
@@ -362,7 +461,7 @@ class Chat:
             case human_input.MessageLine():
                 await self._say(what)
             case human_input.SetTarget():
-                self.aim(self.known(what.to))
+                self.aim(self.addressees(what.to))
             case human_input.ModeLine():
                 await command_table.set_mode(self, what)
             case human_input.CommandLine():
@@ -373,14 +472,12 @@ class Chat:
                 pass
 
     async def _say(self, line: human_input.MessageLine) -> None:
-        to = self.known(line.to or self.target)
+        to = self.addressees(line.to or self.target)
         said = {}
         for name in human_input.quoted_agents(line.text):
-            if name in self.roster.ids:
-                said[name] = await self.last_words(name)
-            elif hint := nearest(name, self.roster.ids):
-                # Braces around anything else are text, unless a name is nearly right.
-                raise NotFound(f"unknown agent in '{{{name}.last}}'", hint)
+            if self.roster.is_known and name not in self.roster.ids:
+                raise human_input.unknown_quote(name, nearest(name, self.roster.ids))
+            said[name] = await self.last_words(name)
         self.say(to, human_input.insert_last_messages(line.text, said), urgent=line.urgent)
         self.aim(to)
 
@@ -442,6 +539,31 @@ class Chat:
             )
             raise NotFound(f"no agent {wanted!r} is here", hint)
         return wanted
+
+    def addressees(self, to: str) -> str:
+        """Return those whom a message is for, with commas between them; refuse an unknown name."""
+        names = [self._addressee(name) for name in to.split(",")]
+        return ",".join(dict.fromkeys(names))
+
+    def _addressee(self, name: str) -> str:
+        name = name.removeprefix("@").lower()
+        if name in self.groups and name not in self.roster.ids:
+            return name
+        if self.roster.is_known and name not in (ALL, HUMAN, *self.roster.ids):
+            known = [*self.roster.ids, ALL, *self.groups]
+            hint = nearest(name, known) or f"known: {', '.join(known)}"
+            raise NotFound(f"no agent or group {name!r} is here", hint)
+        return self.known(name)
+
+    async def newest_waiting(self) -> str:
+        """Return the id of the person's newest message that can still be withdrawn."""
+        if self._mine:
+            await self.last_own()
+        waiting = objects(field(await self.ask("GET", "/queue"), "items", list))
+        own = [item for item in waiting if item.get("sender") == HUMAN and item.get("state") in _WITHDRAWABLE]
+        if not own:
+            raise NotFound("no message of yours can be cancelled any more", "see: /queue")
+        return field(max(own, key=lambda item: field(item, "seq", int)), "id", str)
 
     async def last_own(self) -> str:
         """Return the id of the last message that was sent from here; what is on its way gets a moment."""

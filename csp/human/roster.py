@@ -50,7 +50,7 @@ class Roster:
     def summary(self) -> str:
         """Return who is here in a few words."""
         names = [f"{seat.id} {seat.state.replace('_', ' ')}" for seat in self.seats]
-        return ", ".join(names) or "nobody is here yet"
+        return ", ".join(names) or "no agents yet"
 
     def calls(self) -> list[NeedsPerson]:
         """Return the agents that cannot go on without a person."""

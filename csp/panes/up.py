@@ -164,7 +164,7 @@ class OpenRoom:
         if room is None and self.panes.id:
             self._tell(f"the gateway of room {self._settings.room} is gone; it is started again")
         elif room is not None and not self.panes.id:
-            self._tell(f"the gateway of room {room.room} runs, but it has no panes; they are built again")
+            self._tell(f"the gateway of room {room.room} is up, its panes are gone; recreating them")
         elif room is not None:
             self._tell(f"room {room.room} is running in {room.dir}; joining it")
 

@@ -47,7 +47,7 @@ class StartBody(Struct, frozen=True):
 
 
 class MessageBody(Struct, frozen=True):
-    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])]
+    to: Annotated[str, Meta(min_length=1, max_length=512, examples=["claude", "claude,codex", "all"])]
     content: Text
     thread: Thread | None = None
     reply_to: Id | None = field(name="replyTo", default=None)
@@ -56,12 +56,16 @@ class MessageBody(Struct, frozen=True):
 
 
 class LineBody(Struct, frozen=True):
-    """A line that a person typed; `to` is who a plain text goes to, `thread` the one that is looked at."""
+    """A line that a person typed; `to` is who a plain text goes to, `thread` the one that is looked at.
+
+    `confirmed` is the yes of the person to what the answer to the same line asked.
+    """
 
     line: MaybeText
-    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])] = "all"
+    to: Annotated[str, Meta(min_length=1, max_length=512, examples=["claude", "claude,codex", "all"])] = "all"
     thread: Thread | None = None
     id: OwnId | None = None
+    confirmed: bool = False
 
 
 class Handoff(Struct, frozen=True):

@@ -89,7 +89,7 @@ async def test_each_answer_is_acted_on(parts: Parts) -> None:
 
     assert got == [
         *("bob", 1, True, "/dance"),
-        ["nobody is there to read it", "there is no /dance here (see /help)"],
+        ["No agents yet; nobody received this.", "there is no /dance here (see /help)"],
     ]
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from csp.errors import BadInput, NotFound, Refused, TooMany
 from csp.protocol.enums import (
     ALL,
@@ -54,6 +56,12 @@ MAX_QUEUED_BY_AGENTS: Final = 200_000
 SEALED: Final = "sealed"
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = AgentCall | AgentResponse | Activity
+_RECEIVED: Final = "has already received it"
+_HAS_IT: Final = {
+    DeliveryState.TYPED: _RECEIVED,
+    DeliveryState.SUBMITTED: _RECEIVED,
+    DeliveryState.CONFIRMED: _RECEIVED,
+}
 #: Why a sidecar may hold a message; the other reasons are the room's own.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
@@ -214,8 +222,13 @@ def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
 
 
 def route(room: Room, command: Send) -> tuple[AgentId, tuple[AgentId, ...]]:
-    """Return whom a message is for, who gets it; refuse one that would reach nobody."""
+    """Return whom a message is for, who gets it; refuse one that would reach nobody.
+
+    Several names with commas between them are the target of one message that each of them gets.
+    """
     target = AgentId(command.to.strip().lower())
+    if "," in target:
+        return _route_to_several(room, command, target)
     if target == ALL:
         return ALL, _everybody_else(room, command)
     if target == command.sender:
@@ -226,6 +239,20 @@ def route(room: Room, command: Send) -> tuple[AgentId, tuple[AgentId, ...]]:
         known = [*room.participants, "human", "all"]
         raise NotFound(f"unknown recipient {command.to!r}", nearest(command.to, known))
     return target, (target,)
+
+
+def _route_to_several(room: Room, command: Send, target: str) -> tuple[AgentId, tuple[AgentId, ...]]:
+    routes = [
+        route(room, replace(command, to=name))
+        for name in dict.fromkeys(word.strip() for word in target.split(",") if word.strip())
+    ]
+    if not routes:
+        raise BadInput(f"expected a recipient, got {command.to!r}", "name a participant, or 'all'")
+    if any(to == ALL for to, _ in routes):
+        return route(room, replace(command, to=ALL))
+    named = AgentId(",".join(to for to, _ in routes))
+    everybody = dict.fromkeys(agent for _, recipients in routes for agent in recipients)
+    return named, tuple(agent for agent in everybody if command.only is None or agent in command.only)
 
 
 def _everybody_else(room: Room, command: Send) -> tuple[AgentId, ...]:
@@ -316,7 +343,7 @@ def report(draft: RoomDraft, command: ReportDelivery) -> None:
     if not may_move(delivery.state, command.state):
         raise Refused(
             f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",
-            "an end is an end; send it as a new message with: csp resend",
+            "a finished delivery cannot be changed; use csp resend",
         )
     draft.move_delivery(message, command.agent, command.state, reason)
     if command.state is DeliveryState.FAILED:
@@ -343,9 +370,12 @@ def cancel(draft: RoomDraft, command: CancelMessage) -> None:
     message = _known_message(draft.room, command.message)
     _withdraw(draft, message)
     if not draft.events:
-        states = [f"{agent} has it {delivery.state}" for agent, delivery in message.deliveries.items()]
-        why = ", ".join(states) or "nobody waits for it"
-        raise Refused(f"{message.id} can no longer be withdrawn: {why}", "see what waits with: csp status")
+        states = {agent: delivery.state for agent, delivery in message.deliveries.items()}
+        if states and set(states.values()) == {DeliveryState.WITHDRAWN}:
+            raise Refused(f"{message.id} is already cancelled")
+        why = ", ".join(f"{agent} {_HAS_IT.get(state, state)}" for agent, state in states.items())
+        hint = "see what waits with: csp status"
+        raise Refused(f"too late to cancel {message.id}: {why or 'nobody waits for it'}", hint)
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:

@@ -300,7 +300,7 @@ def _on_feedback(draft: SessionDraft, body: PlanFeedback) -> None:
     elif body.alternative is not None:
         enter_phase(draft, P.APPROVAL, "builder and reviewer do not agree on a plan")
     elif body.risk is Risk.HIGH:
-        enter_phase(draft, P.APPROVAL, "the reviewer takes the risk for high")
+        enter_phase(draft, P.APPROVAL, "the reviewer rates the risk as high")
     elif run.terms.approve:
         enter_phase(draft, P.APPROVAL, "the plan is to be approved")
     else:

@@ -1,5 +1,7 @@
 """Describe the modes, made from their table, for every interface."""
 
+from collections.abc import Mapping
+
 from csp.protocol import catalogue
 from csp.protocol.catalogue import Catalogue, CommandText, ModeEntry, ModeOption, ModeText
 from csp.protocol.notices import notice_entries
@@ -20,8 +22,8 @@ def mode_entries() -> tuple[ModeEntry, ...]:
     return tuple(_entry(name, rows[name]) for name in mode_names() if rows[name].phases)
 
 
-def build_catalogue() -> Catalogue:
-    """Return the whole catalogue as an interface gets it."""
+def build_catalogue(groups: Mapping[str, tuple[str, ...]] | None = None) -> Catalogue:
+    """Return the whole catalogue as an interface of a room with these groups gets it."""
     return Catalogue(
         modes=mode_entries(),
         delivery_states=catalogue.DELIVERY_STATES,
@@ -30,10 +32,11 @@ def build_catalogue() -> Catalogue:
         agent_states=catalogue.AGENT_STATES,
         notices=notice_entries(),
         commands=tuple(
-            CommandText(name=row.name, form=row.form, help=row.help)
+            CommandText(name=row.name, form=row.form, help=row.help, group=row.group)
             for row in catalogue.COMMANDS
             if row.is_page_command
         ),
+        groups=dict(groups or {}),
     )
 
 

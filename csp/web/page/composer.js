@@ -79,7 +79,7 @@ export class Composer {
     const done = await attempt(act("/line", body, hurry));
     if (!done) return false;
     if (done.kind === "target") this.#target.value = done.to;
-    if (done.kind === "message" && !done.recipients?.length) tell("nobody is there to read it");
+    if (done.kind === "message" && !done.recipients?.length) tell("No agents yet; nobody received this.");
     if (done.kind === "command") return runCommand(done.name, done.rest ?? "");
     if (done.kind === "done") this.#room.refresh();
     return true;

@@ -792,7 +792,15 @@ def test_cancel_of_what_was_typed_is_refused(live: LiveRoom, state: DeliveryStat
     said = live.say(HUMAN, CODEX)
     live.report(CODEX, said.id, state)
 
-    assert f"codex has it {state}" in live.refuse(CancelMessage(message=said.id), Refused).message
+    has_it = "failed" if state is S.FAILED else "has already received it"
+    assert f"codex {has_it}" in live.refuse(CancelMessage(message=said.id), Refused).message
+
+
+def test_what_is_cancelled_is_not_cancelled_again(live: LiveRoom) -> None:
+    said = live.say(HUMAN, CODEX)
+    live.do(CancelMessage(message=said.id))
+
+    assert live.refuse(CancelMessage(message=said.id), Refused).message == f"{said.id} is already cancelled"
 
 
 def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> None:
