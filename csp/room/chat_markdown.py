@@ -336,6 +336,9 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
 MAX_LINES: Final = 3_000
 #: A line that opens or closes a fence of backticks, with its indent and what is said of the code.
 _FENCE: Final = re.compile(r"^( {0,3})(`{3,})([\w.+-]*)[ \t]*\r?$", re.MULTILINE)
+#: The end of a link whose address holds no sign that counts; what may be an address with a backtick in it.
+_PLAIN_LINK: Final = re.compile(r"\]\([^()<>`\"'\\\n]*\)")
+_OPEN_ANGLE: Final = re.compile(r"<[^<>\x00-\x20]*`")
 #: A line of nothing but a fence, or the first line of one that says it holds JSON.
 _FENCE_LINE: Final = re.compile(r"^(`{3,})(json)?[ \t]*$", re.MULTILINE)
 
@@ -407,12 +410,18 @@ def _is_plain(text: str) -> bool:
     for paragraph in text.split("\n\n"):
         if any(sign in paragraph for sign in ("``", "~~~", "\\`")):
             return False
-        # A link or an address takes in a backtick that stands in it.
-        if "`" in paragraph and ("](" in paragraph or "<" in paragraph):
+        if "`" in paragraph and _may_hide_backtick(paragraph):
             return False
         if any(line.count("`") % 2 for line in paragraph.split("\n")):
             return False
     return True
+
+
+def _may_hide_backtick(paragraph: str) -> bool:
+    """Tell whether a link or an address may take in a backtick that stands in it."""
+    if "<" in paragraph and _OPEN_ANGLE.search(paragraph):
+        return True
+    return "](" in paragraph and "](" in _PLAIN_LINK.sub("", paragraph)
 
 
 def _code_lines(text: str) -> Iterator[int]:

@@ -133,6 +133,8 @@ def test_a_quick_look_sees_what_the_parser_sees(text: str) -> None:
         ("a `b`\n```py\nc\n\n  ```\n- d\n```\ne", [1, 2, 3, 4, 6, 7]),
         ("a\n````\n```\n`\n````\n\n[x](https://h.i)\n\n`d`\n", [1, 2, 3, 4]),
         ("a `b`\n\nc <d>\n", []),
+        ("[a](https://h.i) `b` ![c](d)\ne `f`", []),
+        ("a `b` < c\n`d<e>` <f> g", []),
     ],
 )
 def test_most_code_is_seen_without_the_parser(text: str, code: list[int]) -> None:
@@ -140,7 +142,18 @@ def test_most_code_is_seen_without_the_parser(text: str, code: list[int]) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["a `b\nc`", "- a\n  ```\n", "> ```\n", "~~~\n", "a `` ` ``", "`<a`>", "[a](`) `"]
+    "text",
+    [
+        "a `b\nc`",
+        "- a\n  ```\n",
+        "> ```\n",
+        "~~~\n",
+        "a `` ` ``",
+        "`<a`>",
+        "[a](`) `",
+        "[a](b `) `",
+        "[a](b\n`) `",
+    ],
 )
 def test_other_code_is_left_to_the_parser(text: str) -> None:
     assert _code_seen(text) is None
