@@ -26,7 +26,8 @@ def render(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> 
     """Fill a template; what is filled in is never read as a template itself."""
     template = prompts.get(name, BARE)
     text = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
+    # A prompt is long, and most have nothing to close up.
+    return (re.sub(r"\n{3,}", "\n\n", text) if "\n\n\n" in text else text).strip()
 
 
 def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:

@@ -269,7 +269,8 @@ def _signal(
         for event in room_draft.events
         if isinstance(event, DeliveryMoved) and (event.agent, event.state) == (agent, DeliveryState.QUEUED)
     }
-    for message in filter(None, [draft.room.message(item.id) for item in items]):
+    room = draft.room
+    for message in filter(None, [room.message(item.id) for item in items]):
         delivery = message.deliveries.get(agent)
         if delivery is not None and (
             delivery.is_held_for_turn or (delivery.state is DeliveryState.QUEUED and message.id in released)
