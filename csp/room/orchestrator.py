@@ -85,18 +85,14 @@ def log_text(events: Iterable[AnyEvent]) -> str:
     lines: list[str] = []
     left = MAX_ANSWER - len(_whole(["#"]))
     for event in reversed([event for event in events if not isinstance(event, Unknown)]):
-        line = _line(event.seq, event.sender, event.target, event.text)
+        line = f"#{event.seq} {event.sender} -> {event.target}: {' '.join(event.text[:MAX_LINE].split())}"
+        if len(event.text) > MAX_LINE or len(line) > MAX_LINE:
+            line = f"{line[: MAX_LINE - 1]}…"
         left -= len(line) + 1
         if left < 0:
             break
         lines.append(line)
     return _whole(lines[::-1]) if lines else "[CSP: nothing that concerns you has been said yet]"
-
-
-def _line(seq: int, sender: str, target: str, text: str) -> str:
-    line = f"#{seq} {sender} -> {target}: {' '.join(text[:MAX_LINE].split())}"
-    is_cut = len(text) > MAX_LINE or len(line) > MAX_LINE
-    return f"{line[: MAX_LINE - 1]}…" if is_cut else line
 
 
 def _whole(lines: list[str]) -> str:
@@ -109,7 +105,12 @@ def _whole(lines: list[str]) -> str:
 
 def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str]) -> str:
     """Say what has happened in a session, who said what, what it waits for; nothing that is sealed."""
-    why, now = cut("; ".join(reasons), _PART), _state_text(session)
+    why = cut("; ".join(reasons), _PART)
+    waiting = cut(", ".join(session.waiting_for) or "nobody", _PART)
+    paused = " (paused)" if session.status is Status.PAUSED else ""
+    now = f"{session.stage.name}{paused}, waiting for {waiting}."
+    if session.is_over:
+        now = f"it has ended: {session.reason}."
     # During a vote it would show whose proposal is whose.
     is_counted = bool(session.counted) and (session.is_over or not session.stage.candidates)
     values = {
@@ -134,14 +135,6 @@ def _said(session: Session) -> list[str]:
         return [f"Synthesis: {cut(_plain(session.synthesis), _SAID)}"]
     share = min(_WORDS, _SAID // max(len(spoken), 1))
     return [f"- {agent}: {cut(_plain(output.text), share)}" for agent, output in spoken]
-
-
-def _state_text(session: Session) -> str:
-    if session.is_over:
-        return f"it has ended: {session.reason}."
-    waiting = cut(", ".join(session.waiting_for) or "nobody", _PART)
-    paused = " (paused)" if session.status is Status.PAUSED else ""
-    return f"{session.stage.name}{paused}, waiting for {waiting}."
 
 
 def _plain(text: str) -> str:

@@ -74,7 +74,10 @@ def apply(room: Room, event: events.AnyEvent) -> Room:  # noqa: C901  # one case
         case events.Redacted():
             _redacted(room, event)
         case events.LogRequested():
-            _queried(room, event)
+            if event.sender in room.participants:
+                room.queries[event.id] = Query(
+                    event.seq, event.sender, event.thread, event.count, event.reply_to, event.hops
+                )
         case events.PrunedBase():
             room = load(bytes(event.state))
         case events.RunEvent():
@@ -92,7 +95,10 @@ def apply(room: Room, event: events.AnyEvent) -> Room:  # noqa: C901  # one case
             if event.state is TurnState.REPLIED:
                 _prompt_is_over(room, event.agent)
         case events.CallRecorded():
-            _called(room, event)
+            known = {**room.calls.get(event.sender, {}), event.key: event.answer}
+            if len(known) > KEPT_CALLS:
+                del known[next(iter(known))]
+            room.calls[event.sender] = known
         case (
             events.Pruned()
             | events.Unknown()
@@ -152,13 +158,6 @@ def _prompt_is_over(room: Room, agent: AgentId) -> None:
     participant = room.participant_to_change(agent)
     if participant is not None:
         participant.heard, participant.sent = None, ()
-
-
-def _called(room: Room, event: events.CallRecorded) -> None:
-    known = {**room.calls.get(event.sender, {}), event.key: event.answer}
-    if len(known) > KEPT_CALLS:
-        del known[next(iter(known))]
-    room.calls[event.sender] = known
 
 
 def _paid(room: Room, event: events.MessageEvent | events.LateReply) -> None:
@@ -302,13 +301,6 @@ def _left(room: Room, event: events.Left) -> None:
         del room.participants[event.sender]
         for query in [key for key, query in room.queries.items() if query.agent == event.sender]:
             del room.queries[query]
-
-
-def _queried(room: Room, event: events.LogRequested) -> None:
-    if event.sender in room.participants:
-        room.queries[event.id] = Query(
-            event.seq, event.sender, event.thread, event.count, event.reply_to, event.hops
-        )
 
 
 def _state_changed(room: Room, event: events.StateChanged) -> None:

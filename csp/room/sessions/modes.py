@@ -251,20 +251,6 @@ def _entry(name: str, row: ModeRow) -> ModeEntry:
     texts = {str(mode): text for mode, text in catalogue.MODE_TEXTS.items()}
     text = texts.get(name, ModeText(""))
     words = name.replace("_", " ").capitalize()
-    return ModeEntry(
-        id=name,
-        name=words,
-        chip=text.chip or words,
-        about=text.about,
-        unit=row.unit,
-        rounds=row.rounds or 0,
-        fewest=row.fewest,
-        most=row.most,
-        options=_options(row),
-    )
-
-
-def _options(row: ModeRow) -> tuple[ModeOption, ...]:
     speakers = {phase.speaker for phase in row.phases if phase.kind is PhaseKind.RELAY}
     times = {phase.times for phase in row.phases}
     offered = {
@@ -277,4 +263,14 @@ def _options(row: ModeRow) -> tuple[ModeOption, ...]:
         ModeOption.ROLES: any(phase.kind is PhaseKind.REVIEW for phase in row.phases),
         ModeOption.LEAD: NextSpeaker.LEAD in speakers,
     }
-    return tuple(option for option, is_offered in offered.items() if is_offered)
+    return ModeEntry(
+        id=name,
+        name=words,
+        chip=text.chip or words,
+        about=text.about,
+        unit=row.unit,
+        rounds=row.rounds or 0,
+        fewest=row.fewest,
+        most=row.most,
+        options=tuple(option for option, is_offered in offered.items() if is_offered),
+    )

@@ -1,8 +1,7 @@
 """Handle the reply to a turn."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,7 +27,6 @@ from csp.room.sessions.session_end import read_vote, remind
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import BallotVote, Turn
 from csp.room.sessions.steering import keep_turn, stop
-from csp.room.sessions.turn_prompt import max_rounds
 from csp.room.sessions.turns import ask_again, can_pay_again, cast, delivered, fail, is_api, keep_open
 
 _Words = events.Activity | events.AgentResponse
@@ -150,7 +148,10 @@ class _Reply:
         confirm_delivery(self._draft.room_draft, self._ask, self._command)
         turn = self._turn
         if turn is None:
-            self._post_late()
+            has_text = bool(self._command.text.strip())
+            if has_text or self._command.usage is not None:
+                is_reply = has_text and not self._command.activity
+                self._post(events.AgentResponse if is_reply else events.Activity, self._command, late=True)
             # It was paid for, so a limit may be reached.
             advance(self._draft)
         elif self._command.ending is not Ending.DONE:
@@ -160,15 +161,15 @@ class _Reply:
             kind = (
                 events.Activity if self._command.activity else kind_of(self._draft.room, self._command, said)
             )
-            self._TAKERS[kind](self, turn, said)
+            if kind is None:
+                self._draft.move(turn, TurnState.REPLIED, "nothing to say")
+                advance(self._draft)
+            elif kind is events.Activity:
+                self._go_on(turn, said)
+            else:
+                self._reply(turn, said)
 
     # --- each kind of reply ----------------------------------------------------------------------
-
-    def _post_late(self) -> None:
-        has_text = bool(self._command.text.strip())
-        if has_text or self._command.usage is not None:
-            is_reply = has_text and not self._command.activity
-            self._post(events.AgentResponse if is_reply else events.Activity, self._command, late=True)
 
     def _broke_off(self, turn: Turn) -> None:
         # What broke off has said nothing, but it may have been paid for.
@@ -200,10 +201,6 @@ class _Reply:
         else:
             delivered(self._draft, turn)
 
-    def _say_nothing(self, turn: Turn, said: agent_text.AgentText) -> None:
-        self._draft.move(turn, TurnState.REPLIED, "nothing to say")
-        advance(self._draft)
-
     def _reply(self, turn: Turn, said: agent_text.AgentText) -> None:
         agent = self._command.sender
         envelope = self._envelope(said.commands)
@@ -220,7 +217,8 @@ class _Reply:
             self._say_in_run(turn, envelope, said)
             return
         vote = self._vote(said.commands)
-        is_voteless = self._is_ballot and vote is None and agent not in self._draft.session.votes
+        is_ballot = self._draft.session.stage.kind is PhaseKind.BALLOT
+        is_voteless = is_ballot and vote is None and agent not in self._draft.session.votes
         is_unreadable = envelope.malformed and is_api(self._draft, agent)
         if (is_voteless or is_unreadable) and not turn.is_repair and can_pay_again(self._draft, turn):
             self._ask_again(turn, "repair_vote" if is_voteless else "repair_envelope")
@@ -247,12 +245,6 @@ class _Reply:
             advance(draft)
             return
         self._accept(turn, agent_text.Envelope(message=envelope.message), said, None, _Taken(role, body))
-
-    _TAKERS: ClassVar[dict[type[_Words] | None, Callable[["_Reply", Turn, agent_text.AgentText], None]]] = {
-        events.Activity: _go_on,
-        events.AgentResponse: _reply,
-        None: _say_nothing,
-    }
 
     def _accept(
         self,
@@ -308,10 +300,6 @@ class _Reply:
         return now is not None and now.id == turn.id
 
     # --- its parts -------------------------------------------------------------------------------
-
-    @property
-    def _is_ballot(self) -> bool:
-        return self._draft.session.stage.kind is PhaseKind.BALLOT
 
     def _envelope(self, commands: tuple[agent_text.Spoken, ...]) -> agent_text.Envelope:
         command = self._command
@@ -371,7 +359,7 @@ class _Reply:
                 ending=command.ending,
                 session_id=session.id,
                 round=self._turn.round if self._turn else None,
-                max_rounds=max_rounds(session),
+                max_rounds=session.setup.rounds,
                 sealed=session.seal,
                 late=late,
                 malformed=malformed,

@@ -269,10 +269,6 @@ def minutes_used(session: Session, now: float) -> float:
     return (now - session.started_at - session.idle_s) / 60
 
 
-def _cost_so_far(session: Session, now: float) -> float:
-    return session.used.cost_usd or 0.0
-
-
 #: For each limit how much of it is used up, how much there is, in which unit.
 _GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
     EndReason.EMERGENCY_TURNS: (lambda session, _: session.asked, lambda limits: limits.turns, "turns"),
@@ -282,7 +278,11 @@ _GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
         "new tokens",
     ),
     EndReason.EMERGENCY_MINUTES: (minutes_used, lambda limits: limits.minutes, "minutes"),
-    EndReason.EMERGENCY_COST: (_cost_so_far, lambda limits: limits.cost, "US dollars"),
+    EndReason.EMERGENCY_COST: (
+        lambda session, _: session.used.cost_usd or 0.0,
+        lambda limits: limits.cost,
+        "US dollars",
+    ),
 }
 
 

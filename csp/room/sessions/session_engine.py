@@ -165,18 +165,15 @@ def _relay_goes_on(draft: SessionDraft) -> None:
         following = _next_in_relay(session, draft.phase.speaker)
         why_not = following if isinstance(following, EndReason) else ask(draft, following)
         if why_not:
-            if not draft.session.turns:
-                _relay_over(draft, why_not)
+            if draft.session.turns:
+                return
+            if why_not is EndReason.ALL_FAILED:
+                end(draft, EndReason.ALL_FAILED)
+            elif isinstance(why_not, EndReason):
+                _phase_over(draft, why_not)
+            else:
+                _cut_short(draft, EndReason.EMERGENCY_COST, NoticeCode.COST_LIMIT(why=why_not))
             return
-
-
-def _relay_over(draft: SessionDraft, why: EndReason | str) -> None:
-    if why is EndReason.ALL_FAILED:
-        end(draft, EndReason.ALL_FAILED)
-    elif isinstance(why, EndReason):
-        _phase_over(draft, why)
-    else:
-        _cut_short(draft, EndReason.EMERGENCY_COST, NoticeCode.COST_LIMIT(why=why))
 
 
 def _next_in_relay(session: Session, speaker: NextSpeaker) -> AgentId | EndReason:
@@ -186,7 +183,7 @@ def _next_in_relay(session: Session, speaker: NextSpeaker) -> AgentId | EndReaso
         return EndReason.ALL_FAILED
     if _is_final(session, speaker):
         return EndReason.FINAL
-    following = _SPEAKERS[speaker](session)
+    following = _speaker(session, speaker)
     is_capped = mode.is_round_a_turn and session.setup.rounds is not None
     if isinstance(following, EndReason) or not is_capped:
         return following
@@ -206,12 +203,6 @@ def _was_answered(session: Session) -> bool:
     return bool(session.done) and session.done[-1].state is TurnState.REPLIED
 
 
-def _each(session: Session) -> AgentId | EndReason:
-    heard = {done.agent for done in session.done}
-    waiting = (agent for agent in session.agents if agent not in heard)
-    return next(waiting, EndReason.DONE)
-
-
 def _in_order(session: Session) -> AgentId | EndReason:
     """Return who comes after the last speaker, the first at the beginning; nobody speaks twice at once."""
     order = session.setup.agents
@@ -229,11 +220,6 @@ def _by_handoff(session: Session) -> AgentId | EndReason:
     return EndReason.MALFORMED if last.malformed else row_of(session.setup).without_handoff
 
 
-def _by_handoff_or_order(session: Session) -> AgentId | EndReason:
-    following = _by_handoff(session)
-    return _in_order(session) if isinstance(following, EndReason) else following
-
-
 def _by_lead(session: Session) -> AgentId | EndReason:
     lead = session.setup.lead or session.agents[0]
     if session.stalls >= STALLS:
@@ -243,13 +229,19 @@ def _by_lead(session: Session) -> AgentId | EndReason:
     return lead if isinstance(following, EndReason) else following
 
 
-_SPEAKERS: Final[dict[NextSpeaker, Callable[[Session], AgentId | EndReason]]] = {
-    NextSpeaker.EACH: _each,
-    NextSpeaker.NEXT: _in_order,
-    NextSpeaker.HANDOFF: _by_handoff,
-    NextSpeaker.HANDOFF_OR_NEXT: _by_handoff_or_order,
-    NextSpeaker.LEAD: _by_lead,
-}
+def _speaker(session: Session, rule: NextSpeaker) -> AgentId | EndReason:
+    match rule:
+        case NextSpeaker.EACH:
+            heard = {done.agent for done in session.done}
+            return next((agent for agent in session.agents if agent not in heard), EndReason.DONE)
+        case NextSpeaker.NEXT:
+            return _in_order(session)
+        case NextSpeaker.LEAD:
+            return _by_lead(session)
+        case _:
+            following = _by_handoff(session)
+            is_open = isinstance(following, EndReason) and rule is NextSpeaker.HANDOFF_OR_NEXT
+            return _in_order(session) if is_open else following
 
 
 def _gather_over(draft: SessionDraft) -> None:

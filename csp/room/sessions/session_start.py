@@ -128,11 +128,15 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
     if row.is_limited:
         given = {name: value for name, value in asdict(limits).items() if value is not None}
         limits = replace(rules.limits, **given)
+    given = {"rounds": command.rounds or command.steps, "steps": command.steps or command.rounds}
+    rounds = given.get(row.unit) or row.rounds
+    if command.max_revisions is not None:
+        rounds = command.max_revisions + 1
     return Setup(
         mode=mode,
         agents=agents[at:] + agents[:at],
         topic=command.topic,
-        rounds=_rounds(row, command),
+        rounds=rounds,
         lead=lead,
         synth=_member(tuple(room.participants), command.synth, "synth"),
         ballot=command.ballot,
@@ -189,13 +193,6 @@ def _member(agents: tuple[AgentId, ...], name: str | None, field: str) -> AgentI
     if wanted is not None and wanted not in agents:
         raise BadInput(f"{field} {name!r} is not among the agents", nearest(wanted, list(agents)))
     return wanted
-
-
-def _rounds(row: ModeRow, command: SetMode) -> int | None:
-    if command.max_revisions is not None:
-        return command.max_revisions + 1
-    given = {"rounds": command.rounds or command.steps, "steps": command.steps or command.rounds}
-    return given.get(row.unit) or row.rounds
 
 
 def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:

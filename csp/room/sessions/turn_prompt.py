@@ -196,8 +196,3 @@ def _share(count: int) -> int:
 def agrees(text: str) -> bool:
     """Tell whether a reply has a line that says AGREE, outside code."""
     return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(first_lines(text)[0]))
-
-
-def max_rounds(session: Session) -> int | None:
-    """Return how many rounds the session has at most, as its mode counts."""
-    return session.setup.rounds

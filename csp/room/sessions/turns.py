@@ -30,7 +30,7 @@ from csp.room.sessions.session_state import (
     WindowItem,
     tokens_in,
 )
-from csp.room.sessions.turn_prompt import max_rounds, prompt, prompt_values, render, visible_items, window
+from csp.room.sessions.turn_prompt import prompt, prompt_values, render, visible_items, window
 
 # --- what a call will cost ------------------------------------------------------------------------
 #
@@ -254,7 +254,7 @@ def _signal(
             call_id=turn,
             session_id=session.id,
             round=round,
-            max_rounds=max_rounds(session),
+            max_rounds=session.setup.rounds,
             is_repair=is_repair,
             foreseen_usd=cost.cost_usd,
             allowed_usd=cost.allowed_usd,
