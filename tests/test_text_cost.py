@@ -28,7 +28,7 @@ from csp.journal import search_tokens as words
 from csp.protocol.enums import HUMAN, DeliverKind, MessageId
 from csp.protocol.responses import Deliver
 from csp.protocol.review_messages import RunRole
-from csp.room import agent_text, chat_markdown, human_input, roles, room_state, secrets
+from csp.room import agent_names, agent_text, chat_markdown, human_input, room_state, secrets
 from csp.room.runs import run_commands
 from csp.room.sessions import session_state, turn_prompt
 from csp.sidecar.brain import state_reporter
@@ -92,7 +92,7 @@ READERS: Final[dict[str, Reader]] = {
     "an envelope": agent_text.Envelope.parse,
     "agreement": turn_prompt.agrees,
     "a template": lambda text: turn_prompt.render({"x": "a {a} b"}, "x", {"a": text}),
-    "the nearest name": lambda text: roles.nearest(text, ["claude", "codex"]),
+    "the nearest name": lambda text: agent_names.nearest(text, ["claude", "codex"]),
     "words of the history": words.tokens_of_text,
     "a match": lambda text: history_query.matches(text, "zebra quagga"),
     "meaning of a note": embed,

@@ -19,7 +19,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from csp.gateway.connections import Connections, Guest
 from csp.gateway.responses import refusal_bytes
-from csp.room.roles import HEAD_S
+from csp.room.caller_limits import HEAD_S
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 _FIRST_LINE: Final = re.compile(rb"[A-Z]+ \S+ HTTP/1\.[01]\r\n")

@@ -15,7 +15,7 @@ from typing import Final
 from csp.errors import TooMany
 from csp.gateway.connections import AGAIN_S
 from csp.protocol.enums import AgentId
-from csp.room.roles import MAX_QUOTA, OPERATIONS_PER_S, Bucket, draw, is_full, next_quota
+from csp.room.caller_limits import MAX_QUOTA, OPERATIONS_PER_S, Bucket, draw, is_full, next_quota
 
 MAX_UNDER_WAY: Final = 64
 MAX_OF_ONE: Final = 16

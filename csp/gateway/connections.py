@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from csp.errors import CspError, TooMany
 from csp.gateway.auth import Caller
 from csp.protocol.enums import AgentId, Role
-from csp.room.roles import HEAD_S, Lane, admit, in_turn, places_for
+from csp.room.caller_limits import HEAD_S, Lane, admit, in_turn, places_for
 
 #: How many sockets of a lane are served in one pass; people have no limit.
 SERVED: Final = {Lane.STRANGERS: 32, Lane.AGENTS: 16}

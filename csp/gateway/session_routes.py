@@ -15,8 +15,8 @@ from csp.protocol.codec import check_text
 from csp.protocol.enums import DEFAULT_THREAD, AgentId, ParticipantKind, SessionAction
 from csp.protocol.events import KnownEvent, ModeChanged
 from csp.protocol.session_parts import Change, Collaboration, Price
+from csp.room.agent_names import nearest
 from csp.room.commands import CastVote, Collaborate, HandOffTurn, NextTurn, SetMode, Steer, Stop
-from csp.room.roles import nearest
 from csp.room.sessions.session_state import Session
 from csp.room.sessions.session_views import collaboration_view, mode_view, session_view, turn_view
 from csp.room.visibility import visible_spending

@@ -13,7 +13,7 @@ from csp.fast_start.room_files import make_private_dir, save_token, token_path
 from csp.http_client import GatewayClient, field, segment
 from csp.mcp.room_client import HttpRoomClient
 from csp.protocol.enums import JoinRole, ParticipantKind
-from csp.room.roles import to_id
+from csp.room.agent_names import to_id
 from csp.room_registry import Address
 
 #: Apart from the tokens of panes, where the same name may occur.

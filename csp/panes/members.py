@@ -13,7 +13,7 @@ from csp.config import CLIS, AgentSpec, Settings, command_setting, nearest
 from csp.errors import BadInput, NotFound
 from csp.panes.find_program import find
 from csp.protocol.enums import JoinRole
-from csp.room.roles import ORCHESTRATOR, to_id
+from csp.room.agent_names import ORCHESTRATOR, to_id
 
 if TYPE_CHECKING:
     from csp.model_providers import Provider

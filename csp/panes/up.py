@@ -22,7 +22,7 @@ from csp.panes.tmux_session import DEFAULT_SIZE, TmuxSession, session_name
 from csp.panes.wait_ready import ReadyWait, StartOutcome
 from csp.panes.worktrees import check_worktree, ensure_worktree
 from csp.protocol.enums import AgentId
-from csp.room.roles import numbered
+from csp.room.agent_names import numbered
 from csp.room_registry import Address, RunningRoom
 from csp.session_status import SessionStatus, session_of
 from csp.sidecar.run_record import SidecarRecord

@@ -22,9 +22,9 @@ from csp.protocol.enums import (
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.requests import Handoff
 from csp.room import agent_text, commands, human_input, messages
+from csp.room.agent_names import nearest
 from csp.room.commands import AnswerQuery, PostReply, Send, Stop
 from csp.room.orchestrator import DEFAULT_COUNT, MAX_ANSWER, mode_text
-from csp.room.roles import nearest
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Channel, Message, Room, SentMessage, find_duplicate
 from csp.room.sessions.session_start import set_mode

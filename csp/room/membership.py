@@ -7,8 +7,8 @@ from csp.protocol.enums import ALL, HUMAN, AgentId, AgentState, ControlVerb, Del
 from csp.protocol.events import ControlSent, Joined, Left, StateChanged
 from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import AgentNotice
+from csp.room.agent_names import nearest, numbered, to_id
 from csp.room.commands import ControlAgent, Join, Leave, Rejoin, Remove, SetState
-from csp.room.roles import nearest, numbered, to_id
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Participant, Room
 

@@ -26,7 +26,7 @@ from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.responses import Deliver, DeliveryView
 from csp.room import commands
-from csp.room.roles import nearest
+from csp.room.agent_names import nearest
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import ROOM_HOLDS, Channel, Message, Participant, Room, find_duplicate, may_move
 from csp.room.sessions.turn_prompt import handoffs

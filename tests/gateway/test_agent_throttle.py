@@ -10,7 +10,7 @@ from csp.errors import TooMany
 from csp.gateway import agent_throttle as throttle_module
 from csp.gateway.agent_throttle import MAX_OF_ONE, MAX_UNDER_WAY, Throttle, Ticket, wait_for_news
 from csp.protocol.enums import AgentId
-from csp.room.roles import BURST, MAX_QUOTA, OPERATIONS_PER_S
+from csp.room.caller_limits import BURST, MAX_QUOTA, OPERATIONS_PER_S
 from tests.gateway.served import Clock
 from tests.waiting import wait_until
 

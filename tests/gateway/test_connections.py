@@ -11,7 +11,7 @@ from csp.gateway import connections as connections_module
 from csp.gateway.auth import Caller
 from csp.gateway.connections import Connections, Guest, lanes_of, new_event_loop
 from csp.protocol.enums import AgentId, Role
-from csp.room.roles import Lane, Places
+from csp.room.caller_limits import Lane, Places
 from tests.waiting import wait_until
 
 ANN, BEN = (Caller(AgentId(name), Role.AGENT) for name in ("ann", "ben"))

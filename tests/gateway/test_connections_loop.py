@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from csp.gateway.connections import SERVED, LaneSelector, lanes_of, new_event_loop
-from csp.room.roles import Lane
+from csp.room.caller_limits import Lane
 
 READ = selectors.EVENT_READ
 

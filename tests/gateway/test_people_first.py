@@ -12,7 +12,7 @@ from aiohttp import WSServerHandshakeError
 from csp.gateway.acceptor import HttpServer
 from csp.gateway.connections import token_in
 from csp.gateway.gateway import MAX_SOCKETS_OF_AGENT
-from csp.room.roles import Lane
+from csp.room.caller_limits import Lane
 from tests.gateway.processes import Process
 from tests.gateway.raw import request
 from tests.gateway.served import ServedRoom
@@ -89,7 +89,7 @@ async def test_who_does_not_finish_the_head_of_a_request_is_closed(
 async def test_the_oldest_connection_without_a_token_makes_room(
     room: ServedRoom, half_open: HalfOpen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.room.roles.MAX_STRANGERS", 3)
+    monkeypatch.setattr("csp.room.caller_limits.MAX_STRANGERS", 3)
     await room.restart()
     first = await half_open()
     await wait_until(lambda: count(room, Lane.STRANGERS) == 1)
@@ -147,8 +147,8 @@ async def test_what_changes_the_room_is_done_even_if_its_caller_hangs_up(
 async def test_an_agent_over_its_rate_is_429_while_people_are_answered(
     room: ServedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.room.roles.BURST", 3.0)
-    monkeypatch.setattr("csp.room.roles.OPERATIONS_PER_S", 1e-6)
+    monkeypatch.setattr("csp.room.caller_limits.BURST", 3.0)
+    monkeypatch.setattr("csp.room.caller_limits.OPERATIONS_PER_S", 1e-6)
     claude = await room.join("claude")
     statuses = [(await room.call("GET", "/me", token=claude.token)).status for _ in range(3)]
     refused = await room.call("GET", "/me", token=claude.token)

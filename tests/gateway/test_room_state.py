@@ -132,7 +132,7 @@ async def test_the_queue_lists_what_waits_with_the_reason(room: ServedRoom) -> N
 async def test_one_poll_too_many_of_an_agent_is_429_until_one_has_ended(
     room: ServedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.room.roles.MAX_PER_AGENT", 2)
+    monkeypatch.setattr("csp.room.caller_limits.MAX_PER_AGENT", 2)
     await room.restart()
     claude = await room.join("claude")
     polls = [asyncio.ensure_future(room.inbox(claude, "?wait=60")) for _ in range(2)]

@@ -23,9 +23,9 @@ from csp.protocol.review_messages import (
     read_body,
 )
 from csp.protocol.session_parts import Change, EndReason, Status
+from csp.room.agent_names import nearest
 from csp.room.chat_markdown import fenced_objects, first_lines, read_lines
 from csp.room.commands import ActOnRun, CheckRun, DeliverRun, PrepareRun, SayInRun
-from csp.room.roles import nearest
 from csp.room.room_draft import RoomDraft, SessionDraft
 from csp.room.runs import run_protocol
 from csp.room.runs.run_state import ReviewRun

@@ -23,11 +23,12 @@ from csp.room.runs.run_commands import read_alert, read_message
 from csp.room.runs.run_protocol import LEGAL, check_message, give_up, handle_message
 from csp.room.sessions.modes import NextSpeaker as Speaking
 from csp.room.sessions.modes import row_of
-from csp.room.sessions.session_end import read_vote, remind
+from csp.room.sessions.session_end import remind
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import BallotVote, Turn
 from csp.room.sessions.steering import keep_turn, stop
 from csp.room.sessions.turns import ask_again, can_pay_again, cast, delivered, fail, is_api, keep_open
+from csp.room.sessions.votes import read_vote
 
 _Words = events.Activity | events.AgentResponse
 

@@ -1,25 +1,22 @@
-"""The end of a session: its limits, what it releases, what it came to, its ballots, and the last notices."""
+"""The end of a session: what it releases, its summary, and the notices on the way there."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
 from typing import Final
 
-from csp.protocol.enums import ALL, SYSTEM, AgentId, DeliveryState, Mode, SessionId
+from csp.protocol.enums import ALL, SYSTEM, AgentId, DeliveryState, Mode
 from csp.protocol.events import RunEnded, RunSaid
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.review_messages import RunRole, SessionEnd
-from csp.protocol.session_parts import Candidate, Change, EndReason, Limits, PhaseKind, TurnState
-from csp.room.agent_text import Spoken, Vote
+from csp.protocol.session_parts import Change, EndReason, TurnState
 from csp.room.messages import newer
 from csp.room.room_draft import SessionDraft
 from csp.room.room_state import Message
 from csp.room.runs.run_state import summary_of
 from csp.room.sessions.modes import respects_final, row_of
+from csp.room.sessions.session_limits import limit_near, limits_near
 from csp.room.sessions.session_reducer import Sessions
-from csp.room.sessions.session_state import BallotVote, Session, cut
+from csp.room.sessions.session_state import Session, cut
 from csp.room.sessions.turn_prompt import last_outputs
+from csp.room.sessions.votes import tally_of
 
 #: Ends that a person asked for: agents are not notified, because that would wake them.
 BY_HAND: Final = frozenset({EndReason.STOPPED_BY_USER, EndReason.CANCELED, EndReason.SUPERSEDED})
@@ -198,144 +195,3 @@ def votes_counted(session: Session) -> NoticeWords:
     if len(session.votes) > 1 and len(models) == 1 and None not in models:
         lines.append(f"All voters run the same model, {models.pop()}.")
     return NoticeCode.VOTES_COUNTED(counts=counts or "none", details="".join(f"\n{line}" for line in lines))
-
-
-# --- ballots --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """What a ballot came to: votes by label, most first; `leaders` has more than one name in a tie."""
-
-    counts: dict[str, int]
-    leaders: tuple[Candidate, ...]
-    is_quorate: bool
-
-    @property
-    def winner(self) -> Candidate | None:
-        """The one that was chosen, if one was."""
-        return self.leaders[0] if self.is_quorate and len(self.leaders) == 1 else None
-
-
-def label_of(number: int) -> str:
-    """Return the label of the `number`-th candidate, from 0 on: A to Z, then AA, AB."""
-    high, low = divmod(number, 26)
-    return (chr(ord("A") + high - 1) if high else "") + chr(ord("A") + low)
-
-
-def candidates(session: SessionId, number: int, agents: Sequence[AgentId]) -> tuple[Candidate, ...]:
-    """Label the agents of a ballot in an order that tells nothing about who is who."""
-
-    def rank(agent: AgentId) -> str:
-        return sha256(f"{session}:{number}:{agent}".encode()).hexdigest()
-
-    ordered = sorted(agents, key=rank)
-    return tuple(Candidate(label=label_of(at), agent=agent) for at, agent in enumerate(ordered))
-
-
-def read_vote(commands: Sequence[Spoken], labels: Sequence[str]) -> BallotVote | None:
-    """Return the last vote for one of the labels."""
-    votes = [spoken for spoken in commands if isinstance(spoken, Vote) and spoken.label in labels]
-    return BallotVote(votes[-1].label, votes[-1].reason) if votes else None
-
-
-def tally(votes: Mapping[AgentId, BallotVote], named: Sequence[Candidate], voters: int) -> Tally:
-    """Count the votes; those for oneself count only if there are no others."""
-    owner = {candidate.label: candidate.agent for candidate in named}
-    cast = {agent: vote for agent, vote in votes.items() if vote.label in owner}
-    others = {agent: vote for agent, vote in cast.items() if owner[vote.label] != agent}
-    found = Counter(vote.label for vote in (others or cast).values())
-    counts = {label: found[label] for label in sorted(found, key=lambda label: (-found[label], label))}
-    most = max(counts.values(), default=0)
-    leaders = tuple(candidate for candidate in named if most and counts.get(candidate.label) == most)
-    return Tally(counts=counts, leaders=leaders, is_quorate=bool(cast) and 2 * len(cast) >= voters)
-
-
-def tally_of(session: Session) -> Tally:
-    """Count the last ballot of a session."""
-    named = session.stage.candidates or session.counted
-    return tally(session.votes, named, len(session.agents))
-
-
-# --- limits, for emergencies ----------------------------------------------------------------------
-
-
-_Used = Callable[[Session, float], float]
-_Limit = Callable[[Limits], float | None]
-
-
-def minutes_used(session: Session, now: float) -> float:
-    """Return how long a session has been running, without its pauses."""
-    return (now - session.started_at - session.idle_s) / 60
-
-
-#: For each limit how much of it is used up, how much there is, in which unit.
-_GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
-    EndReason.EMERGENCY_TURNS: (lambda session, _: session.asked, lambda limits: limits.turns, "turns"),
-    EndReason.EMERGENCY_TOKENS: (
-        lambda session, _: session.used.new,
-        lambda limits: limits.tokens,
-        "new tokens",
-    ),
-    EndReason.EMERGENCY_MINUTES: (minutes_used, lambda limits: limits.minutes, "minutes"),
-    EndReason.EMERGENCY_COST: (
-        lambda session, _: session.used.cost_usd or 0.0,
-        lambda limits: limits.cost,
-        "US dollars",
-    ),
-}
-
-
-#: Of these people are told before it is too late.
-_WARNED_OF: Final = (EndReason.EMERGENCY_TOKENS, EndReason.EMERGENCY_COST)
-NEAR: Final = 0.8
-
-
-def limit_hit(session: Session, now: float) -> EndReason | None:
-    """Return which limit a session has reached; the turns do so only once the last of them is over."""
-    if session.stage.kind is PhaseKind.SOLO:
-        # This is the turn that a limit leaves.
-        return None
-    for reason, (used, limit, _) in _GUARDS.items():
-        most = limit(session.setup.limits)
-        is_open = reason is EndReason.EMERGENCY_TURNS and bool(session.turns)
-        if most is not None and used(session, now) >= most and not is_open:
-            return reason
-    return None
-
-
-def limits_near(session: Session) -> list[EndReason]:
-    """Return the limits on what costs money that are nearly used up."""
-    found = []
-    for reason in _WARNED_OF:
-        used, limit, _ = _GUARDS[reason]
-        most = limit(session.setup.limits)
-        if most is not None and NEAR * most <= used(session, 0.0) < most:
-            found.append(reason)
-    return found
-
-
-def limit_near(session: Session, reason: EndReason) -> NoticeWords:
-    """Say how much of a limit is used up."""
-    used, limit, unit = _GUARDS[reason]
-    most = limit(session.setup.limits) or 0.0
-    return NoticeCode.LIMIT_NEAR(used=_figure(used(session, 0.0)), most=_figure(most), unit=unit)
-
-
-def limit_reached(session: Session, reason: EndReason) -> NoticeWords:
-    """Say which limit was reached."""
-    _, limit, unit = _GUARDS[reason]
-    return NoticeCode.LIMIT_REACHED(most=_figure(limit(session.setup.limits) or 0.0), unit=unit)
-
-
-def _figure(value: float) -> str:
-    """Return a number as people write it: whole where it is large."""
-    return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.6g}"
-
-
-def minutes_over_at(session: Session) -> float | None:
-    """Return when the time of a session will be over."""
-    minutes = session.setup.limits.minutes
-    if minutes is None or session.stage.kind is PhaseKind.SOLO:
-        return None
-    return session.started_at + session.idle_s + minutes * 60

@@ -9,18 +9,12 @@ from csp.protocol.session_parts import Candidate, Change, EndReason, PhaseKind, 
 from csp.room.room_draft import SessionDraft
 from csp.room.runs import run_protocol
 from csp.room.sessions.modes import EMERGENCIES, NextSpeaker, repetitions, respects_final, row_of
-from csp.room.sessions.session_end import (
-    candidates,
-    end,
-    limit_hit,
-    limit_reached,
-    release_held,
-    tally_of,
-    votes_counted,
-)
+from csp.room.sessions.session_end import end, release_held, votes_counted
+from csp.room.sessions.session_limits import limit_hit, limit_reached
 from csp.room.sessions.session_state import FAILED, Session
 from csp.room.sessions.turn_prompt import agrees
 from csp.room.sessions.turns import ask, cancel
+from csp.room.sessions.votes import candidates, tally_of
 
 #: Turns of the lead in a row that name nobody, after which it is asked to conclude.
 STALLS: Final = 3

@@ -15,8 +15,8 @@ from csp.protocol.events import AgentCall, HumanMessage, ModeChanged, RunStarted
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.review_messages import MAILBOX, RunTerms, is_run_id
 from csp.protocol.session_parts import Change, Collaboration, EndReason, Limits, PhaseKind, Price, Setup
+from csp.room.agent_names import nearest
 from csp.room.commands import Collaborate, RoomRules, SetMode
-from csp.room.roles import nearest
 from csp.room.room_draft import RoomDraft, SessionDraft
 from csp.room.room_state import Room
 from csp.room.sessions.modes import MODES, ModeRow, NextSpeaker

@@ -23,16 +23,17 @@ from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.session_parts import Change, EndReason, PhaseKind, Status, TurnState
 from csp.room import messages, orchestrator
+from csp.room.agent_names import nearest
 from csp.room.commands import CastVote, ExtendTurn, HandOffTurn, NextTurn, RoomRules, Steer, Stop
 from csp.room.messages import delivery_view
-from csp.room.roles import nearest
 from csp.room.room_draft import RoomDraft, SessionDraft
 from csp.room.room_state import Room
 from csp.room.runs import run_protocol
 from csp.room.sessions import turns
 from csp.room.sessions.modes import NextSpeaker, row_of
-from csp.room.sessions.session_end import end, minutes_over_at, warn_of_limits
+from csp.room.sessions.session_end import end, warn_of_limits
 from csp.room.sessions.session_engine import advance
+from csp.room.sessions.session_limits import minutes_over_at
 from csp.room.sessions.session_state import BallotVote, Session, Turn, is_more
 
 

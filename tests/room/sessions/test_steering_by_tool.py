@@ -9,7 +9,7 @@ from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import EndReason, PhaseKind, TurnState
 from csp.room.commands import CastVote, HandOffTurn
 from csp.room.room_state import dump, load
-from csp.room.sessions.session_end import tally_of
+from csp.room.sessions.votes import tally_of
 from tests.room.live import CLAUDE, CODEX, GEMINI, one
 from tests.room.playing import BOSS, Play
 

@@ -12,7 +12,7 @@ from csp.protocol.session_parts import EndReason, Limits, Price, Status, TurnSta
 from csp.room.commands import ExtendTurn, RoomRules, Stop
 from csp.room.room_reducer import replay
 from csp.room.room_state import dump, load
-from csp.room.sessions.session_end import limit_near, limit_reached
+from csp.room.sessions.session_limits import limit_near, limit_reached
 from csp.room.sessions.session_state import MOST_UNDER_WAY, Spent
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import PROMPTS, Play

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from csp.room.roles import (
+from csp.room.caller_limits import (
     BURST,
     MAX_QUOTA,
     OPERATIONS_PER_S,

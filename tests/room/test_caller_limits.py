@@ -5,7 +5,7 @@ import random
 import pytest
 
 from csp.protocol.enums import AgentId
-from csp.room.roles import (
+from csp.room.caller_limits import (
     MAX_AGENTS,
     MAX_CONNECTIONS,
     MAX_PER_AGENT,

@@ -5,8 +5,8 @@ import pytest
 from csp.protocol.enums import AgentId, SessionId
 from csp.protocol.session_parts import Candidate
 from csp.room.agent_text import parse_commands
-from csp.room.sessions.session_end import candidates, label_of, read_vote, tally
 from csp.room.sessions.session_state import BallotVote
+from csp.room.sessions.votes import candidates, label_of, read_vote, tally
 from tests.room.live import CLAUDE, CODEX, GEMINI
 
 NAMED = (

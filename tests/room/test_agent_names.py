@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from csp.errors import BadInput
 from csp.protocol.enums import AgentId, JoinRole
-from csp.room.roles import MAX_ID, nearest, numbered, to_id
+from csp.room.agent_names import MAX_ID, nearest, numbered, to_id
 
 NAME_TO_ID = {
     "claude": "claude",

@@ -1,0 +1,88 @@
+"""Limits of a session on turns, tokens, minutes and cost: what is used up, and which one is reached."""
+
+from collections.abc import Callable
+from typing import Final
+
+from csp.protocol.notices import NoticeCode, NoticeWords
+from csp.protocol.session_parts import EndReason, Limits, PhaseKind
+from csp.room.sessions.session_state import Session
+
+_Used = Callable[[Session, float], float]
+_Limit = Callable[[Limits], float | None]
+
+
+def minutes_used(session: Session, now: float) -> float:
+    """Return how long a session has been running, without its pauses."""
+    return (now - session.started_at - session.idle_s) / 60
+
+
+#: For each limit how much of it is used up, how much there is, in which unit.
+_GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
+    EndReason.EMERGENCY_TURNS: (lambda session, _: session.asked, lambda limits: limits.turns, "turns"),
+    EndReason.EMERGENCY_TOKENS: (
+        lambda session, _: session.used.new,
+        lambda limits: limits.tokens,
+        "new tokens",
+    ),
+    EndReason.EMERGENCY_MINUTES: (minutes_used, lambda limits: limits.minutes, "minutes"),
+    EndReason.EMERGENCY_COST: (
+        lambda session, _: session.used.cost_usd or 0.0,
+        lambda limits: limits.cost,
+        "US dollars",
+    ),
+}
+
+
+#: Of these people are told before it is too late.
+_WARNED_OF: Final = (EndReason.EMERGENCY_TOKENS, EndReason.EMERGENCY_COST)
+NEAR: Final = 0.8
+
+
+def limit_hit(session: Session, now: float) -> EndReason | None:
+    """Return which limit a session has reached; the turns do so only once the last of them is over."""
+    if session.stage.kind is PhaseKind.SOLO:
+        # This is the turn that a limit leaves.
+        return None
+    for reason, (used, limit, _) in _GUARDS.items():
+        most = limit(session.setup.limits)
+        is_open = reason is EndReason.EMERGENCY_TURNS and bool(session.turns)
+        if most is not None and used(session, now) >= most and not is_open:
+            return reason
+    return None
+
+
+def limits_near(session: Session) -> list[EndReason]:
+    """Return the limits on what costs money that are nearly used up."""
+    found = []
+    for reason in _WARNED_OF:
+        used, limit, _ = _GUARDS[reason]
+        most = limit(session.setup.limits)
+        if most is not None and NEAR * most <= used(session, 0.0) < most:
+            found.append(reason)
+    return found
+
+
+def limit_near(session: Session, reason: EndReason) -> NoticeWords:
+    """Say how much of a limit is used up."""
+    used, limit, unit = _GUARDS[reason]
+    most = limit(session.setup.limits) or 0.0
+    return NoticeCode.LIMIT_NEAR(used=_figure(used(session, 0.0)), most=_figure(most), unit=unit)
+
+
+def limit_reached(session: Session, reason: EndReason) -> NoticeWords:
+    """Say which limit was reached."""
+    _, limit, unit = _GUARDS[reason]
+    return NoticeCode.LIMIT_REACHED(most=_figure(limit(session.setup.limits) or 0.0), unit=unit)
+
+
+def _figure(value: float) -> str:
+    """Return a number as people write it: whole where it is large."""
+    return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.6g}"
+
+
+def minutes_over_at(session: Session) -> float | None:
+    """Return when the time of a session will be over."""
+    minutes = session.setup.limits.minutes
+    if minutes is None or session.stage.kind is PhaseKind.SOLO:
+        return None
+    return session.started_at + session.idle_s + minutes * 60
