@@ -23,7 +23,7 @@ GENERIC: Final = "generic"
 _WRAPPERS: Final = frozenset(
     ("bun", "bunx", "env", "exec", "nice", "node", "nohup", "npx", "pnpm", "pnpx", "uvx", "yarn")
 )
-_VERSION: Final = re.compile(r"\d+(?:\.\d+)+")
+_VERSION: Final = re.compile(r"(?<!\d)\d++(?:\.\d++)+")
 _COMPARISONS: Final = {
     ">=": operator.ge,
     "<=": operator.le,

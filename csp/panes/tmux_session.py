@@ -30,7 +30,7 @@ from csp.terminal.pane_layout import LayoutForm, Size, capacity, default_form, l
 
 OLDEST_TMUX: Final = (3, 2)
 DEFAULT_SIZE: Final = Size(cols=200, rows=49)
-_VERSION: Final = re.compile(r"(\d+)\.(\d+)")
+_VERSION: Final = re.compile(r"(?<!\d)(\d++)\.(\d+)")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: These belong to the terminal or the shell of the caller.
 _NOT_PASSED: Final = frozenset(

@@ -151,14 +151,16 @@ _FLAGS: Final = ("ballot", "respect-final", "soft-turns")
 _VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, "agents")
 #: What may stand behind /mode, for completion.
 MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS))
-_QUOTED: Final = r'"[^"]*"|“[^”]*”'
+# A quote ends before the next one begins, so that many that never end are read once.
+_QUOTED: Final = r'"[^"]*"|“[^“”]*”'
 _PIECE: Final = re.compile(
     rf"(?P<quoted>{_QUOTED})|(?<!\S)--(?P<flag>{'|'.join(_FLAGS)})(?!\S)\s*"
     rf"|(?<!\S)--(?P<name>[A-Za-z][\w-]*)(?:(?:\s*=\s*|\s+)(?P<value>{_QUOTED}|(?!--)\S+))?\s*",
 )
 _COUNT: Final = re.compile(r"[0-9]{1,6}")
 _AMOUNT: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
-_ROUTED: Final = re.compile(r"(?P<mode>[A-Za-z_]+)\s*(?P<agents>[^:]*):\s*(?P<goal>.+)\Z", re.DOTALL)
+# The first parts give nothing back, so that a long line without a colon is read once.
+_ROUTED: Final = re.compile(r"(?P<mode>[A-Za-z_]++)\s*+(?P<agents>[^:]*+):\s*(?P<goal>.+)\Z", re.DOTALL)
 _BETWEEN: Final = re.compile(r"[\s,]+")
 
 

@@ -24,7 +24,7 @@ PARAGRAPHS_ABOVE: Final = 3
 _FRAME: Final = " │┃╭╮╰╯─━▄▀\xa0"
 _WORD: Final = re.compile(r"\w")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
-_TOKENS: Final = re.compile(r"\d[\d.,]*k? tokens\b")
+_TOKENS: Final = re.compile(r"(?<![\d.,])\d[\d.,]*+k? tokens\b")
 # Emulators differ in which characters without width they keep.
 _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
 _BORDER: Final = re.compile(r"[\s─━═╌┄╭╮╰╯┌┐└┘]*\Z")

@@ -36,14 +36,14 @@ _THANKS: Final = re.compile(r"\W*(?:thanks|thank you|cheers|great work|well done
 _CODE: Final = re.compile(r"\b(?:code|function|script|snippet|python)\b", re.IGNORECASE)
 _LIST: Final = re.compile(r"\b(?:list|steps|plan|options|ideas)\b", re.IGNORECASE)
 _SIDES: Final = re.compile(
-    r"(?P<one>[^,.;:?!]{1,60}?)[ \t]+(?:or|vs\.?|versus)[ \t]+(?P<two>[^,.;:?!]{1,60})", re.IGNORECASE
+    r"(?P<one>[^,.;:?!]{1,60}?) (?:or|vs\.?|versus) (?P<two>[^,.;:?!]{1,60})", re.IGNORECASE
 )
 _LEAD: Final = re.compile(
     r"\W*(?:shall|should|do|does|is|are|would|will|can|could|use|prefer|we|you|i|the|a|an|it|better|to|use|be|"
     r"whether|which|what|discuss|debate|decide|choose|between)\b[ \t]*",
     re.IGNORECASE,
 )
-_TRAIL: Final = re.compile(r"[ \t]+(?:in|for|on|at|of|with|when|if|as)\b", re.IGNORECASE)
+_TRAIL: Final = re.compile(r" (?:in|for|on|at|of|with|when|if|as)\b", re.IGNORECASE)
 #: What the one who sets a goal may wish: when to end, in which shape to answer.
 _AT_ONCE: Final = re.compile(r"\bthen stop\b|\bin (?:1|one) sentence\b", re.IGNORECASE)
 _ENDLESS: Final = re.compile(r"\bindefinitely\b|\bfor ?ever\b|\bwithout (?:an )?end\b", re.IGNORECASE)
