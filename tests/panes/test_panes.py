@@ -155,18 +155,21 @@ def test_an_agent_that_has_ended_is_removed_with_its_pane_for_good(room: Place) 
     assert "slip" not in done.err
 
 
+def windows(place: Place) -> list[list[str]]:
+    """Return the names of the panes in each window."""
+    panes = place.panes()
+    numbers = sorted({pane["window"] for pane in panes})
+    return [[pane["agent"] for pane in panes if pane["window"] == number] for number in numbers]
+
+
 @pytest.mark.full
 def test_seven_real_agents_find_their_places_in_any_size(place: Place) -> None:
     place.agents(*SEVEN)
     terminal = place.terminal("up", rows=24, cols=80)
     place.wait(lambda: place.attached() == ["csp"], "attached", 120)
     place.watch()
-    panes = place.panes()
-    assert [[pane["agent"] for pane in panes if pane["window"] == window] for window in (0, 1)] == [
-        ["human", *SEVEN[:4]],
-        [*SEVEN[4:]],
-    ]
-    assert all(pane["cols"] >= 39 and pane["rows"] >= 6 for pane in panes)
+    place.wait(lambda: windows(place) == [["human"], *([name] for name in SEVEN)], "a window for each", 120)
+    assert all(pane["cols"] == 80 and pane["rows"] >= 20 for pane in place.panes())
     terminal.setwinsize(50, 200)
     place.wait(lambda: {pane["window"] for pane in place.panes()} == {0}, "everybody in one window")
     terminal.setwinsize(24, 80)

@@ -56,7 +56,8 @@ def test_the_walk_with_the_real_clis(user: Place, tmp_path: Path) -> None:
     terminal = user.terminal("up", rows=50, cols=200)
     user.wait(lambda: user.attached() == ["csp"], "attached", 120)
     user.watch()
-    assert set(user.online()) == set(CLIS)
+    # The room is shown while its agents start.
+    user.wait(lambda: set(user.online()) == set(CLIS), "all are there", _ANSWER_S)
     terminal.send("@all hello\r")
     user.wait(lambda: answers(user) == set(CLIS), "an answer of each", _ANSWER_S)
     terminal.send('/mode debate "tabs or spaces" --rounds 2\r')

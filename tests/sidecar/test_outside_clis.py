@@ -1,4 +1,4 @@
-"""A CLI that runs outside any room joins one by the command that docs/programs/mcp.md gives."""
+"""A CLI without a sidecar joins the room of its directory by the command that docs/programs/mcp.md gives."""
 
 import json
 import re
@@ -71,7 +71,7 @@ async def test_a_cli_outside_joins_speaks_and_reads(name: str, tmp_path: Path) -
         Room(rules, tmp_path) as room,
         passage(room.loopback, live.port),
     ):
-        found = room.bring_up(name, SetUp(arguments=ALLOWED[name]))
+        found = room.bring_up(name, SetUp(arguments=ALLOWED[name]), cwd=live.dir)
         path = f"{Path(sys.executable).parent}:{found.env['PATH']}"
         cli = replace(found, env=found.env | {"PATH": path})
         add_server(cli, live)
