@@ -162,11 +162,28 @@ sync_venv() (
     fi
     if ! "$UV" sync --frozen --inexact --quiet --offline "$@" 2>/dev/null; then
         say "downloading Python packages into .venv"
-        # Behind a || the shell goes on after a failure, so it is told to stop.
-        "$UV" sync --frozen --inexact --quiet "$@" >&2 || exit
+        # After a || the shell continues when a command fails, so it is told to stop.
+        download_packages "$@" || exit
     fi
     printf '%s\n' "$ROOT" >.venv/.csp-synced
 )
+
+# Many companies put a proxy between their machines and the network. Its certificate is known to the system, but
+# not to uv.
+download_packages() {
+    local output status=0
+    output=$("$UV" sync --frozen --inexact --quiet "$@" 2>&1) || status=$?
+    case $output in
+        *UnknownIssuer* | *"invalid peer certificate"* | *"certificate verify failed"*)
+            say "uv does not know the certificate of the package index; trying again with those of this system"
+            status=0
+            output=$(UV_SYSTEM_CERTS=true UV_NATIVE_TLS=true "$UV" sync --frozen --inexact --quiet "$@" 2>&1) ||
+                status=$?
+            ;;
+    esac
+    [[ -z $output ]] || printf '%s\n' "$output" >&2
+    return "$status"
+}
 
 # A clone copied with its .venv still runs the old one's code, so the stamp names the place.
 is_venv_fresh() {

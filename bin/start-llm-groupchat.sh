@@ -19,15 +19,15 @@ have tmux || die "tmux could not be installed; please install it by hand, then r
 if ! is_venv_fresh; then
     ensure_uv
     say "setting up .venv, which takes a moment the first time"
-    sync_venv --no-dev --extra mcp --compile-bytecode ||
-        die "the Python packages could not be installed; is there a network? Then run this again"
+    sync_venv --no-dev --compile-bytecode ||
+        die "the Python packages could not be installed for the reason above; run this again when it is solved"
 fi
 for extra in $(wanted_extras "${CSP_CONFIG_FILE:-$(project_file)}"); do
     if ! has_extra "$extra"; then
         ensure_uv
         say "installing the package $extra, which csp.toml wants"
         sync_venv --no-dev --extra "$extra" ||
-            say "$extra could not be installed; its models stay away (is there a network?)"
+            say "$extra could not be installed for the reason above; its models are not started"
     fi
 done
 # So that what is typed in the panes finds csp.

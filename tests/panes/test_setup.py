@@ -289,6 +289,38 @@ def test_packages_that_are_missing_are_downloaded_with_a_word_before(run: Runner
     assert called(tmp_path, "synced")[0].endswith("|sync --frozen --inexact --quiet --extra mcp")
 
 
+#: A uv behind a proxy whose certificate only the system knows.
+_PROXIED: Final = (
+    'sync) case "$*" in *--offline*) exit 1;; esac; '
+    'if [ "${UV_SYSTEM_CERTS-}${UV_NATIVE_TLS-}" != truetrue ]; then '
+    'echo "error: invalid peer certificate: UnknownIssuer" >&2; exit 2; fi; '
+)
+
+
+def test_a_certificate_that_only_the_system_knows_is_accepted(
+    clone: Path, run: Runner, tmp_path: Path
+) -> None:
+    done = run("ensure_uv; sync_venv", uv=UV.replace("sync) ", _PROXIED))
+
+    assert (done.returncode, done.stderr.splitlines()) == (
+        0,
+        [
+            "script: downloading Python packages into .venv",
+            "script: uv does not know the certificate of the package index; "
+            "trying again with those of this system",
+        ],
+    )
+    assert (clone / ".venv" / ".csp-synced").exists()
+
+
+def test_a_certificate_that_nobody_knows_is_the_reason_that_is_shown(run: Runner) -> None:
+    uv = UV.replace("sync) ", "sync) echo invalid peer certificate: UnknownIssuer >&2; exit 2; ")
+    done = run("ensure_uv; sync_venv || echo failed", uv=uv)
+
+    assert done.stdout == "failed\n"
+    assert done.stderr.endswith("invalid peer certificate: UnknownIssuer\n")
+
+
 def test_packages_that_cannot_be_downloaded_leave_no_stamp(clone: Path, run: Runner) -> None:
     uv = UV.replace("sync) ", "sync) echo no network >&2; exit 2; ")
     (clone / ".venv").mkdir()
@@ -354,7 +386,7 @@ def test_the_first_run_makes_an_environment_that_serves_mcp(clone: Path, tmp_pat
     assert first.stderr.startswith(f"{script}: setting up .venv")
     assert second.stderr == ""
     (line,) = called(tmp_path, "synced")
-    assert line.endswith(" --no-dev --extra mcp --compile-bytecode")
+    assert line.endswith(" --no-dev --compile-bytecode")
 
 
 # --- the packages of models ----------------------------------------------------------------------
@@ -392,7 +424,7 @@ def test_a_package_of_a_model_that_cannot_be_installed_does_not_stop_the_room(
 
     assert (done.returncode, done.stdout.splitlines()[1]) == (0, "up")
     assert "installing the package anthropic, which csp.toml wants" in done.stderr
-    assert "anthropic could not be installed; its models stay away (is there a network?)" in done.stderr
+    assert "anthropic could not be installed for the reason above; its models are not started" in done.stderr
 
 
 def test_what_is_typed_in_the_panes_finds_csp_after_everything_else(clone: Path, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_packages_that_cannot_be_installed_are_one_clear_line(clone: Path, tmp_p
 
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
-        "start-llm-groupchat.sh: the Python packages could not be installed; is there a network?"
+        "start-llm-groupchat.sh: the Python packages could not be installed for the reason above"
     )
 
 
