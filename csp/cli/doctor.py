@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from csp import __version__
 from csp.cli.arguments import HISTORY_DIR, JSON, switch, takes
 from csp.cli.cli_checks import CheckResult, check_clis
 from csp.cli.output import is_terminal, put, put_json
@@ -17,6 +18,7 @@ from csp.http_client import GatewayClient, field
 from csp.room_registry import RunningRoom, running_rooms
 
 _OLDEST_PYTHON = (3, 11)
+_PACKAGE = "csp-groupchat"
 
 
 @takes(
@@ -53,6 +55,7 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
         yield CheckResult("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
     except CspError as exc:
         yield CheckResult("tmux", False, exc.message, exc.hint)
+    yield check_package()
     yield check_drawing(env)
     yield check_state(settings.state_dir)
     yield check_folder("history", settings.history_dir, "choose another with --history")
@@ -66,6 +69,18 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
     for room in rooms:
         yield check_room(room)
     yield from check_clis(settings, env, cwd)
+
+
+def check_package() -> CheckResult:
+    """Check that no other package has the import name of this one: their files overwrite each other."""
+    from importlib.metadata import packages_distributions, version
+
+    others = sorted({name for name in packages_distributions().get("csp", ()) if name != _PACKAGE})
+    if not others:
+        return CheckResult("package", True, f"csp {__version__}")
+    found = ", ".join(f"{name} {version(name)}" for name in others)
+    advice = f"install CSP into an environment of its own: uv tool install {_PACKAGE}"
+    return CheckResult("package", False, f"{found} is installed here too, and its import name is csp", advice)
 
 
 def check_drawing(env: Mapping[str, str]) -> CheckResult:

@@ -61,6 +61,7 @@ def test_a_bare_machine_is_fine_and_is_told_how_to_get_agents(place: Place) -> N
     assert list(found) == [
         "python",
         "tmux",
+        "package",
         "terminal",
         "state folder",
         "history",
@@ -160,6 +161,22 @@ def test_a_variable_that_names_no_command_is_a_fault(place: Place) -> None:
 
     assert (found["ok"], found["detail"]) == (False, "CSP_CODEX_CMD: no-such-cli was not found")
     assert found["advice"] == "check its spelling, or unset CSP_CODEX_CMD"
+
+
+def test_another_package_with_our_import_name_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert doctor.check_package().ok
+    info = tmp_path / "csp-0.15.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: csp\nVersion: 0.15.0\n")
+    (info / "top_level.txt").write_text("csp\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = doctor.check_package()
+
+    assert not found.ok
+    assert found.detail == "csp 0.15.0 is installed here too, and its import name is csp"
+    assert found.advice.endswith("uv tool install csp-groupchat")
 
 
 def test_an_unknown_terminal_is_found(place: Place) -> None:

@@ -834,7 +834,7 @@ def test_doctor_checks_the_machine(place: Place) -> None:
 
     assert done.code == 0
     assert [finding["check"] for finding in done.json] == [
-        *("python", "tmux", "terminal", "state folder", "history", "port", "room default"),
+        *("python", "tmux", "package", "terminal", "state folder", "history", "port", "room default"),
         *("cli claude", "cli codex", "cli gemini"),
     ]
 
