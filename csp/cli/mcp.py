@@ -7,10 +7,9 @@ from csp.cli.arguments import takes, value
 from csp.cli.output import talk
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
-from csp.errors import Refused, Unreachable
+from csp.errors import Unreachable
 from csp.fast_start.process_environment import unnamed_runtime_dir
 from csp.http_client import GatewayClient
-from csp.mcp.sdk_check import how_to_install, is_installed
 from csp.room_registry import Address, find_room
 
 
@@ -20,8 +19,6 @@ from csp.room_registry import Address, find_room
 )
 def mcp(call: VerbCall) -> int:
     """Serve one client on stdin and stdout until it disconnects; find a room when it is needed."""
-    if not is_installed():
-        raise Refused("the package 'mcp' is not installed", f"install it: {how_to_install()}")
     from csp.mcp.outside_member import OutsideMember
     from csp.mcp.room_client import HttpRoomClient
     from csp.mcp.stdio import serve

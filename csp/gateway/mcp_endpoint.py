@@ -19,7 +19,6 @@ from csp.gateway.handlers import Call, PlainText, RawJson, Route, RouteTable
 from csp.gateway.responses import HEADERS
 from csp.gateway.routes import ROUTES, check_role
 from csp.gateway.routes import answer as answer_of
-from csp.mcp.sdk_check import how_to_install, is_installed
 from csp.protocol.codec import encode, parse, parse_query
 from csp.room.roles import ROUTES as ROLES
 from csp.room.roles import check_call, row_of
@@ -103,9 +102,6 @@ class Bridge:
         return answer.response()
 
     async def _loaded(self) -> "App":
-        if not is_installed():
-            hint = f"install it where the gateway runs: {how_to_install()}"
-            raise NotFound("the package 'mcp' is not installed", hint)
         if self._app is None:
             self._app = asyncio.get_running_loop().create_future()
             self._gateway.spawn(self._run(self._app))

@@ -14,7 +14,6 @@ from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
 from csp.fast_start.child_environment import HELPER, USER, child_environment
 from csp.fast_start.room_files import agents_dir, make_private_dir, read_running, save_token
 from csp.http_client import GatewayClient, field
-from csp.mcp.sdk_check import is_installed
 from csp.prompt_files import read_prompt
 from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
 from csp.sidecar.relay.job_control import open_life
@@ -114,8 +113,7 @@ def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_
     make_private_dir(seat.folder)
     env = child_env(order.env, room.url, seat.agent, seat.token, (room.token,))
     unwire(seat.folder)
-    # The MCP server is for a CLI that can have one, if its packages are here.
-    has_server = find_adapter(order.profile.capture).has_mcp and is_installed()
+    has_server = find_adapter(order.profile.capture).has_mcp
     run = CliRun(
         seat.folder,
         [path, *order.command[1:]],

@@ -9,7 +9,7 @@ import pytest
 from csp.cli import mcp as module
 from csp.cli.mcp import find, mcp
 from csp.config import Settings
-from csp.errors import Refused, Unreachable
+from csp.errors import Unreachable
 from csp.room_registry import Address
 from tests.cli.recording import call_of, with_settings
 
@@ -51,14 +51,6 @@ def test_no_room_anywhere_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     looking(monkeypatch, "", {})
     with pytest.raises(Unreachable, match="no room is running"):
         find(call_of("mcp"))
-
-
-def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "is_installed", lambda: False)
-    with pytest.raises(Refused, match="not installed") as caught:
-        mcp(call_of("mcp"))
-
-    assert caught.value.hint.startswith("install it: ")
 
 
 class Members:

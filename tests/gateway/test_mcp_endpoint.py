@@ -93,12 +93,6 @@ async def test_a_page_and_a_token_that_died_meanwhile_are_refused() -> None:
     assert "answer" not in page.steps + dead.steps
 
 
-async def test_without_the_package_the_answer_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_module, "is_installed", lambda: False)
-    with pytest.raises(NotFound, match="'mcp' is not installed"):
-        await Walk().run()
-
-
 async def test_work_for_a_caller_that_is_gone_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_module, "_LOOK_S", 0.0)
     ended: list[str] = []
@@ -137,7 +131,6 @@ async def test_a_caller_that_gives_up_leaves_the_loading_to_the_others_and_a_fai
         await go_on.wait()
         raise RuntimeError("cannot be loaded")
 
-    monkeypatch.setattr(mcp_module, "is_installed", lambda: True)
     monkeypatch.setattr(asyncio, "to_thread", to_thread)
     first, second = asyncio.ensure_future(bridge._loaded()), asyncio.ensure_future(bridge._loaded())
     await asyncio.sleep(0)

@@ -300,7 +300,6 @@ def claude(tmp_path: Path, **fields: Any) -> LaunchOrder:
 
 def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: RoomAddress) -> None:
     with (
-        mock.patch.object(module, "is_installed", return_value=True),
         mock.patch.object(module, "_worktrees", return_value="/worktrees"),
         mock.patch.object(module, "wire", wraps=wire) as wired,
     ):
@@ -320,33 +319,21 @@ def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: 
     assert (plan.argv, plan.env) == (run.argv, run.env)
 
 
-@pytest.mark.parametrize(
-    ("capture", "is_installed", "server"),
-    [
-        ("claude", True, ["-P", "-m", "csp.cli", "mcp"]),
-        ("claude", False, []),
-        ("screen", True, []),
-    ],
-)
-def test_only_a_cli_that_knows_mcp_gets_the_server_and_only_if_it_is_installed(
-    tmp_path: Path, room: RoomAddress, capture: str, is_installed: bool, server: list[str]
+@pytest.mark.parametrize(("capture", "server"), [("claude", ["-P", "-m", "csp.cli", "mcp"]), ("screen", [])])
+def test_only_a_cli_that_knows_mcp_gets_the_server(
+    tmp_path: Path, room: RoomAddress, capture: str, server: list[str]
 ) -> None:
     profile = ChosenProfile(name="some", capture=capture, source="/profiles/some.toml")
-    with (
-        mock.patch.object(module, "is_installed", return_value=is_installed),
-        mock.patch.object(module, "wire", wraps=wire) as wired,
-    ):
+    with mock.patch.object(module, "wire", wraps=wire) as wired:
         launched(order(tmp_path, profile=profile), room)
 
     assert wired.call_args.args[1].server[1:] == server
 
 
 def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room: RoomAddress) -> None:
-    with (
-        mock.patch.object(module, "is_installed", return_value=False),
-        mock.patch.object(module, "wire", wraps=wire) as wired,
-    ):
-        launched(claude(tmp_path), room)
+    profile = ChosenProfile(name="some", capture="screen", source="/profiles/some.toml")
+    with mock.patch.object(module, "wire", wraps=wire) as wired:
+        launched(order(tmp_path, profile=profile), room)
 
     given = wired.call_args.args[1]
     assert given.rules == rules_text("ada-2", "agent").strip()
