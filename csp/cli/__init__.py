@@ -45,6 +45,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    argv = with_verb(argv)
     if argv[:1] == ["sidecar"]:
         from csp.cli.fast_sidecar import start_plain_sidecar
 
@@ -74,6 +75,28 @@ def _run(argv: list[str]) -> int:
     from csp.cli.verb_call import VerbCall
 
     return verb.load()(VerbCall(args=args, settings=settings, cwd=current_dir(), argv=tuple(argv)))
+
+
+def with_verb(argv: list[str]) -> list[str]:
+    """Return a command line that has a verb.
+
+    Options without a verb are those of `up`. A bare `csp` opens or attaches to the room of the directory on a
+    terminal, and prints the help elsewhere.
+    """
+    if not argv:
+        streams = (sys.stdin, sys.stdout)
+        return ["up"] if all(stream and stream.isatty() for stream in streams) else ["--help"]
+    at = 0
+    while at < len(argv):
+        if argv[at] == "--room":
+            at += 2
+        elif argv[at] == "--verbose" or argv[at].startswith("--room="):
+            at += 1
+        else:
+            break
+    if at < len(argv) and (not argv[at].startswith("-") or argv[at] in ("-h", "--help", "--version")):
+        return argv
+    return ["up", *argv]
 
 
 def _fail(error: Exception, *, is_verbose: bool) -> int:

@@ -13,6 +13,7 @@ from csp.errors import BadInput
 
 _FLAGS = {row.flag: row for row in ROWS if row.flag}
 _ABOUT = "A group chat for people and interactive AI agents."
+_WITHOUT = "Without a verb csp opens the room of this directory, with the options of csp up."
 _RULES = "stdout is data, stderr is talk; exit 0 done, 1 failed, 2 misused"
 
 
@@ -46,8 +47,6 @@ def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
         if any("\ud800" <= char <= "\udfff" for char in word):
             raise BadInput(f"expected arguments in utf-8, got {word!r}")
     top = top_parser().parse_args(argv)
-    if not top.verb:
-        raise BadInput("expected a verb", "see: csp --help")
     verb = next((verb for verb in VERBS if verb.name == top.verb), None)
     if verb is None:
         known = [verb.name for verb in VERBS]
@@ -71,15 +70,15 @@ def top_parser() -> argparse.ArgumentParser:
     verbs = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in VERBS)
     parser = _Parser(
         prog="csp",
-        usage="csp [--room NAME] VERB ...",
-        description=f"{_ABOUT}\n\nverbs (csp VERB --help says more):\n{verbs}",
+        usage="csp [--room NAME] [VERB] ...",
+        description=f"{_ABOUT}\n\n{_WITHOUT}\n\nverbs (csp VERB --help says more):\n{verbs}",
         epilog=f"example:\n  csp send claude 'what does parser.py do?' --wait\n\n{_RULES}",
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"csp {__version__}")
     _add(parser, GLOBAL)
-    parser.add_argument("verb", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("verb", help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 

@@ -63,6 +63,7 @@ VERBS: Final = (
     Verb("config", "show every setting with its source", "status:config"),
     Verb("trust", "accept what a csp.toml sets", "trust"),
     Verb("doctor", "check this machine, or a journal", "doctor"),
+    Verb("docs", "print a page of the documentation", "docs"),
     Verb("demo", "be a scripted demo agent in this terminal", "demo"),
     Verb("bench", "measure this machine", "bench"),
     Verb("completion", "print a completion script", "completion"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.cli import main
+from csp.cli import main, with_verb
 from csp.config import ROWS
 
 
@@ -49,6 +49,43 @@ def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert main(["--version"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_bare_csp_is_help_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: csp ")
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_bare_csp_opens_the_room_on_a_terminal(monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
+    monkeypatch.setattr("sys.stdin", _Terminal())
+    monkeypatch.setattr("sys.stdout", _Terminal() if is_terminal else io.StringIO())
+
+    assert with_verb([]) == (["up"] if is_terminal else ["--help"])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["--demo", "--detach"], ["up", "--demo", "--detach"]),
+        (["--room", "x"], ["up", "--room", "x"]),
+        (["--room=x", "--demo"], ["up", "--room=x", "--demo"]),
+        (["--verbose", "--agents", "claude"], ["up", "--verbose", "--agents", "claude"]),
+        (["--room", "x", "agents"], ["--room", "x", "agents"]),
+        (["--room", "agents"], ["up", "--room", "agents"]),
+        (["--verbose", "send", "all", "--demo"], ["--verbose", "send", "all", "--demo"]),
+        (["--help"], ["--help"]),
+        (["--room", "x", "-h"], ["--room", "x", "-h"]),
+        (["--version"], ["--version"]),
+    ],
+)
+def test_options_without_a_verb_are_those_of_up(given: list[str], expected: list[str]) -> None:
+    assert with_verb(given) == expected
 
 
 def test_an_unexpected_error_is_one_line_too(

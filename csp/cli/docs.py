@@ -1,0 +1,77 @@
+"""Print pages of the documentation in the terminal."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from csp.cli.arguments import JSON, takes, value
+from csp.cli.verb_call import VerbCall
+from csp.config import nearest
+from csp.errors import BadInput, Broken
+from csp.human.safe_text import columns
+
+_PACKAGE: Final = Path(__file__).resolve().parent.parent
+#: A wheel has the pages inside the package, a clone has them beside it.
+_FOLDERS: Final = (_PACKAGE / "docs", _PACKAGE.parent / "docs")
+_TITLE: Final = re.compile(r"^# (.+)$", re.MULTILINE)
+_TOCTREE: Final = re.compile(r"^```\{toctree\}\n(.*?)^```\n\n?", re.MULTILINE | re.DOTALL)
+#: Comments are instructions for the tests of the pages.
+_COMMENT: Final = re.compile(r"^<!--.*?-->\n+", re.MULTILINE | re.DOTALL)
+
+
+@takes(
+    value("page", "PAGE", "page to print; default: list the pages", nargs="?"),
+    JSON,
+    examples=("csp docs start", "csp docs agents/claude | less"),
+)
+def docs(call: VerbCall) -> int:
+    """Print one page as Markdown, or list the pages with their titles."""
+    folder = docs_folder()
+    titles = {page: title_of(read_page(folder, page)) for page in page_names(folder)}
+    wanted = call.args.page
+    if not wanted:
+        lines = columns([[page, title] for page, title in titles.items()])
+        return call.show(titles, lines, "print one with: csp docs PAGE")
+    name = wanted.removeprefix("docs/").removesuffix(".md").removesuffix("/index")
+    page = name if name in titles else f"{name}/index"
+    if page not in titles:
+        raise BadInput(f"no page {wanted!r}", nearest(name, list(titles)) or "list the pages with: csp docs")
+    text = read_page(folder, page)
+    answer = {"page": page, "title": titles[page], "text": text}
+    return call.show(answer, text.rstrip("\n").split("\n"))
+
+
+def docs_folder() -> Path:
+    """Return the folder of the pages."""
+    for folder in _FOLDERS:
+        if (folder / "index.md").is_file():
+            return folder
+    raise Broken(f"the docs are missing, expected them in one of: {', '.join(map(str, _FOLDERS))}")
+
+
+def page_names(folder: Path) -> list[str]:
+    """Return every page in the order of the table of contents, without its `.md`."""
+    found: dict[str, None] = {}
+
+    def add(page: str) -> None:
+        found[page] = None
+        base = page.rpartition("/")[0]
+        for body in _TOCTREE.findall((folder / f"{page}.md").read_text("utf-8")):
+            for line in body.splitlines():
+                child = f"{base}/{line}" if base else line
+                if line and not line.startswith(":") and child not in found:
+                    add(child)
+
+    add("index")
+    return list(found)
+
+
+def read_page(folder: Path, page: str) -> str:
+    """Return the text of a page without what only a site needs."""
+    text = (folder / f"{page}.md").read_text("utf-8")
+    return _COMMENT.sub("", _TOCTREE.sub("", text))
+
+
+def title_of(text: str) -> str:
+    found = _TITLE.search(text)
+    return found[1] if found else ""
