@@ -98,7 +98,7 @@ def down(call: VerbCall) -> int:
     from csp.panes.start_gateway import running_room
 
     settings, env = call.settings, process_environment()
-    _refuse_agents(call)
+    refuse_agents(call)
     room = call.room_name(is_sure=True)
     running = running_room(settings.state_dir, room)
     history = running.history if running else settings.history_dir / room
@@ -291,12 +291,13 @@ def wish_of(call: VerbCall, dir: Path) -> MemberRequest:
 
 def check_place(call: VerbCall) -> None:
     """Refuse to start anything from an agent's pane, or for a gateway elsewhere."""
-    _refuse_agents(call)
+    refuse_agents(call)
     if call.settings.gateway_url:
         raise BadInput("csp up runs a gateway of its own", "unset CSP_GATEWAY_URL first")
 
 
-def _refuse_agents(call: VerbCall) -> None:
+def refuse_agents(call: VerbCall) -> None:
+    """Raise in the pane of an agent: only people open and end rooms."""
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "use another terminal for this")
 

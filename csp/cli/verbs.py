@@ -64,6 +64,7 @@ VERBS: Final = (
     Verb("trust", "accept what a csp.toml sets", "trust"),
     Verb("doctor", "check this machine, or a journal", "doctor"),
     Verb("docs", "print a page of the documentation", "docs"),
+    Verb("uninstall", "end all rooms and remove CSP's files, except the histories", "uninstall"),
     Verb("demo", "be a scripted demo agent in this terminal", "demo"),
     Verb("bench", "measure this machine", "bench"),
     Verb("completion", "print a completion script", "completion"),

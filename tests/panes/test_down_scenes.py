@@ -105,3 +105,17 @@ def test_down_after_a_killed_gateway_and_a_killed_tmux_server(shared_place: Plac
     assert purged.json["purged"] is True and purged.json["kept"] == []
     assert list(place.history.iterdir()) == []
     assert not place.state.exists()
+
+
+def test_uninstall_ends_every_room_and_leaves_the_histories_alone(shared_place: Place) -> None:
+    place = shared_place
+    place.agents("ann")
+    place.up()
+    place.csp("send", "ann", "remember me", "--wait", "--timeout", "60")
+    done = place.csp("uninstall", "--yes")
+
+    assert done.code == 0, done.err
+    assert "ended tmux session csp of room default\n" in done.err
+    assert place.left_over() == []
+    assert not place.state.exists()
+    assert (place.history / "default" / "journal.jsonl").exists()
