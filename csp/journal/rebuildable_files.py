@@ -55,7 +55,7 @@ def place_of(view: JournalView, upto: int) -> JournalPlace:
 
 
 def is_of(view: JournalView, place: JournalPlace) -> bool:
-    """Tell whether a place belongs to this journal."""
+    """Return whether a place belongs to this journal."""
     is_number = isinstance(place.upto, int)
     return is_number and 0 < place.upto <= view.end and place_of(view, place.upto) == place
 
@@ -129,7 +129,7 @@ def quoted(token: str) -> str:
 
 
 def is_full(exc: sqlite3.Error) -> bool:
-    """Tell whether the disk was full; for a file that could not be opened, its cause tells."""
+    """Return whether the disk was full; for a file that could not be opened, its cause tells."""
     cause = exc.__cause__
     if isinstance(cause, OSError):
         return cause.errno in FULL_ERRNOS

@@ -90,14 +90,14 @@ def closed_gate(
 
 
 def is_busy(facts: PaneFacts, rules: GateRules, now: float) -> bool:
-    """Tell whether a turn is open, or the pane has not been at rest for long enough to believe it."""
+    """Return whether a turn is open, or the pane has not been at rest for long enough to believe it."""
     if facts.is_turn_open or facts.quiet_since is None:
         return True
     return not facts.is_end_known and now - facts.quiet_since < rules.settled_s
 
 
 def is_waived(facts: PaneFacts, now: float, *, waited_s: float, timeout_s: float) -> bool:
-    """Tell whether the wait for a sign of rest took so long that a mere guess of work counts no more.
+    """Return whether the wait for a sign of rest took so long that a mere guess of work counts no more.
 
     A sign of work on a screen that still changes is no mere guess, unless nothing has been asked for.
     """
@@ -110,7 +110,7 @@ def is_waived(facts: PaneFacts, now: float, *, waited_s: float, timeout_s: float
 
 
 def is_always_shown(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
-    """Tell whether a sign of work means nothing, since it shows in a program that nobody has asked."""
+    """Return whether a sign of work means nothing, since it shows in a program that nobody has asked."""
     if not facts.is_unasked or facts.worked_since is None:
         return False
     since = max(facts.worked_since, facts.said_at or 0.0)
@@ -118,12 +118,12 @@ def is_always_shown(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
 
 
 def works_too_long(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
-    """Tell whether a sign of work has shown for so long that nothing waits for its end any more."""
+    """Return whether a sign of work has shown for so long that nothing waits for its end any more."""
     return facts.worked_since is not None and now - facts.worked_since >= MOST_WORK * timeout_s
 
 
 def holds_draft(facts: PaneFacts, now: float) -> bool:
-    """Tell whether a person's words stand in the composer, by the keys first, then by the screen."""
+    """Return whether a person's words stand in the composer, by the keys first, then by the screen."""
     if facts.draft is None:
         return facts.may_hold_draft
     if facts.last_key is None:
@@ -168,7 +168,7 @@ def agent_state(
 
 
 def asks_permission(dialog: ScreenDialog | None, *, is_told: bool, is_asking: bool) -> bool:
-    """Tell whether a tool waits for a yes: by the CLI's own word where it `is_told`, else by its dialog."""
+    """Return whether a tool waits for a yes: by the CLI's own word where it `is_told`, else by its dialog."""
     return is_asking if is_told else dialog is not None and dialog.kind == "permission"
 
 

@@ -87,7 +87,7 @@ def find_caret(screen: Screen) -> Caret | None:
 
 
 def stands_behind(screen: Screen, caret: Caret, text: str) -> bool:
-    """Tell whether all of `text`, which a composer shows, stands behind the caret, as a placeholder does."""
+    """Return whether all of `text`, which a composer shows, stands behind the caret, as a placeholder does."""
     behind = "".join(run.text for run in screen.rows[caret.row].runs)[caret.col :]
     return _compact(_inner(behind)) == _compact(text)
 
@@ -145,7 +145,7 @@ class PasteLocator:
         return place
 
     def _has_taken_up(self, screen: Screen) -> bool:
-        """Tell whether a program that has come up since shows the prompt behind a sign; if so, go by that.
+        """Return whether a program that has come up since shows the prompt behind a sign; if so, go by that.
 
         Without a sign it may be what the terminal itself has echoed, which the program need not have read.
         """
@@ -188,7 +188,7 @@ class PasteLocator:
         return PastePlace.OTHER if is_added_to else PastePlace.GONE
 
     def _stands_in(self, screen: Screen, text: str, known: PasteContext) -> bool:
-        """Tell whether a composer holds the prompt; words behind its end would be the program's."""
+        """Return whether a composer holds the prompt; words behind its end would be the program's."""
         more = self._goes_on_with
         while more and not self._mark and text.endswith(self._footer + more):
             text = text.removesuffix(more)
@@ -215,7 +215,7 @@ class PasteLocator:
         return PastePlace.EMPTY if is_as_before else PastePlace.UNSEEN
 
     def _has_come(self, screen: Screen) -> bool:
-        """Tell whether our last line, or a marker for a paste, shows that was not there before."""
+        """Return whether our last line, or a marker for a paste, shows that was not there before."""
         return self._before is not None and self._count(screen) > self._count(self._before)
 
     def _count(self, screen: Screen) -> int:
@@ -259,7 +259,7 @@ class PasteLocator:
         return _compact("".join(parts))
 
     def _goes_on(self, screen: Screen, y: int, parts: Sequence[str]) -> bool:
-        """Tell whether a row above those may belong to the same text."""
+        """Return whether a row above those may belong to the same text."""
         text = screen.rows[y].text
         if set(text) <= _LINES | _CORNERS and sum(sign in _LINES for sign in text) >= _RULE_LENGTH:
             return False
@@ -348,7 +348,7 @@ def settled_text(
 
 
 def has_echo(before: Sequence[str], after: Sequence[str], footer: str) -> bool:
-    """Tell whether the echo of a prompt that ends in `footer` shows."""
+    """Return whether the echo of a prompt that ends in `footer` shows."""
     return _echo_row(before, after, footer) is not None
 
 

@@ -256,7 +256,7 @@ class Tracker:
 
     @property
     def runs_tool(self) -> bool:
-        """Tell whether a tool of the turn has not returned yet."""
+        """Return whether a tool of the turn has not returned yet."""
         return bool(self._state.calls)
 
     def feed(self, item: Item) -> list[Outcome]:  # noqa: C901  # one case for each kind of item

@@ -45,7 +45,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
     last_row: int = 0
 
     def holds(self, text: str) -> bool:
-        """Tell whether `text` stands in it, however it is wrapped."""
+        """Return whether `text` stands in it, however it is wrapped."""
         return _UNSEEN.sub("", text) in _UNSEEN.sub("", self.text)
 
 
@@ -73,7 +73,7 @@ class ScreenDialog(msgspec.Struct, frozen=True, kw_only=True):
         return next((choice.number for choice in self.choices if choice.is_selected), 0)
 
     def is_same(self, other: "ScreenDialog | None") -> bool:
-        """Tell whether another look shows the same question, whichever choice is selected in it."""
+        """Return whether another look shows the same question, whichever choice is selected in it."""
         return other is not None and (other.question, other.subject) == (self.question, self.subject)
 
     def choice_for(self, label: re.Pattern[str] | None) -> int:
@@ -198,7 +198,7 @@ class _Places:
 
 
 def _is_styled(row: ScreenRow, start: int) -> bool:
-    """Tell whether the first word behind a place is coloured or faint; an agent's plain text is not."""
+    """Return whether the first word behind a place is coloured or faint; an agent's plain text is not."""
     word = _WORD.search(row.text, start)
     style = row.style_at(word.start() if word else start)
     return style.fg is not None or style.faint
@@ -319,7 +319,7 @@ def _sign_in(row: ScreenRow, rules: ComposerRules) -> re.Match[str] | None:
 
 
 def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules) -> bool:
-    """Tell whether all that stands behind a sign of that width is drawn as a placeholder."""
+    """Return whether all that stands behind a sign of that width is drawn as a placeholder."""
     runs = []
     for row in rows:
         left = width
@@ -420,7 +420,7 @@ def _listed(
 
 
 def _is_at_end(lines: list[str], last: int, rules: DialogRules) -> bool:
-    """Tell whether hardly anything stands below the last choice."""
+    """Return whether hardly anything stands below the last choice."""
     return sum(bool(line.strip()) for line in lines[last + 1 :]) <= rules.max_rows_after
 
 

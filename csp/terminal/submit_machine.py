@@ -135,17 +135,17 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
 
     @property
     def has_touched(self) -> bool:
-        """Tell whether something of the message may stand in the composer."""
+        """Return whether something of the message may stand in the composer."""
         return self.phase in (SubmitPhase.PASTED, SubmitPhase.SHOWN, SubmitPhase.CLEARING, SubmitPhase.STUCK)
 
     @property
     def has_entered(self) -> bool:
-        """Tell whether Enter was pressed since the last paste."""
+        """Return whether Enter was pressed since the last paste."""
         return self._entered > 0
 
     @property
     def may_be_taken(self) -> bool:
-        """Tell whether the CLI may have taken the message, for all that the screen has shown."""
+        """Return whether the CLI may have taken the message, for all that the screen has shown."""
         return self._entered > 0 and not self._has_stayed
 
     def give_up(self, reason: str) -> None:
@@ -166,7 +166,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self.wake_at = None if for_s is None else now + for_s
 
     def _over(self, for_s: float, now: float) -> bool:
-        """Tell whether the phase has lasted `for_s`; else have the shell come back when it has."""
+        """Return whether the phase has lasted `for_s`; else have the shell come back when it has."""
         return self._is_past(self._since + for_s, now)
 
     def _is_past(self, at: float, now: float) -> bool:

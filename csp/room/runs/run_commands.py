@@ -187,7 +187,7 @@ def _edit(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
 
 
 def is_plan_open(run: ReviewRun) -> bool:
-    """Tell whether a person may still change the plan: there is one, nobody works by it yet."""
+    """Return whether a person may still change the plan: there is one, nobody works by it yet."""
     at = run.back if run.phase is P.HALTED else run.phase
     return run.plan is not None and at in (P.FEEDBACK, P.APPROVAL)
 

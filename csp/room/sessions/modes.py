@@ -209,7 +209,7 @@ def repetitions(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: 
 
 
 def respects_final(setup: Setup) -> bool:
-    """Tell whether an agent may end the session."""
+    """Return whether an agent may end the session."""
     return row_of(setup).respects_final or setup.respect_final
 
 

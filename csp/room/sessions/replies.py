@@ -296,7 +296,7 @@ class _Reply:
         return self._is_open(turn)
 
     def _is_open(self, turn: Turn) -> bool:
-        """Tell whether a turn still waits for its reply; its agent may have got another one instead."""
+        """Return whether a turn still waits for its reply; its agent may have got another one instead."""
         now = self._draft.session.turns.get(turn.agent)
         return now is not None and now.id == turn.id
 

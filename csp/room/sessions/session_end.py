@@ -98,7 +98,7 @@ def release_held(draft: SessionDraft, state: DeliveryState, but: tuple[AgentId, 
 
 
 def _comes_with_turn(sessions: Sessions, message: Message, agent: AgentId) -> bool:
-    """Tell whether a message waits for a turn in the session that it was said in."""
+    """Return whether a message waits for a turn in the session that it was said in."""
     session = sessions.get(message.session)
     if session is None or session.is_over or session.setup.soft_turns:
         return False

@@ -83,7 +83,7 @@ def _following(draft: SessionDraft, reason: EndReason) -> tuple[int, int] | None
 
 
 def _is_agreed(session: Session) -> bool:
-    """Tell whether every reply of this round says that it agrees."""
+    """Return whether every reply of this round says that it agrees."""
     here = [
         one for outputs in session.outputs.values() for one in outputs if one.phase == session.stage.number
     ]

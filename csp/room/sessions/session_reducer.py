@@ -394,7 +394,7 @@ KEPT_COLLABORATIONS: Final = 32
 
 
 def changes_sessions(event: events.AnyEvent) -> bool:
-    """Tell whether an event may change a session."""
+    """Return whether an event may change a session."""
     return getattr(event, "session_id", None) is not None or isinstance(event, events.Redacted)
 
 

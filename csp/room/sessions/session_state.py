@@ -198,7 +198,7 @@ def spent_so_far(ledger: Ledger, unsettled: Unsettled) -> Ledger:
 
 
 def is_more(usage: Usage, known: RunningUsage | None) -> bool:
-    """Tell whether a count goes beyond what is known of the same turn; counts only grow."""
+    """Return whether a count goes beyond what is known of the same turn; counts only grow."""
     return known is None or usage.tokens > known.usage.tokens
 
 
@@ -311,7 +311,7 @@ class Session(_State, frozen=True):
         return 1 if terms is None or is_led else max(min(terms.parallel, len(self.agents)), 1)
 
     def is_benched(self, agent: AgentId) -> bool:
-        """Tell whether an agent is not asked until it speaks."""
+        """Return whether an agent is not asked until it speaks."""
         return self.strikes.get(agent, 0) >= STRIKES
 
     @property
@@ -320,7 +320,7 @@ class Session(_State, frozen=True):
         return self.stage.number if self.stage.is_sealed and not self.is_over else 0
 
     def binds(self, agent: AgentId) -> bool:
-        """Tell whether what `agent` says now is sealed: it takes part, or did until it was kicked."""
+        """Return whether what `agent` says now is sealed: it takes part, or did until it was kicked."""
         return bool(self.seal) and (agent in self.agents or any(one.agent == agent for one in self.done))
 
     @property

@@ -85,7 +85,7 @@ def handoffs(session: Session, agent: AgentId) -> tuple[AgentId, ...]:
 
 
 def _has_word(session: Session, agent: AgentId) -> bool:
-    """Tell whether what `agent` says decides how it goes on."""
+    """Return whether what `agent` says decides how it goes on."""
     return session.stage.kind is PhaseKind.RELAY and session.setup.lead in (None, agent)
 
 
@@ -194,5 +194,5 @@ def _share(count: int) -> int:
 
 
 def agrees(text: str) -> bool:
-    """Tell whether a reply has a line that says AGREE, outside code."""
+    """Return whether a reply has a line that says AGREE, outside code."""
     return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(first_lines(text)[0]))

@@ -163,7 +163,7 @@ def ask_again(draft: SessionDraft, turn: Turn, template: str, problem: str = "")
 
 
 def can_pay_again(draft: SessionDraft, turn: Turn) -> bool:
-    """Tell whether the limit of money lets a turn be asked for once more."""
+    """Return whether the limit of money lets a turn be asked for once more."""
     cost = estimate_cost(draft.session, turn.agent, "", 2 * turn.prompt_tokens, turn.foreseen_usd)
     return not isinstance(cost, OverBudget)
 
@@ -346,6 +346,6 @@ def cancel(draft: SessionDraft, turn: Turn, reason: str) -> bool:
 
 
 def is_api(draft: SessionDraft, agent: AgentId) -> bool:
-    """Tell whether an agent has to answer in an envelope."""
+    """Return whether an agent has to answer in an envelope."""
     participant = draft.participant(agent)
     return participant is not None and participant.kind is ParticipantKind.API
