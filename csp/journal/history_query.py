@@ -55,7 +55,7 @@ _text: Final = msgspec.json.Decoder(_Text)
 
 
 def facets_of(line: bytes) -> Facets | None:
-    """Read the facets of a line; None if it lacks the fields that all events share."""
+    """Read the facets of a line; None if it lacks the fields that all events have."""
     try:
         return _facets.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):

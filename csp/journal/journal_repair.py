@@ -21,7 +21,7 @@ _BLOCK_BYTES: Final = 1 << 20
 #: In a longer journal only one line per block is examined, because a start must not take long.
 _FULL_CHECK_BYTES: Final = 16 << 20
 _SAMPLE_BYTES: Final = 64 << 10
-#: The bytes of whole lines, from a start up to an end.
+#: A range of whole lines, as the offsets of its first byte and of the byte after it.
 _Range = tuple[int, int]
 
 
