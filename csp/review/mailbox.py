@@ -35,7 +35,7 @@ from csp.protocol.review_messages import (
 )
 
 MAX_FILE_BYTES: Final = 1024 * 1024
-#: How long an incomplete file may still be being written.
+#: How long a file may be incomplete because it is still being written.
 GRACE_S: Final = 1.0
 POLL_S: Final = 1.0
 _FOLDERS: Final = ("inbox", "handled", "refused")

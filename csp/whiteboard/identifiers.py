@@ -32,7 +32,7 @@ _ORDINARY: Final = frozenset({"github", "javascript", "typescript", "openai", "o
 
 
 def identifiers(text: str) -> dict[str, None]:
-    """Return the identifiers in a text in lower case, in order; of a path also its parts."""
+    """Return the identifiers in a text in lower case, in order; for a path also its parts."""
     return {name.lower(): None for run in _runs(text) for name in _names(run)}
 
 
