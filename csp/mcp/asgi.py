@@ -72,7 +72,7 @@ class App:
 
 
 class _Body:
-    """Receive a body that is read already; after it, wait to be cancelled."""
+    """Receive a body that has already been read, then wait to be cancelled."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
