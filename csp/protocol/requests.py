@@ -1,4 +1,4 @@
-"""Bodies and queries of requests."""
+"""Bodies and query parameters of requests."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Answers of the gateway."""
+"""The answers of the gateway."""
 
 from enum import StrEnum
 from typing import Any

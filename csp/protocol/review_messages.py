@@ -1,7 +1,7 @@
 """Messages of builder and reviewer, on disk, in the journal and on the wire.
 
-Outside, a message is an object with the type beside its body. Inside, the body is one of eight types that
-know their own name, so that nobody has to look at a type twice.
+In its external form, a message is an object with the type beside its body. Internally, the body is one of
+eight types that know their own name, so that the type is checked only once.
 """
 
 import re
@@ -214,7 +214,7 @@ class ExecutionUpdate(Body, frozen=True, tag=MessageType.EXECUTION_UPDATE.value)
     diff: Long = ""
     tests: TestResult | None = None
     final: bool = False
-    # CSP adds its own to the builder's, which are at most MAX_ITEMS.
+    # CSP adds its own metrics to the builder's, of which there are at most MAX_ITEMS.
     metrics: Annotated[dict[Word, float | str], Meta(max_length=2 * MAX_ITEMS)] = msgspec.field(
         default_factory=dict
     )

@@ -1,4 +1,4 @@
-"""Screens of terminals, sent to watchers."""
+"""Screens of terminals, as sent to watchers."""
 
 from typing import Annotated, Final
 
