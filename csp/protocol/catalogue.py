@@ -50,7 +50,7 @@ class ModeOption(StrEnum):
 
 
 class ModeEntry(Struct, frozen=True):
-    """A mode; `rounds` is its default length in `unit`, 0 where it has no end."""
+    """A mode; `rounds` is its default length in `unit`, 0 if it has no end."""
 
     id: str
     name: str

@@ -111,7 +111,7 @@ class TurnSignal(MessageEvent, frozen=True, omit_defaults=True, tag="turn_signal
 
 
 class LogRequested(Event, frozen=True, omit_defaults=True, tag="query"):
-    """An agent asked the room for its last messages, while it was at work on `replyTo`."""
+    """An agent asked the room for its last messages while it was working on `replyTo`."""
 
     count: int
     reply_to: enums.MessageId | None = field(name="replyTo", default=None)

@@ -196,7 +196,7 @@ class TestResult(Struct, frozen=True):
 
 
 class DiffFigures(Struct, frozen=True):
-    """Figures of a diff; `bytes` and `sha256` are of the whole patch, of which the journal has a part."""
+    """Figures of a diff; `bytes` and `sha256` refer to the whole patch, of which the journal has a part."""
 
     base: Word
     commit: Word
@@ -341,7 +341,7 @@ class RunBody(RunTerms, frozen=True):
 
 
 class RunActionBody(Struct, frozen=True):
-    """An action of a person on a run; the action decides which fields count."""
+    """A person's action on a run; the action determines which fields are used."""
 
     plan: Plan | None = None
     decision: Decision | None = None
