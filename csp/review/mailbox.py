@@ -198,7 +198,7 @@ class Mailbox:
                 watcher.close()
 
 
-def folder_watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinotify is there on Linux alone
+def folder_watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinotify exists only on Linux
     """Return what waits for files that are moved or written into a folder; None where the kernel cannot."""
     try:
         from asyncinotify import Inotify, Mask

@@ -118,7 +118,7 @@ class AgentTextRunner:
         #: Messages sent by tool that were matched with a command in this text.
         self._used: set[MessageId] = set()
 
-    # --- the words -------------------------------------------------------------------------------
+    # --- the text --------------------------------------------------------------------------------
 
     def keep(self) -> None:
         """Record only the id, so that nothing is run twice."""

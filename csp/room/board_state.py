@@ -242,7 +242,7 @@ def summary_prompt(
     return render(prompts, "summarise", values)
 
 
-# --- in a turn's window --------------------------------------------------------------------------
+# --- hits in the window of a turn ----------------------------------------------------------------
 
 
 def hits_as_items(

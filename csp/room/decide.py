@@ -76,7 +76,7 @@ def _send(draft: RoomDraft, command: commands.Send) -> None:
         allstop(draft, command)
         return
     messages.send(draft, command)
-    if draft.events:  # else it was sent before
+    if draft.events:  # otherwise it was sent before
         replies.handle_working(draft, command)
 
 

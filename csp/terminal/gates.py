@@ -174,7 +174,7 @@ def asks_permission(dialog: ScreenDialog | None, *, is_told: bool, is_asking: bo
     return is_asking if is_told else dialog is not None and dialog.kind == "permission"
 
 
-# --- what a person types -------------------------------------------------------------------------
+# --- the person's draft --------------------------------------------------------------------------
 
 #: What a terminal sends by itself: reports of cursor, focus, mouse, colours, versions, modes, released keys.
 _REPORTS: Final = re.compile(

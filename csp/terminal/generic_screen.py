@@ -40,9 +40,9 @@ class PastePlace(Enum):
 
     HERE = auto()  # in the composer, with nothing before it
     EMPTY = auto()  # not in the composer, which is empty
-    GONE = auto()  # not where it stood, but no empty composer shows either
+    GONE = auto()  # no longer where it was, but no empty composer is shown either
     OTHER = auto()  # something else is in the composer
-    UNSEEN = auto()  # there is no composer that could be read
+    UNSEEN = auto()  # there is no readable composer
 
 
 class Caret(NamedTuple):

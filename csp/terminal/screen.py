@@ -92,7 +92,7 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(row.text for row in self.rows).rstrip("\n")
 
 
-# --- how the screen of one kind of CLI is read ----------------------------------------------------
+# --- rules to read the screen of a CLI ------------------------------------------------------------
 
 
 class SignPlace(StrEnum):
@@ -108,9 +108,9 @@ class Frame(StrEnum):
     """How a CLI separates its composer from the rest."""
 
     BORDERS = "borders"  # between two border rows
-    SHADED = "shaded"  # between two border rows, else by its background
+    SHADED = "shaded"  # between two border rows, or else by its background
     SIGN = "sign"  # from the last row that begins with the prompt sign
-    CURSOR = "cursor"  # the row that the cursor is in
+    CURSOR = "cursor"  # the row of the cursor
     NONE = "none"
 
 

@@ -53,10 +53,10 @@ class SubmitRules(msgspec.Struct, frozen=True, kw_only=True):
 
 class SubmitPhase(Enum):
     WAITING = auto()  # for the gates
-    ANNOUNCED = auto()  # `typed` is on its way into the journal
+    ANNOUNCED = auto()  # `typed` is being written to the journal
     PASTED = auto()  # the text is on its way into the composer
     SHOWN = auto()  # Enter was pressed
-    SENT = auto()  # the composer is empty again; the proof is awaited
+    SENT = auto()  # the composer is empty again; waits for the proof
     CLEARING = auto()
     STUCK = auto()
     DONE = auto()

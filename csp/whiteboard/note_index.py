@@ -248,7 +248,7 @@ class NoteIndex:
         if not self.in_memory:
             delete_board(self._folder)
 
-    # --- inside ----------------------------------------------------------------------------------
+    # --- internals -------------------------------------------------------------------------------
 
     @property
     def _opened(self) -> sqlite3.Connection:

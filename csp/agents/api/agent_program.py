@@ -74,7 +74,7 @@ class AgentProgram:
             try:
                 return await self._register(str(before.get("token")))
             except (Unauthenticated, Forbidden, NotFound):
-                pass  # somebody else has had the id meanwhile, or the room is a new one
+                pass  # the id has a new owner, or the room is new
         return await self._register(stay.token)
 
     async def _register(self, token: str) -> Registered:
@@ -155,7 +155,7 @@ class AgentProgram:
         except CspError as error:
             log.info("turns were not given back", extra={"why": error.message})
 
-    # --- what the room has to know, what we have to know -----------------------------------------
+    # --- exchanging state with the room ----------------------------------------------------------
 
     def _record(self, joined: Registered) -> None:
         """Write the record that the panes look for; a room known only by its address has none."""

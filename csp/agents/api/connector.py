@@ -329,7 +329,7 @@ class Connector:
             self._told = told
             await self._refusal(lambda: self.client.state(state, detail, until), "state was not taken")
 
-    # --- controls, watchers ----------------------------------------------------------------------
+    # --- controls and watchers -------------------------------------------------------------------
 
     async def _obey(self, item: Deliver) -> None:
         problem, turn = "", item.turn

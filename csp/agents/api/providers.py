@@ -215,7 +215,7 @@ async def _parts(events: Any, key: str) -> AsyncGenerator[tuple[Any, Any, str | 
     yield whole.choices[0].message, whole.usage, whole.choices[0].finish_reason
 
 
-# --- what several share --------------------------------------------------------------------------
+# --- shared by several providers -----------------------------------------------------------------
 
 
 def _openai_client(target: Target) -> "AsyncOpenAI":
@@ -243,7 +243,7 @@ def openai_usage(counted: dict[str, Any], model: str, before: str, after: str) -
     )
 
 
-# --- what the streams of all SDKs have in common -------------------------------------------------
+# --- shared by all streams -----------------------------------------------------------------------
 
 
 async def begin(create: Callable[..., Awaitable[Any]], options: Mapping[str, Any], unknown: set[str]) -> Any:
@@ -316,7 +316,7 @@ responses_usage: Final = partial(openai_usage, before="input", after="output")
 chat_usage: Final = partial(openai_usage, before="prompt", after="completion")
 
 
-# --- which function calls whom -------------------------------------------------------------------
+# --- the table of providers ----------------------------------------------------------------------
 
 #: By the names in csp.model_providers.
 OPENERS: Final[dict[str, Callable[[Target], Model]]] = {

@@ -81,7 +81,7 @@ class DemoPane:
         self.app.ttimeoutlen = self.app.timeoutlen = _ESCAPE_S
         self.app._on_resize = self.show_again  # type: ignore[method-assign]  # its own cannot know old rows
 
-    # --- what is said ----------------------------------------------------------------------------
+    # --- the conversation ------------------------------------------------------------------------
 
     def add(self, kind: str, text: str) -> None:
         """Show a prompt, a note or a plain text of ours."""
@@ -137,7 +137,7 @@ class DemoPane:
                 return [f"{_FAINT}  ⎿ {row}{_PLAIN}" for row in rows]
         return [f"{_FAINT if at else self._colour + _BOLD}  {row}{_PLAIN}" for at, row in enumerate(rows)]
 
-    # --- the bottom ------------------------------------------------------------------------------
+    # --- the rows below the conversation ---------------------------------------------------------
 
     def _size(self) -> Size:
         size = os.get_terminal_size(self._stdout.fileno())

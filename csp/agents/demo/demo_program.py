@@ -159,7 +159,7 @@ class Program:
         self._pane.app.input.raw_mode().__enter__()
         self._pane.show_again()
 
-    # --- the bottom ------------------------------------------------------------------------------
+    # --- the rows below the conversation ---------------------------------------------------------
 
     def _busy(self) -> str:
         if self._answer is None:

@@ -161,7 +161,7 @@ def read_prompt(prompt: str, me: str, env: Mapping[str, str]) -> DemoPrompt:
                 break
             time.sleep(_PAUSE_S)
         except (CspError, msgspec.ValidationError):
-            break  # the room is of another version: any answer is better than none
+            break  # the room has another version: any answer is better than none
     return message(prompt, me)
 
 

@@ -70,7 +70,7 @@ def _check_live(run: ReviewRun) -> None:
         raise Refused(f"run {run.id} has ended: {run.reason}", "begin a new one with: csp review start")
 
 
-# --- CSP's own hands -------------------------------------------------------------------------------
+# --- results of CSP's worker -----------------------------------------------------------------------
 
 
 def prepare(draft: RoomDraft, command: PrepareRun) -> None:
@@ -112,7 +112,7 @@ def deliver(draft: RoomDraft, command: DeliverRun) -> None:
         draft.notice(ALL, NoticeCode.RUN_NOTE(run=run.id, note=command.note), thread=run.thread)
 
 
-# --- a person --------------------------------------------------------------------------------------
+# --- actions of a person ---------------------------------------------------------------------------
 
 
 def act(draft: RoomDraft, command: ActOnRun) -> None:
@@ -344,7 +344,7 @@ def _from_object(fields: Fields, role: RunRole, run_id: str) -> AnyMessage:
     return read_body(MessageType(message_type), body)
 
 
-# --- lines -----------------------------------------------------------------------------------------
+# --- messages written as lines ---------------------------------------------------------------------
 
 
 def _entries(text: str) -> list[_Entry]:

@@ -240,7 +240,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
     return replace(decision, decision=review.Decision.ACCEPT, rationale=note[:2000])
 
 
-# --- what comes of each ----------------------------------------------------------------------------
+# --- after a message -------------------------------------------------------------------------------
 
 
 def continue_after(draft: SessionDraft, body: review.AnyMessage) -> None:
@@ -347,7 +347,7 @@ def unknown_role(run: ReviewRun, agent: AgentId) -> BadInput:
     return BadInput(f"{agent} has no role in run {run.id}", who)
 
 
-# --- how runs are shown ----------------------------------------------------------------------------
+# --- views -----------------------------------------------------------------------------------------
 
 
 def run_view(run: ReviewRun) -> review.RunSummary:
@@ -428,7 +428,7 @@ def _stats(reviewer: str, runs: list[ReviewRun]) -> review.ReviewerStats:
     )
 
 
-# --- waiting -----------------------------------------------------------------------------------------
+# --- reminders ---------------------------------------------------------------------------------------
 
 
 #: The first reminder comes after this time, later ones after twice the previous time, so that a run can wait

@@ -234,7 +234,7 @@ def _said(run: ReviewRun, event: events.RunSaid) -> ReviewRun:
             assert_never(event.body)
 
 
-# --- a run in words --------------------------------------------------------------------------------
+# --- texts about a run -----------------------------------------------------------------------------
 
 #: How much of a diff and of the test output a prompt contains; the files contain everything.
 MAX_DIFF: Final = 24_000

@@ -19,21 +19,21 @@ from csp.protocol.session_parts import EndReason, PhaseKind, Setup
 class NextSpeaker(StrEnum):
     """The rule for the next speaker of a relay."""
 
-    EACH = "each"  # everybody once, in the turn order
-    NEXT = "next"  # the turn order, over and over again
-    HANDOFF = "handoff"  # whom the last speaker names
+    EACH = "each"  # every agent once, in turn order
+    NEXT = "next"  # repeatedly in turn order
+    HANDOFF = "handoff"  # the agent that the last speaker names
     HANDOFF_OR_NEXT = "handoff_or_next"
-    LEAD = "lead"  # the lead, then whom it names, then the lead again
+    LEAD = "lead"  # the lead, then the agent it names, then the lead again
 
 
 class Times(StrEnum):
     """How often a phase is run."""
 
     ONCE = "once"
-    OTHER_ROUNDS = "other_rounds"  # for every round but the first
+    OTHER_ROUNDS = "other_rounds"  # for every round except the first
     IF_BALLOT = "if_ballot"
     IF_SYNTH = "if_synth"
-    IF_CUT = "if_cut"  # if a limit ended what came before
+    IF_CUT = "if_cut"  # if a limit ended the phase before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ def respects_final(setup: Setup) -> bool:
     return row_of(setup).respects_final or setup.respect_final
 
 
-# --- how the modes are described to every interface -----------------------------------------------
+# --- descriptions for the interfaces --------------------------------------------------------------
 
 
 _PASSES_ON = (NextSpeaker.NEXT, NextSpeaker.HANDOFF, NextSpeaker.HANDOFF_OR_NEXT)

@@ -170,10 +170,10 @@ class _Reply:
             else:
                 self._reply(turn, said)
 
-    # --- each kind of reply ----------------------------------------------------------------------
+    # --- kinds of replies ------------------------------------------------------------------------
 
     def _broke_off(self, turn: Turn) -> None:
-        # A call that broke off is no reply, but it may have used tokens.
+        # A call that broke off is not a reply, but it may have used tokens.
         if self._command.text.strip() or self._command.usage is not None:
             self._post(events.Activity, self._command)
         why = f"its answer was {self._command.ending}"
@@ -300,7 +300,7 @@ class _Reply:
         now = self._draft.session.turns.get(turn.agent)
         return now is not None and now.id == turn.id
 
-    # --- its parts -------------------------------------------------------------------------------
+    # --- parts of a reply ------------------------------------------------------------------------
 
     def _envelope(self, commands: tuple[agent_text.Spoken, ...]) -> agent_text.Envelope:
         command = self._command

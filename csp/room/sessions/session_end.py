@@ -133,7 +133,7 @@ def warn_of_limits(draft: SessionDraft) -> None:
             draft.notice(limit_near(draft.session, reason))
 
 
-# --- what it came to ---------------------------------------------------------------------------------
+# --- the result --------------------------------------------------------------------------------------
 
 
 _LINE: Final = 200

@@ -150,7 +150,7 @@ def _ask_synth(draft: SessionDraft) -> None:
         ask(draft, agent)
 
 
-# --- what follows when nobody owes a reply -------------------------------------------------------
+# --- the next turns when none is open ------------------------------------------------------------
 
 
 def _relay_goes_on(draft: SessionDraft) -> None:

@@ -171,7 +171,7 @@ def _extended(session: Session, event: events.ModeChanged) -> Session:
     return replace(session, setup=setup, turns=turns)
 
 
-# --- its turns -----------------------------------------------------------------------------------
+# --- turns ---------------------------------------------------------------------------------------
 
 
 def _asked(session: Session, event: events.TurnSignal) -> Session:
@@ -285,7 +285,7 @@ def _heard_from(session: Session, agent: AgentId) -> Session:
     return replace(session, strikes=strikes)
 
 
-# --- what is said in it --------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------------
 
 
 def _answered(session: Session, event: events.AgentResponse) -> Session:
@@ -359,7 +359,7 @@ def _noted(session: Session, event: events.MessageEvent) -> Session:
     return replace(session, items=(*unread[-1:], *items[-KEPT_ITEMS:]))
 
 
-# --- what is taken out of it ---------------------------------------------------------------------
+# --- removing texts ------------------------------------------------------------------------------
 
 
 def without_message(session: Session, event: events.Redacted) -> Session:

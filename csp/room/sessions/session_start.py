@@ -207,7 +207,7 @@ def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
             raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)
 
 
-# --- collaborations, for somebody who waits in another thread -------------------------------------
+# --- collaborations -------------------------------------------------------------------------------
 
 
 #: The modes of a collaboration; both consist of turns with a synthesis at the end.
@@ -247,7 +247,7 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
     return found
 
 
-# --- a new one -------------------------------------------------------------------------------------
+# --- starting one ----------------------------------------------------------------------------------
 
 
 def _begin(draft: RoomDraft, command: Collaborate) -> None:
@@ -317,7 +317,7 @@ def _notes(
     return tuple(notes)
 
 
-# --- one that continues ----------------------------------------------------------------------------
+# --- continuing one --------------------------------------------------------------------------------
 
 
 def _go_on(draft: SessionDraft, command: Collaborate) -> None:

@@ -108,7 +108,7 @@ class BallotVote(_State, frozen=True):
     reason: str = ""
 
 
-# --- what was spent: who used how many tokens of which model, what that cost ----------------------
+# --- spending: tokens and cost by agent and model -------------------------------------------------
 
 
 #: Agents choose the names of their models; beyond this many rows, the model is left out.

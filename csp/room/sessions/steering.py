@@ -178,7 +178,7 @@ def _current(draft: SessionDraft, agent: str | None) -> Turn:
     raise Refused(f"{wanted} has no open turn in {draft.session.id}", f"who has: {owing}")
 
 
-# --- what an agent does in its turn by tool ----------------------------------------------------------
+# --- tool calls of an agent in its turn --------------------------------------------------------------
 
 
 def vote(draft: RoomDraft, command: CastVote) -> None:
@@ -223,7 +223,7 @@ def _turns_of(
     ]
 
 
-# --- what happens to the agents -------------------------------------------------------------------
+# --- events of the agents -------------------------------------------------------------------------
 
 
 _ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
@@ -291,7 +291,7 @@ def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
             advance(session_draft)
 
 
-# --- what happens when nothing else does ----------------------------------------------------------
+# --- deadlines ------------------------------------------------------------------------------------
 
 
 #: Why a prompt cannot be typed until a person does something.

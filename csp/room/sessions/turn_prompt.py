@@ -151,7 +151,7 @@ def unread_tasks(items: list[WindowItem], agent: AgentId) -> list[WindowItem]:
     return tasks
 
 
-# --- what the others said ------------------------------------------------------------------------
+# --- positions and proposals of the others -------------------------------------------------------
 
 
 def positions(session: Session, agent: AgentId) -> str:

@@ -32,7 +32,7 @@ from csp.room.sessions.session_state import (
 )
 from csp.room.sessions.turn_prompt import prompt, prompt_values, render, visible_items, window
 
-# --- what a call will cost ------------------------------------------------------------------------
+# --- cost estimates -------------------------------------------------------------------------------
 #
 # An estimate, made before the call.
 #
@@ -120,7 +120,7 @@ def reserved(session: Session, but: AgentId | None = None) -> float:
     return session.cost_usd + sum(most)
 
 
-# --- who is asked -----------------------------------------------------------------------------------
+# --- turn requests ----------------------------------------------------------------------------------
 
 
 #: States in which an agent cannot continue by itself.
@@ -279,7 +279,7 @@ def _signal(
             room_draft.move_delivery(message, agent, DeliveryState.WITHDRAWN, f"it came with {turn}")
 
 
-# --- on the way to a reply -----------------------------------------------------------------------
+# --- states of a turn ----------------------------------------------------------------------------
 
 
 def delivered(draft: SessionDraft, turn: Turn) -> None:
