@@ -199,7 +199,7 @@ class Mailbox:
 
 
 def folder_watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinotify exists only on Linux
-    """Return what waits for files that are moved or written into a folder; None where the kernel cannot."""
+    """Return a watcher for files moved or written into the folders; None if the system has none."""
     try:
         from asyncinotify import Inotify, Mask
 
@@ -233,7 +233,7 @@ def _content(path: Path) -> tuple[Mark, bytes]:
     # A link could lead anywhere, and a pipe would block.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # Before reading: a write in between changes the mark.
+        # Get the mark before reading: a later write then results in another mark.
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise BadInput("it is not a regular file")

@@ -93,7 +93,7 @@ class RunFolders:
         note = self._write_plan(folder, run)
         for event in events:
             self._write_event(folder, run, event)
-        # Last, because it says that all other files are complete.
+        # Written last, because it marks all other files as complete.
         detail = msgspec.to_builtins(run_detail(run, str(folder)))
         write_changed(folder / STATE, _pretty({"seq": run.seq, **detail}))
         return note

@@ -192,7 +192,7 @@ class NoteIndex:
 
     def vectors(self) -> list[bytes]:
         """Return the stored vectors of the notes in the order of their rows."""
-        # SQLite notices no flipped bit in a value, and a changed vector would silently change the ranking.
+        # SQLite does not notice a flipped bit in a value, which would silently change the ranking.
         stored = [row[0] for row in self._opened.execute("SELECT vector FROM vectors ORDER BY row")]
         if not all(isinstance(one, bytes) and _with_checksum(one[:-4]) == one for one in stored):
             raise sqlite3.DatabaseError("a stored vector is damaged")

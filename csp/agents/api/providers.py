@@ -106,7 +106,7 @@ def anthropic(target: Target) -> Model:
 
 
 def anthropic_usage(counted: dict[str, Any], model: str) -> Usage:
-    """Return Anthropic's usage in our terms: its input excludes cache reads and writes."""
+    """Convert Anthropic's usage to ours, whose input includes cache reads and writes."""
     read = counted.get("cache_read_input_tokens") or 0
     written = counted.get("cache_creation_input_tokens") or 0
     details = counted.get("output_tokens_details") or {}

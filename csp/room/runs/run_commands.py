@@ -248,8 +248,8 @@ def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
 # The message is JSON, in a fence or as the whole text, or it is written in lines with keys in capitals,
 # outside code and at the start of the line:
 #
-#     PLAN: summary           then one step a line, as a list; TOOLS: ESTIMATE: CONFIDENCE:
-#     STEP: what was done     a step on the way; METRIC: name = value
+#     PLAN: summary           then a list with one step per line; TOOLS: ESTIMATE: CONFIDENCE:
+#     STEP: what was done     an intermediate step; METRIC: name = value
 #     DONE: what was done     the submission; METRIC: name = value
 #     END: summary
 #     ACK: note               SUBSCRIBE: steps, diffs, tests

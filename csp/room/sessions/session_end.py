@@ -1,4 +1,4 @@
-"""The end of a session: what it releases, its summary, and the notices shortly before."""
+"""The end of a session: what it releases, its summary, and the notices while it runs."""
 
 from typing import Final
 

@@ -64,7 +64,7 @@ def next_turn(draft: RoomDraft, command: NextTurn) -> None:
 def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
     """Restart the clock of an agent's turns, up to the maximum time of a turn.
 
-    The usage reported so far may exceed a limit, which ends it.
+    The usage reported so far may exceed a limit, which ends the turn.
     """
     # It is unknown which of its turns the note is about.
     note = "" if draft.sessions.seals_of(command.agent) else command.note
