@@ -55,7 +55,7 @@ _text: Final = msgspec.json.Decoder(_Text)
 
 
 def facets_of(line: bytes) -> Facets | None:
-    """Read the facets of a line; None if it lacks the fields that all events share."""
+    """Read the facets of a line; None if it lacks the fields that all events have."""
     try:
         return _facets.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -92,12 +92,12 @@ def pieces(q: str) -> tuple[str, ...]:
 
 
 def is_word(piece: str) -> bool:
-    """Tell whether a piece must match at the start of a word; other pieces match anywhere."""
+    """Return whether a piece must match at the start of a word; other pieces match anywhere."""
     return _WORD.match(piece) is not None
 
 
 def matches(text: str, q: str) -> bool:
-    """Tell whether `text` contains every piece of `q`, ignoring case.
+    """Return whether `text` contains every piece of `q`, ignoring case.
 
     A piece of ASCII letters, digits and underscores must start a word; any other may be anywhere.
     """
@@ -113,7 +113,7 @@ def _piece_test(piece: str) -> Callable[[str], object]:
 
 
 def admits(query: HistoryQuery, line: bytes, facets: Facets, concerns: Concerns) -> bool:
-    """Tell whether a line matches a query, including its `after` and `before`."""
+    """Return whether a line matches a query, including its `after` and `before`."""
     fits = (
         facets.type in query.types
         and facets.type not in HIDDEN_TYPES

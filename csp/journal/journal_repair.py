@@ -21,7 +21,7 @@ _BLOCK_BYTES: Final = 1 << 20
 #: In a longer journal only one line per block is examined, because a start must not take long.
 _FULL_CHECK_BYTES: Final = 16 << 20
 _SAMPLE_BYTES: Final = 64 << 10
-#: The bytes of whole lines, from a start up to an end.
+#: A range of whole lines, as the offsets of its first byte and of the byte after it.
 _Range = tuple[int, int]
 
 
@@ -124,7 +124,7 @@ def repair_line_order(path: Path, fresh: Path, fd: int, end: int) -> str:
 
 
 def _is_complete(fd: int, end: int) -> bool:
-    """Tell whether the journal has exactly one line for each seq from its first to its last."""
+    """Return whether the journal has exactly one line for each seq from its first to its last."""
     if not end:
         return True
     first = intact_seq(line_reader.line_at(fd, 0, end))
@@ -137,7 +137,7 @@ def _is_complete(fd: int, end: int) -> bool:
 
 
 def _is_ascending(fd: int, end: int) -> bool:
-    """Tell whether no examined line has a lower seq than the one before it."""
+    """Return whether no examined line has a lower seq than the one before it."""
     if end <= _FULL_CHECK_BYTES:
         lines = (line for _, data in blocks_forward(fd, 0, end) for line in data.split(b"\n"))
     else:

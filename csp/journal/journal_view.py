@@ -65,7 +65,7 @@ class JournalView(NamedTuple):
     def read_after(
         self, seq: int, max_bytes: int = line_reader.BLOCK_BYTES, cursor: Cursor | None = None
     ) -> Chunk:
-        """Read on after `seq`: at least one line unless the end is reached, else about `max_bytes`.
+        """Read the lines after `seq`: about `max_bytes`, but at least one line unless the end is reached.
 
         Damaged lines are skipped. Pass the last chunk's `cursor` back to avoid a search for the position.
         """

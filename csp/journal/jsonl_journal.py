@@ -88,7 +88,7 @@ class JsonlJournal:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether everything appended is committed."""
+        """Return whether everything appended is committed."""
         return self._end == self.view.end
 
     # --- writing ---------------------------------------------------------------------------------
@@ -128,14 +128,14 @@ class JsonlJournal:
         self.last_seq = self.view.seq
 
     def is_in_place(self) -> bool:
-        """Tell whether the file is still at its path; it may have been deleted or moved."""
+        """Return whether the file is still at its path; it may have been deleted or moved."""
         try:
             return os.path.samestat(os.stat(self.path), os.fstat(self.view.file.fd))
         except OSError:
             return False
 
     def can_grow(self) -> bool:
-        """Tell whether the disk has space again, by writing a probe file and removing it."""
+        """Return whether the disk has space again, by writing a probe file and removing it."""
         if not self.is_in_place():
             return False
         path = self.folder / _PROBE_NAME

@@ -14,10 +14,10 @@ from csp.journal.line_reader import line_at, read_at
 
 SEARCH_NAME: Final = "search.sqlite"
 BOARD_NAME: Final = "board.sqlite"
-#: Earlier versions kept the meanings of notes here.
+#: Earlier versions kept the vectors of notes here.
 _FORMER_VECTORS_NAME: Final = "board.vectors"
 _PUNCTUATION: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-#: An FTS5 tokenizer that splits at blanks alone, as it stands between double quotes in SQL.
+#: An FTS5 tokenizer that splits only at blanks, escaped for use between double quotes in SQL.
 BLANKS_ONLY: Final = "ascii tokenchars '{}'".format(_PUNCTUATION.replace("'", "''")).replace('"', '""')
 PLACE_TABLE: Final = "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)"
 _SIDE_FILES: Final = ("", "-wal", "-shm", "-journal")
@@ -37,7 +37,7 @@ _FULL_CODES: Final = frozenset(
 
 
 class JournalPlace(NamedTuple):
-    """How far which journal was read; the bytes at both ends identify the journal."""
+    """How far a journal was read; the bytes at both ends identify the journal."""
 
     inode: int
     first: bytes
@@ -55,7 +55,7 @@ def place_of(view: JournalView, upto: int) -> JournalPlace:
 
 
 def is_of(view: JournalView, place: JournalPlace) -> bool:
-    """Tell whether a place belongs to this journal."""
+    """Return whether a place belongs to this journal."""
     is_number = isinstance(place.upto, int)
     return is_number and 0 < place.upto <= view.end and place_of(view, place.upto) == place
 
@@ -110,7 +110,7 @@ def create_tables(db: sqlite3.Connection, statements: Iterable[str]) -> sqlite3.
 
 
 def reached(db: sqlite3.Connection, schema_version: int, view: JournalView) -> int:
-    """Return how far a database has read this journal; 0 if it is of another journal or version."""
+    """Return how far a database has read this journal; 0 if it belongs to another journal or version."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
     row = db.execute("SELECT inode, first, upto, last FROM place").fetchone() if version else None
     place = JournalPlace(*row) if row else None
@@ -129,7 +129,7 @@ def quoted(token: str) -> str:
 
 
 def is_full(exc: sqlite3.Error) -> bool:
-    """Tell whether the disk was full; for a file that could not be opened, its cause tells."""
+    """Return whether the disk was full; for a file that could not be opened, check the cause of the error."""
     cause = exc.__cause__
     if isinstance(cause, OSError):
         return cause.errno in FULL_ERRNOS

@@ -173,7 +173,7 @@ class SearchIndex:
 
 
 def _open(path: Path, view: JournalView) -> tuple[sqlite3.Connection, int]:
-    """Return a database that belongs to the journal, and the offset that it has files.reached."""
+    """Return a database that belongs to the journal, and the offset up to which it is indexed."""
     try:
         db = files.connect(path)
     except sqlite3.Error as exc:

@@ -66,7 +66,7 @@ def tokens_of_text(text: str) -> set[str]:
 
 
 def is_vocabulary(token: str) -> bool:
-    """Tell whether a token is a word, which a query may match by prefix."""
+    """Return whether a token is a word, which a query may match by prefix."""
     return token.isascii() and is_word(token)
 
 

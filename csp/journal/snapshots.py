@@ -73,7 +73,7 @@ def load(folder: Path, last_seq: int, view: JournalView | None = None) -> Snapsh
     """
     ahead = [path for path in snapshot_files(folder) if _seq(path) > last_seq]
     if ahead:
-        # They are of lines that the journal has lost; other lines will take their seqs.
+        # They belong to lines that the journal has lost; other lines will get their seqs.
         extra = {"path": str(ahead[0]), "last_seq": last_seq}
         log.warning("snapshot ahead of the journal deleted", extra=extra)
         try:

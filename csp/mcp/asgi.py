@@ -52,7 +52,7 @@ class App:
             yield
 
     async def answer(self, headers: Headers, body: bytes, door: RoomClient, send: Send) -> None:
-        """Answer one POST of the caller behind `door`."""
+        """Answer one POST of the caller that `door` belongs to."""
         is_heard = any(name == b"accept" and _EVENTS in value for name, value in headers)
         manager = self._streaming if is_heard and _WANTS_PROGRESS in body else self._plain
         scope = {
@@ -72,7 +72,7 @@ class App:
 
 
 class _Body:
-    """Receive a body that is read already; after it, wait to be cancelled."""
+    """Receive a body that has already been read, then wait to be cancelled."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body

@@ -1,4 +1,4 @@
-"""The MCP server of a room, on the official SDK; each call brings its room and caller."""
+"""The MCP server of a room, based on the official SDK; every call brings its own room and caller."""
 
 import contextlib
 import re

@@ -16,7 +16,7 @@ from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.room.agent_names import to_id
 from csp.room_registry import Address
 
-#: Apart from the tokens of panes, where the same name may occur.
+#: Kept apart from the tokens of panes, where the same name may occur.
 _TOKEN_KIND: Final = "mcp"
 _WAIT_S: Final = 50
 _PAUSE_S: Final = 1.0
@@ -44,7 +44,7 @@ class OutsideMember:
         path = token_path(self._state_dir, address.room, self._file, _TOKEN_KIND)
         try:
             make_private_dir(os.path.dirname(path))
-            # Of two that start at once, the second finds the token of the first.
+            # If two start at once, the second finds the token of the first.
             with open(f"{path}.lock", "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 return self._join(address, self._known_token(address.room))

@@ -1,7 +1,7 @@
-"""How the MCP tools call the gateway of a room.
+"""Clients of a room's gateway for the MCP tools.
 
-`csp mcp` goes over the network; /mcp, which is a part of the gateway, asks the routes themselves. Either way
-the gateway knows who asks by the token, decides, says what it refuses.
+`csp mcp` goes over the network; /mcp, which is part of the gateway, calls its routes directly. Either way the
+gateway identifies the caller by the token, decides, and returns its own errors.
 """
 
 import asyncio

@@ -30,9 +30,9 @@ async def _serve(door: RoomClient) -> None:
 
 
 class _Answering(AsyncResource):
-    """Reads messages of a client; answers lines that are not messages, as the SDK does over HTTP only.
+    """Reads a client's messages and answers invalid lines, which the SDK does only over HTTP.
 
-    Without an answer, the sender of an unreadable call would wait without end.
+    Without an answer, the sender of an unreadable call would wait for ever.
     """
 
     def __init__(self, read_stream: Any, write_stream: Any) -> None:

@@ -18,7 +18,7 @@ Progress = Callable[[float, float, str], Awaitable[None]]
 #: Messages of agents and people, without notices of the room.
 _SPEECH: Final = "human_message,agent_call,agent_response"
 _POLL_S: Final = 20.0
-#: What a reader sees of an event, some of it by another name.
+#: The fields of an event for a reader, some of them under another name.
 _SHOWN: Final = ("seq", "id", "type", "sender", "target", "text", "replyTo", "session_id", "turn", "ts")
 _OTHER_NAMES: Final = {"sender": "from", "target": "to", "replyTo": "reply_to", "session_id": "session"}
 

@@ -1,7 +1,7 @@
 """The catalogue: what a person can choose, type and read, described once for every interface.
 
-The pane, the page, the shell and MCP read these tables, the page by `GET /catalogue`. The rows of the modes
-are made from the table of modes by csp.room.sessions.modes; only their texts stand here.
+The pane, the page, the shell and MCP use these tables; the page gets them by `GET /catalogue`. The entries of
+the modes are built from the table of modes by csp.room.sessions.modes; only their texts are here.
 """
 
 from enum import StrEnum
@@ -22,7 +22,7 @@ from csp.protocol.session_parts import EndReason
 
 
 class ArgumentKind(StrEnum):
-    """What an argument of a command is; the value is how the usage shows it."""
+    """The kind of an argument of a command; the value is how the usage shows it."""
 
     AGENT = "AGENT"
     MAYBE_AGENT = "[AGENT]"
@@ -36,28 +36,28 @@ class ArgumentKind(StrEnum):
 
 
 class ModeOption(StrEnum):
-    """What a person can set for a mode, beside its topic, agents and length."""
+    """An option that a person can set for a mode, besides its topic, agents and length."""
 
     FIRST = "first"
     SYNTH = "synth"
     BALLOT = "ballot"
     RESPECT_FINAL = "respect_final"
     LIMITS = "limits"
-    #: It has a builder and a reviewer in place of a list of agents.
+    #: It has a builder and a reviewer instead of a list of agents.
     ROLES = "roles"
     #: It needs an orchestrator in the room.
     LEAD = "lead"
 
 
 class ModeEntry(Struct, frozen=True):
-    """A mode; `rounds` is its default length in `unit`, 0 where it has no end."""
+    """A mode; `rounds` is its default length in `unit`, 0 if it has no end."""
 
     id: str
     name: str
-    #: The name where there is little room.
+    #: The name where space is short.
     chip: str
     about: str
-    #: `rounds`, `steps`, or empty where the length cannot be set.
+    #: `rounds`, `steps`, or empty if the length cannot be set.
     unit: str
     rounds: int
     fewest: int
@@ -90,24 +90,24 @@ class TextEntry(Struct, frozen=True):
 class CommandEntry(Struct, frozen=True, kw_only=False):
     """A command of a person.
 
-    One with `control`, `action` or `on_message` is done by any interface without code of its own: it presses
-    that button of the agent named, else does that to the running session, or to the message named.
+    Any interface can perform one with `control`, `action` or `on_message` without code of its own: it sends
+    that control to the named agent, applies that action to the running session, or to the named message.
     """
 
     name: str
     help: str
     takes: tuple[ArgumentKind, ...] = ()
-    #: How the arguments are shown where their kinds do not say enough.
+    #: How the arguments are shown if their kinds are not clear enough.
     usage: str = ""
     control: ControlVerb | None = None
     action: SessionAction | None = None
     on_message: MessageAction | None = None
-    #: Whether the page has a part of its own for it.
+    #: Whether the page has its own control for it.
     is_on_page: bool = False
 
     @property
     def form(self) -> str:
-        """How it is typed."""
+        """How to type it."""
         return f"/{self.name} {self.usage or ' '.join(self.takes)}".rstrip()
 
     @property
@@ -122,12 +122,12 @@ class Catalogue(Struct, frozen=True):
     end_reasons: tuple[TextEntry, ...]
     agent_states: tuple[TextEntry, ...]
     notices: tuple[NoticeEntry, ...]
-    #: Those that the page can do.
+    #: The commands that the page supports.
     commands: tuple["CommandText", ...]
 
 
 class CommandText(Struct, frozen=True):
-    """A command as an interface lists it."""
+    """A command in the list of an interface."""
 
     name: str
     form: str
@@ -140,7 +140,7 @@ class ModeText(NamedTuple):
 
 
 # fmt: off
-#: Those that are used most come first.
+#: The most used modes come first.
 MODE_TEXTS: Final[dict[Mode, ModeText]] = {
     Mode.DEBATE: ModeText("Everybody states a position, then answers the others round by round; "
                           "with a ballot they vote at the end."),
@@ -225,7 +225,7 @@ _ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (Argume
 
 
 # fmt: off
-#: The commands of a person. The pane has a handler for those that do more than press a button.
+#: The commands of a person. The pane has a handler for those that do more than send a control.
 COMMANDS: Final = (
     CommandEntry("agents", "list the agents with what each does"),
     CommandEntry("status", "show the mode, whose turn it is, the agents"),
@@ -277,5 +277,5 @@ COMMANDS: Final = (
 
 
 def why_held(reason: str) -> HeldReasonEntry | None:
-    """Return why a message waits, if the reason is one of the catalogue."""
+    """Return the entry for the reason why a message waits, if the catalogue has it."""
     return next((entry for entry in HELD_REASONS if entry.id == reason), None)

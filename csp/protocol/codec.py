@@ -1,4 +1,4 @@
-"""Parse requests at the border and encode answers."""
+"""Parse requests and encode answers."""
 
 import re
 from collections.abc import Mapping
@@ -11,16 +11,17 @@ from csp.protocol.enums import MAX_TEXT_BYTES
 
 T = TypeVar("T")
 _OVER: Final = f"`str` of length <= {MAX_TEXT_BYTES}"
-#: The most values in a request: every known body has fewer, and parsing each takes a microsecond or two
-#: from the whole room.
+#: Maximum number of values in a request: every known body has fewer, and parsing each value blocks the whole
+#: room for a microsecond or two.
 MAX_VALUES: Final = 20_000
-#: As many commas outside of strings; it stops at the last of them, so a long list of values costs little.
+#: Matches this many commas outside strings; it stops at the last of them, so a long list of values costs
+#: little.
 _TOO_MANY: Final = re.compile(rb'(?:(?:[^",]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+,){%d}' % MAX_VALUES, re.DOTALL)
 _decoders: dict[object, msgspec.json.Decoder[object]] = {}
 
 
 def parse(kind: type[T], data: bytes) -> T:
-    """Turn bytes from a peer into `kind`, or raise BadInput naming what is wrong and where."""
+    """Parse bytes from a peer as `kind`; raise BadInput with the problem and its place."""
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
@@ -38,7 +39,7 @@ def parse(kind: type[T], data: bytes) -> T:
 
 
 def parse_request(kind: type[T], data: bytes) -> T:
-    """Parse a request like `parse`; refuse one with too many values unread."""
+    """Parse a request like `parse`, but refuse one with too many values without decoding it."""
     if data.count(b",") >= MAX_VALUES and _TOO_MANY.match(data):
         raise BadInput(f"json has more than {MAX_VALUES} values", "send several smaller requests")
     return parse(kind, data)
@@ -57,7 +58,7 @@ def _too_large(what: str) -> TooLarge:
 
 
 def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
-    """Turn a query string into `kind`; numbers are read from text."""
+    """Parse a query string as `kind`; numbers are read from text."""
     try:
         return msgspec.convert(dict(query), kind, strict=False)
     except msgspec.ValidationError as exc:
@@ -65,7 +66,7 @@ def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
 
 
 def check_text(text: str) -> None:
-    """Raise if a text is too long; the limit counts bytes, a schema could only count characters."""
+    """Raise if a text is too long; the limit counts bytes, while a schema can only count characters."""
     if len(text) > MAX_TEXT_BYTES // 4 and len(text.encode()) > MAX_TEXT_BYTES:
         raise _too_large("text")
 

@@ -1,4 +1,4 @@
-"""Ids, closed sets of values and limits of the wire."""
+"""Ids, enumerations and limits of the protocol."""
 
 from enum import StrEnum
 from typing import Annotated, Final, NewType
@@ -187,4 +187,4 @@ class DeliverKind(StrEnum):
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A value that travels."""
+    """The base class of values in requests and answers."""

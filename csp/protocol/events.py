@@ -45,20 +45,20 @@ class MessageEvent(Event, frozen=True, omit_defaults=True):
     held: str = ""
     expires: float | None = None
     turn: str | None = None
-    #: The same for a turn and its reply.
+    #: Shared by a turn and its reply.
     call_id: str | None = None
     handoff: Handoff | None = None
     final: bool = False
     usage: Usage | None = None
     ending: enums.Ending = enums.Ending.DONE
-    #: Of a message in a session; no other agent may read it before the end of phase `sealed`.
+    #: Set for a message in a session; no other agent may read it before the end of phase `sealed`.
     session_id: enums.SessionId | None = None
     round: int | None = None
     max_rounds: int | None = None
     sealed: int = 0
     #: Recipients that get it with their next turn.
     waits: tuple[enums.AgentId, ...] = ()
-    #: Whether it was unasked, came after its turn, or broke the rules of the envelope.
+    #: Whether it was not requested, came after its turn, or broke the rules of the envelope.
     out_of_turn: bool = False
     late: bool = False
     malformed: bool = False
@@ -111,7 +111,7 @@ class TurnSignal(MessageEvent, frozen=True, omit_defaults=True, tag="turn_signal
 
 
 class LogRequested(Event, frozen=True, omit_defaults=True, tag="query"):
-    """An agent asked the room for its last messages, while it was at work on `replyTo`."""
+    """An agent asked the room for its last messages while it was working on `replyTo`."""
 
     count: int
     reply_to: enums.MessageId | None = field(name="replyTo", default=None)

@@ -1,7 +1,7 @@
-"""The notices of a room: a code with parameters each, turned into text in this one place.
+"""The notices of a room: codes with parameters, rendered as text in this one place.
 
-The event of a notice carries its code, its parameters and the text. People read the text, which may be
-reworded at any time; programs decide by the code. Events of older journals have a text alone.
+The event of a notice contains its code, its parameters and the text. People read the text, which may be
+reworded at any time; programs use the code. Events of older journals have only a text.
 """
 
 from enum import StrEnum
@@ -13,19 +13,19 @@ NoticeParam = str | int | float
 
 
 class NoticeWords(NamedTuple):
-    """What a notice says: `NoticeCode.YOUR_TURN(agent="ada")`."""
+    """A notice: its code and parameters, for example `NoticeCode.YOUR_TURN(agent="ada")`."""
 
     code: "NoticeCode"
     params: dict[str, NoticeParam]
 
     @property
     def text(self) -> str:
-        """What people read."""
+        """The text for people."""
         return self.code.template.format_map(self.params)
 
 
 class NoticeCode(StrEnum):
-    """What a notice is about: its code on the wire, then its text with the parameters in braces."""
+    """The subject of a notice: its code on the wire, then its text with parameters in braces."""
 
     template: str
 
@@ -137,7 +137,7 @@ class NoticeCode(StrEnum):
     # Messages, and the commands that agents write.
     DELIVERY_FAILED = "delivery_failed", "{message} to {agent} failed: {reason}"
     DELIVERY_EXPIRED = "delivery_expired", "{message} to {agent} expired: it was not taken in time"
-    # It names the button; `message` is the event that pressed it.
+    # It names the control; `message` is the event that sent it.
     CONTROL_EXPIRED = "control_expired", "{control} to {agent} expired: it was not taken in time"
     LOOP_HELD = ("loop_held",
         "{message} from {sender} to {target} is one more answer in a long row between agents, so it is "
@@ -178,17 +178,17 @@ class NoticeCode(StrEnum):
 
 _N = NoticeCode
 
-#: These divide the talk of a session into its parts: interfaces show them as headings.
+#: These divide the messages of a session into parts: interfaces show them as headings.
 HEADINGS: Final = frozenset(
     {_N.MODE, _N.ROUND, _N.SESSION_PAUSED, _N.SESSION_RESUMED, _N.SESSION_CONTINUED}
     | {code for code in _N if code.startswith("ended_")} - {_N.ENDED_STOPPED_BY_USER, _N.ENDED_CANCELED}
 )
-#: These say no more than the delivery of their `message` does, which its sender may follow.
+#: These repeat the state of the delivery of their `message`, which its sender may follow anyway.
 OF_DELIVERIES: Final = frozenset({_N.DELIVERY_FAILED, _N.DELIVERY_EXPIRED, _N.CONTROL_EXPIRED})
 
 
 class NoticeEntry(Struct, frozen=True):
-    """A notice as interfaces read it from the catalogue."""
+    """A notice in the catalogue for interfaces."""
 
     id: str
     text: str

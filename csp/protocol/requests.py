@@ -1,4 +1,4 @@
-"""Bodies and queries of requests."""
+"""Bodies and query parameters of requests."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ class RegisterBody(enums.Struct, frozen=True):
 
 
 class Once(enums.Struct, frozen=True, kw_only=True):
-    """What is done once, however often it comes with the same id."""
+    """A request that is carried out only once, however often it is sent with the same id."""
 
     id: enums.OwnId | None = None
 
@@ -46,7 +46,7 @@ class MessageBody(InThread, frozen=True):
 
 
 class LineBody(InThread, frozen=True):
-    """A line that a person typed; `to` is who a plain text goes to, `thread` the one that is looked at."""
+    """A line that a person typed; `to` is the recipient of plain text, `thread` the thread on display."""
 
     line: enums.MaybeText
     to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])] = "all"
@@ -63,10 +63,10 @@ Tokens = Annotated[int, Meta(ge=0, le=2**53)]
 class Usage(enums.Struct, frozen=True):
     """Tokens and cost of one reply, as reported by the provider or the CLI's transcript.
 
-    `input` is all of it, with what was read from a cache or written to one; `output` includes reasoning.
-    `estimated`: nobody had counted, so it is a guess by the length of the texts. `unpriced`: the model is
-    served by somebody of whom no price is known, whatever a model of that name costs elsewhere. `calls` is
-    the number of calls of the model that are added up here; 0 if it is not known.
+    `input` is the total, including tokens read from a cache or written to one; `output` includes reasoning.
+    `estimated`: nothing was reported, so this is an estimate from the length of the texts. `unpriced`: the
+    provider's price for the model is unknown, whatever a model of that name costs elsewhere. `calls` is the
+    number of model calls that are added up here; 0 if unknown.
     """
 
     input: Tokens = 0
@@ -98,9 +98,9 @@ class Usage(enums.Struct, frozen=True):
 class OutputBody(InThread, frozen=True):
     """Output of a participant.
 
-    `activity` is text from the midst of a turn, not its answer; `local` answers what a person typed in the
-    pane, so it is posted only if that is shared; only a turn that broke off may have no content, and may
-    say its `reason`.
+    `activity` is text from the middle of a turn, not its answer; `local` answers what a person typed in the
+    pane, so it is posted only if the pane is shared; only a turn that broke off may have no content, and may
+    have a `reason`.
     """
 
     content: enums.MaybeText
@@ -198,8 +198,8 @@ class ModeBody(InThread, frozen=True):
 class CollaborateBody(InThread, frozen=True):
     """A collaboration to start, or with a known `session_id` to continue.
 
-    What is left out is as it was, of a new one as it is by default: round_robin, 10 steps, one at a time,
-    300 seconds a step. `thread` is where the result is told.
+    Omitted fields keep their value, or in a new collaboration get the default: round_robin, 10 steps, one at
+    a time, 300 seconds per step. `thread` gets the result.
     """
 
     objective: enums.MaybeText = ""
@@ -215,7 +215,7 @@ class CollaborateBody(InThread, frozen=True):
 
 
 class SessionActionBody(Once, frozen=True):
-    """The agent to skip or kick, or the number to extend by; without it open turns get more time."""
+    """The agent to skip or kick, or the number to extend by; without it, open turns get more time."""
 
     agent: enums.Name | None = None
     rounds: Rounds | None = None

@@ -1,4 +1,4 @@
-"""Answers of the gateway."""
+"""The answers of the gateway."""
 
 from enum import StrEnum
 from typing import Any
@@ -65,7 +65,7 @@ class SentView(Succeeded, frozen=True):
 
 
 class LineKind(StrEnum):
-    """What a typed line was; of a `command` the interface has to do something itself."""
+    """What a typed line was; the interface itself has to perform a `command`."""
 
     EMPTY = "empty"
     MESSAGE = "message"
@@ -139,8 +139,9 @@ class AgentView(enums.Struct, frozen=True, omit_defaults=False):
 class Deliver(enums.Struct, frozen=True):
     """A delivery for one participant, sent until it has ended.
 
-    Of a turn, `handoffTo` names whom its reply may hand over to, `repair` says that it asks once more for a
-    reply that could not be read, `maxOutput` how many tokens that may take: more would cost too much.
+    For a turn, `handoffTo` names the agents to which its reply may hand over, `repair` means that it asks
+    again for a reply that could not be parsed, and `maxOutput` limits the tokens of the reply: more would
+    cost too much.
     """
 
     id: str
@@ -192,19 +193,19 @@ class HistoryView(enums.Struct, frozen=True, omit_defaults=False):
     next: int | None
 
 
-#: A text; null, which closes what was opened last; or what opens or stands by itself, with its details.
+#: A text; null, which closes the last opened element; or an element that opens or stands alone, with details.
 MarkdownToken = str | tuple[str | int, ...] | None
 
 
 class MarkdownText(enums.Struct, frozen=True):
-    """The markdown of a text, or of so many of its UTF-16 units where it is too long."""
+    """The markdown of a text, or of its first `length` UTF-16 units if it is too long."""
 
     length: int
     tokens: tuple[MarkdownToken, ...]
 
 
 class MarkdownView(enums.Struct, frozen=True):
-    """What is not here cannot be read by the caller, or is to be asked for again with fewer others."""
+    """Missing items cannot be read by the caller, or have to be requested again with fewer others."""
 
     items: dict[str, MarkdownText]
 
@@ -261,9 +262,9 @@ class TokensView(enums.Struct, frozen=True, kw_only=True, omit_defaults=False):
 class SpentView(enums.Struct, frozen=True, omit_defaults=False):
     """The usage of one model by one agent.
 
-    `cost_usd` is null where no price is known; `unpriced` counts the replies without one, `estimated` those
-    whose tokens nobody had counted. `cached` is the part of `input` that was read from a cache; `new` is the
-    rest of it with `output`, which is what limits count.
+    `cost_usd` is null if no price is known; `unpriced` counts the replies without a price, `estimated` those
+    without reported tokens. `cached` is the part of `input` that was read from a cache; `new` is the rest of
+    it plus `output`, which is what limits count.
     """
 
     agent: str
@@ -287,7 +288,7 @@ class UsageView(enums.Struct, frozen=True, omit_defaults=False):
 
 
 class SessionView(TokensView, frozen=True, omit_defaults=False):
-    """A session in short; `tokens` includes `cached` ones; limits count only `new` ones."""
+    """A summary of a session; `tokens` includes `cached` ones, but limits count only `new` ones."""
 
     id: str
     thread: str
@@ -334,8 +335,8 @@ class CollaborationStartedView(Succeeded, frozen=True):
 class CollaborationView(TokensView, frozen=True, omit_defaults=False):
     """The progress of a collaboration.
 
-    `speakers` have answered, `waiting` are asked right now, the last turn of those in `failed` failed.
-    `progress` has a line for each step that is over, without those that the caller knows; `lines` counts all.
+    `speakers` have answered, `waiting` have an open turn, and the last turn of those in `failed` failed.
+    `progress` has a line for each finished step, except those that the caller knows; `lines` counts all.
     """
 
     handle: str

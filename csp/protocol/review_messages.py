@@ -1,7 +1,7 @@
 """Messages of builder and reviewer, on disk, in the journal and on the wire.
 
-Outside, a message is an object with the type beside its body. Inside, the body is one of eight types that
-know their own name, so that nobody has to look at a type twice.
+In its external form, a message is an object with the type beside its body. Internally, the body is one of
+eight types that know their own name, so that the type is checked only once.
 """
 
 import re
@@ -196,7 +196,7 @@ class TestResult(Struct, frozen=True):
 
 
 class DiffFigures(Struct, frozen=True):
-    """Figures of a diff; `bytes` and `sha256` are of the whole patch, of which the journal has a part."""
+    """Figures of a diff; `bytes` and `sha256` refer to the whole patch, of which the journal has a part."""
 
     base: Word
     commit: Word
@@ -214,7 +214,7 @@ class ExecutionUpdate(Body, frozen=True, tag=MessageType.EXECUTION_UPDATE.value)
     diff: Long = ""
     tests: TestResult | None = None
     final: bool = False
-    # CSP adds its own to the builder's, which are at most MAX_ITEMS.
+    # CSP adds its own metrics to the builder's, of which there are at most MAX_ITEMS.
     metrics: Annotated[dict[Word, float | str], Meta(max_length=2 * MAX_ITEMS)] = msgspec.field(
         default_factory=dict
     )
@@ -341,7 +341,7 @@ class RunBody(RunTerms, frozen=True):
 
 
 class RunActionBody(Struct, frozen=True):
-    """An action of a person on a run; the action decides which fields count."""
+    """A person's action on a run; the action determines which fields are used."""
 
     plan: Plan | None = None
     decision: Decision | None = None

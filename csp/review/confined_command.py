@@ -1,10 +1,11 @@
-"""Run one shell command with limits; end everything that it has started when it ends.
+"""Run one shell command with limits, and end every process that it started when it ends.
 
-Run as a script, in an interpreter without site-packages: LIFE COMMAND. LIFE is the number of a pipe's reading
-end; when its other end is closed, the command is over. Where the system lets us, what the command leaves
-behind becomes our child, whatever session, group or environment it has, so that it can be found.
+Run as a script, in an interpreter without site-packages, with the arguments LIFE COMMAND. LIFE is the
+descriptor of the reading end of a pipe; when its other end is closed, the command is ended. If the system
+supports it, processes that the command leaves running become our children, whatever their session, group or
+environment, so that they can be found.
 
-The limits are for mistakes: a command of the same user can find ways around all of this.
+The limits protect against mistakes: a command of the same user can find ways around all of them.
 """
 
 import contextlib
@@ -52,10 +53,10 @@ def run(life: int, command: str) -> int:
 
 
 def _limit_myself() -> None:
-    """Make this process one that a command may run in."""
+    """Set up this process so that the command can run in it."""
     os.setsid()
     signal.set_wakeup_fd(-1)
-    # The interpreter ignores these two, which a command would inherit.
+    # The interpreter ignores SIGPIPE and SIGXFSZ, and the command would inherit that.
     for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -85,7 +86,7 @@ def _limit_myself() -> None:
 
 
 def _reap(wanted: int) -> "tuple[int | None, bool]":
-    """Reap all dead children; return the status of the wanted one, and whether others live on."""
+    """Reap all dead children; return the status of the wanted one, and whether others are still running."""
     status = None
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -101,7 +102,7 @@ def _end_family(shell: int) -> None:
     with contextlib.suppress(OSError):
         os.killpg(shell, signal.SIGKILL)
     while True:
-        # A stopped process starts no others, so the set to be killed is final.
+        # Stopped processes start no others, so the set of processes to kill is final.
         seen: set[int] = set()
         for _ in range(_STOP_PASSES):
             new = _descendants() - seen
@@ -141,7 +142,7 @@ def _descendants() -> "set[int]":
 
 if __name__ == "__main__":
     status = run(int(sys.argv[1]), sys.argv[2])
-    # Exit the way the command has exited.
+    # Exit in the same way as the command.
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None

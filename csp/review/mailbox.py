@@ -35,7 +35,7 @@ from csp.protocol.review_messages import (
 )
 
 MAX_FILE_BYTES: Final = 1024 * 1024
-#: How long an incomplete file may still be being written.
+#: How long a file may be incomplete because it is still being written.
 GRACE_S: Final = 1.0
 POLL_S: Final = 1.0
 _FOLDERS: Final = ("inbox", "handled", "refused")
@@ -198,8 +198,8 @@ class Mailbox:
                 watcher.close()
 
 
-def folder_watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinotify is there on Linux alone
-    """Return what waits for files that are moved or written into a folder; None where the kernel cannot."""
+def folder_watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinotify exists only on Linux
+    """Return a watcher for files moved or written into the folders; None if the system has none."""
     try:
         from asyncinotify import Inotify, Mask
 
@@ -233,7 +233,7 @@ def _content(path: Path) -> tuple[Mark, bytes]:
     # A link could lead anywhere, and a pipe would block.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # Before reading: a write in between changes the mark.
+        # Get the mark before reading: a later write then results in another mark.
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise BadInput("it is not a regular file")

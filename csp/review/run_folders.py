@@ -37,7 +37,7 @@ LOGS: Final = {RunRole.BUILDER: "builder-log.jsonl", RunRole.REVIEWER: "reviewer
 
 
 class _Reached(msgspec.Struct):
-    """The last event that a folder contains, as its state file has it."""
+    """The last event that a folder contains, as recorded in its state file."""
 
     seq: int = 0
 
@@ -86,20 +86,20 @@ class RunFolders:
                 if isinstance(said, RunSaid) and said.role is role:
                     body = said.body
                     if isinstance(body, ExecutionUpdate):
-                        # With the diff and the tests of CSP.
+                        # Includes the diff and the tests made by CSP.
                         body = checked_body(events[at + 1 :], body)
                     lines.append(encode(write_message(said.run, role, said.ts, body)) + b"\n")
             write_changed(folder / name, b"".join(lines))
         note = self._write_plan(folder, run)
         for event in events:
             self._write_event(folder, run, event)
-        # Last, because it says that all other files are complete.
+        # Written last, because it marks all other files as complete.
         detail = msgspec.to_builtins(run_detail(run, str(folder)))
         write_changed(folder / STATE, _pretty({"seq": run.seq, **detail}))
         return note
 
     def _write_plan(self, folder: Path, run: ReviewRun) -> str:
-        """Write the plan; a person's late change is kept under another name."""
+        """Write the plan; a late change by a person is kept under another name."""
         if run.plan is None:
             return ""
         path, own, written = folder / PLAN, _pretty(run.plan), self._state(folder, _State).plan
@@ -151,7 +151,7 @@ class RunFolders:
                 write_changed(folder / "summary.md", f"{event.text}\n".encode())
 
     def edited_plan(self, run_id: str) -> Plan | None:
-        """Return the plan in the file, which a person may have changed; None without a file."""
+        """Return the plan in the file, which a person may have edited; None if there is no file."""
         path = self.path(run_id) / PLAN
         try:
             data = read_plain(path, MAX_PLAN_BYTES + 1)
@@ -166,7 +166,7 @@ class RunFolders:
 
 
 def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> ExecutionUpdate:
-    """Return an update as CSP has checked it, if it has: before the builder's next message."""
+    """Return an update with the result of CSP's check, if one came before the builder's next message."""
     for event in later:
         if isinstance(event, RunChecked):
             return event.update

@@ -1,11 +1,11 @@
 """Git operations of a run: its worktree, the diff of each step, a branch at the end.
 
-Nothing here is forced, nothing touches the tree of the user: the worktree is detached, the diff is taken
-through an index of our own, what was seen is kept under refs/csp/runs.
+Nothing here is forced, and nothing touches the user's working tree: the worktree is detached, the diff is
+made with an index of our own, and the recorded states are kept under refs/csp/runs.
 
-A builder may write whatever it wants into its worktree, and git runs commands that a repository names. So
-which repository a worktree belongs to is asked of the user's own, never of the `.git` in the worktree; what a
-repository names is not run; no git is ever started in a repository that lies inside of it.
+A builder may write anything into its worktree, and git runs commands that a repository names. So the user's
+own repository determines to which repository a worktree belongs, never the `.git` in the worktree. Commands
+that a repository names are not run, and git is never started in a repository nested in the worktree.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ from csp.review.safe_git import own_filters, run_git
 MAX_PATCH_CHARS: Final = 48_000
 _NAMES: Final = 20
 _AUTHOR: Final = ("-c", "user.name=csp", "-c", "user.email=csp@localhost", "-c", "commit.gpgsign=false")
-#: All explicit, because a user's settings could change any of them and make a patch unusable.
+#: All options are explicit, because a user's settings could change any of them and make a patch unusable.
 _PLAIN: Final = (
     *("--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short", "--ignore-submodules=none"),
 )
-# Otherwise git leaves out what a builder has written beyond its sparse checkout.
+# Otherwise git would omit what a builder has written outside its sparse checkout.
 _WHOLE: Final = ("-c", "core.sparseCheckout=false")
 _GITLINK: Final = b"160000"
 _MAX_LINK_BYTES: Final = 8192
@@ -64,7 +64,7 @@ class Git:
             what = "no git repository" if top is None else "a git repository without a commit"
             return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so no diff is taken")
         if (place / ".git").exists():
-            # It was made before a crash.
+            # It was created before a crash.
             more = {"GIT_DIR": str(self._own_folder(dir, place))}
             base = self._must(dir, "rev-parse", "--verify", "HEAD", more=more)
         else:
@@ -83,9 +83,10 @@ class Git:
         return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
 
     def look(self, context: RunContext, ref: str, message: str) -> WorktreeState:
-        """Make the diff of the worktree against its base, with new and binary files; keep it as a commit.
+        """Make the diff of the worktree against its base, including new and binary files; keep it as a
+        commit.
 
-        Ignored files are left out; files hidden by index flags are not.
+        Ignored files are left out; files hidden by index flags are included.
         """
         tree, home = Path(context.worktree), Path(context.repository)
         own = self._own_folder(home, tree)
@@ -137,8 +138,8 @@ class Git:
     def _stage_all(self, tree: Path, more: Mapping[str, str]) -> None:
         """Stage all new, changed and removed files, also those marked as unchanged.
 
-        Of a nested repository only its commit is staged: `git add` would ask a git inside of those that are
-        known already whether they are clean.
+        For a nested repository only its commit is staged: `git add` would run git inside known ones to check
+        whether they are clean.
         """
         is_sparse = self._ask(tree, "config", "--bool", "core.sparseCheckout") == "true"
         for line in self._raw(tree, *_WHOLE, "ls-files", "-v", "-z", more=more).split(b"\0"):
@@ -163,7 +164,7 @@ class Git:
     def branch(self, context: RunContext, name: str, commit: str) -> str:
         """Create a branch at `commit`, never moving an existing one; return its name."""
         place = Path(context.repository)
-        # A branch named like the folder of another one makes that one impossible.
+        # A branch cannot be created if its name is the folder of another one.
         wishes = [f"{one}-{number}" for one in (name, name.replace("/", "-")) for number in range(1, _NAMES)]
         why = f"{len(wishes)} branches are called {name!r} already"
         for wish in wishes:
@@ -221,12 +222,12 @@ def _named_in(file: Path, before: str) -> str:
     name = text.removeprefix(before)
     if not text.startswith(before) or not os.path.isabs(name):
         return ""
-    # The link itself is named, wherever it leads.
+    # Name the link itself, wherever it leads.
     return os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
 
 
 def cut_patch(patch: bytes) -> str:
-    """Return a patch as the journal has it."""
+    """Return a patch, shortened for the journal."""
     text = patch.decode(errors="replace")
     if len(text) <= MAX_PATCH_CHARS:
         return text

@@ -1,8 +1,8 @@
 """Run git without running commands that a repository names.
 
-A repository may name programs in its own settings: filters, hooks, a file monitor, a way to fetch what is
-missing. A clone brings none of them along, but an unpacked archive does, and a program in a worktree can
-write them. What the user's own settings name, such as git-lfs, is run.
+A repository may name programs in its own settings: filters, hooks, a file monitor, a way to fetch missing
+objects. A clone does not copy such settings, but an unpacked archive does, and a program in a worktree can
+write them. Programs that the user's own settings name, such as git-lfs, are run.
 """
 
 import os
@@ -28,7 +28,7 @@ _QUIET: Final = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
 }
-#: The scopes of a repository's own settings, not of its user or the system.
+#: The scopes of a repository's own settings, as opposed to those of the user or the system.
 _REPOSITORYS: Final = ("local", "worktree")
 #: Settings that name a command, with their replacements.
 _COMMANDS: Final = (
@@ -39,7 +39,7 @@ _COMMANDS: Final = (
     (re.compile(r"core\.(sshcommand|gitproxy|alternaterefscommand|askpass|editor|pager)"), ""),
 )
 _FILTER: Final = re.compile(r"filter\.(.+)\.(?:clean|smudge|process)", re.DOTALL)
-#: These read only the repository's own records, so they run no filter.
+#: These commands read only the repository's own records, so they run no filter.
 _READERS: Final = frozenset({"rev-parse", "config"})
 
 

@@ -21,11 +21,11 @@ END_S: Final = 30.0
 _CHUNK: Final = 65_536
 #: Runs the command with limits and ends its remaining processes.
 _CONFINED: Final = Path(__file__).with_name("confined_command.py")
-#: In the environment of all processes of a command, also of those that left its group.
+#: Set in the environment of all processes of a command, so that even those that left its group can be found.
 _MARK: Final = "CSP_TEST_PLACE"
 _LOOKS: Final = 100
 _PAUSE_S: Final = 0.02
-#: Bytecode of the tests would be in the next diff.
+#: Bytecode files of the tests would be part of the next diff.
 _CLEAN: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -38,7 +38,7 @@ async def run_tests(
     """
     began = time.monotonic()
     place = os.path.realpath(dir)
-    # A killed gateway has left its tests running.
+    # A gateway that was killed may have left its tests running.
     await asyncio.to_thread(_end_strays, place)
     (ours, theirs), (life, held) = os.pipe(), os.pipe()
     try:
@@ -92,7 +92,7 @@ async def run_tests(
 def _end_strays(place: str) -> None:
     """Kill every process that carries the mark of this place; without /proc none is found.
 
-    A killed process may have started another one meanwhile, so this repeats until there is none.
+    A killed process may have started another one meanwhile, so repeat until there is none.
     """
     mark = os.fsencode(f"{_MARK}={place}")
     for _ in range(_LOOKS):
@@ -110,7 +110,7 @@ def _end_strays(place: str) -> None:
 
 
 async def _read(pipe: int, output: bytearray) -> None:
-    # Our own pipe: asyncio waits for a process while another one holds one of its pipes.
+    # Use our own pipe: asyncio waits for a process as long as another one holds one of its pipes.
     loop, stream = asyncio.get_running_loop(), asyncio.StreamReader()
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(pipe, "rb", buffering=0)
@@ -118,7 +118,7 @@ async def _read(pipe: int, output: bytearray) -> None:
     try:
         while chunk := await stream.read(_CHUNK):
             output += chunk
-            # Of a lot of output only the end is useful: it summarises the failures.
+            # Of long output only the end is useful: it summarises the failures.
             del output[: -4 * MAX_OUTPUT_CHARS]
     finally:
         transport.close()

@@ -1,7 +1,8 @@
 """Post an agent's text and run the commands in it.
 
-Commands are run for every participant alike, in the batch of the words they stand in; the words are posted as
-they are. A refused command costs a notice, never the words. Notices are not typed into a pane: none can loop.
+Every participant's commands are run in the same way, in the same batch as the text that contains them. The
+text is posted unchanged. A refused command causes a notice; the text is still posted. Notices are not typed
+into a pane, so they cannot cause a loop.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ _RUN: Final = (
 def post_agent_text(draft: RoomDraft, command: PostReply) -> None:
     """Post what a participant wrote, then run the commands in an agent's text, in their order.
 
-    What stays in the pane because it is not shared runs its commands all the same: they are the agent's own.
+    The commands also run when the text stays in the pane because the agent does not share it.
     """
     room = draft.room
     heard = messages.answered_message(room, command)
@@ -64,7 +65,7 @@ def post_agent_text(draft: RoomDraft, command: PostReply) -> None:
         if kind is not None:
             runner.post(kind, speech.commands)
         elif is_woken or sent:
-            # That nothing needs to be done is an answer too, with which a prompt is over.
+            # "Nothing to do" is an answer too: it ends the prompt.
             runner.keep()
     elif commands or (sent and not command.activity):
         runner.keep()
@@ -72,20 +73,20 @@ def post_agent_text(draft: RoomDraft, command: PostReply) -> None:
 
 
 def sent_for_prompt(room: Room, agent: AgentId) -> tuple[SentMessage, ...]:
-    """Return what an agent has sent because of the prompt that it works on."""
+    """Return the messages that an agent has sent while it works on its current prompt."""
     participant = room.participants.get(agent)
     return participant.sent if participant is not None else ()
 
 
 def runnable(commands: tuple[agent_text.Spoken, ...]) -> list[agent_text.Spoken]:
-    """Return those of the commands that do something by themselves."""
+    """Return the commands that have an effect of their own."""
     return [spoken for spoken in commands if isinstance(spoken, _RUN)]
 
 
 def kind_of(
     room: Room, command: PostReply, speech: agent_text.AgentText
 ) -> type[events.Activity | events.AgentResponse] | None:
-    """Return the kind of event that the words are posted as; None where there is nothing to post."""
+    """Return the kind of event to post the text as, or None if there is nothing to post."""
     has_nothing_else = bool(speech.commands) and not speech.has_prose and command.ending is Ending.DONE
     if has_nothing_else and all(isinstance(spoken, agent_text.Noop) for spoken in speech.commands):
         return None
@@ -95,9 +96,9 @@ def kind_of(
 
 
 class AgentTextRunner:
-    """Post and run what an agent wrote because of `heard`, the message it answers.
+    """Post and run what an agent wrote in answer to the message `heard`.
 
-    `sent` is what it has sent because of the same prompt, as it was before the prompt was over.
+    `sent` holds the messages that the agent sent for the same prompt, as they were before the prompt ended.
     """
 
     def __init__(
@@ -109,26 +110,26 @@ class AgentTextRunner:
         self._reply_to = command.reply_to
         self._asked = heard
         if heard is not None and heard.sender == SYSTEM and heard.kind is not DeliverKind.TURN:
-            # What the room answered is a step on the way to an answer to somebody else.
+            # An answer of the room is only a step towards the answer to the original sender.
             self._reply_to = heard.reply_to or heard.id
             self._asked = draft.room.message(heard.reply_to) if heard.reply_to else None
         self._thread = command.thread or (heard.thread if heard else DEFAULT_THREAD)
         self._sent = sent
-        #: Messages of a tool that were found again in these words.
+        #: Messages sent by tool that were matched with a command in this text.
         self._used: set[MessageId] = set()
 
-    # --- the words -------------------------------------------------------------------------------
+    # --- the text --------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        """Remember the id alone, so that nothing is run twice."""
+        """Record only the id, so that nothing is run twice."""
         command = self._command
         header = self._draft.message_header(command.sender, SYSTEM, "", thread=self._thread, id=command.id)
         self._draft.emit(events.KeptPrivate(*header, recipients=()))
 
     def post(self, kind: type[messages.AgentSpeech], commands: tuple[agent_text.Spoken, ...]) -> None:
-        """Post the words as they are; nothing but their confirmation has happened before."""
+        """Post the text unchanged; before this, only the delivery has been confirmed."""
         room, command, asked = self._draft.before, self._command, self._asked
-        # What is answered may be too old to be remembered; then nobody knows who else may read it.
+        # The answered message may be too old to be remembered. Then it is unknown who else may read it.
         target = asked.sender if asked else HUMAN if self._reply_to else ALL
         recipients = (
             messages.reply_recipients(room, asked, command.sender) if kind is events.AgentResponse else ()
@@ -156,7 +157,7 @@ class AgentTextRunner:
     # --- the commands ----------------------------------------------------------------------------
 
     def run(self, commands: Sequence[agent_text.Spoken]) -> None:
-        """Run each command; one that is refused leaves a notice."""
+        """Run each command; a refused one causes a notice."""
         for spoken in commands[:MAX_COMMANDS]:
             try:
                 self._run(spoken)
@@ -180,7 +181,7 @@ class AgentTextRunner:
             case agent_text.SendTo():
                 self._send(spoken)
             case agent_text.HandOver():
-                # It stands in the event of the words, for a mode to act on.
+                # The mode acts on it when it sees the event of the text.
                 if spoken.to not in known:
                     raise NotFound(f"unknown agent {spoken.to!r}", nearest(spoken.to, list(known)))
             case agent_text.QueryLog():
@@ -210,7 +211,7 @@ class AgentTextRunner:
                 agent, line, hint = self._command.sender, spoken.line, spoken.hint
                 self._complain(NoticeCode.COMMAND_MISSPELT(agent=agent, line=line, hint=hint))
             case _:
-                # It names nobody known, so it is prose.
+                # It names no known participant, so it is prose.
                 pass
 
     def _complain(self, words: NoticeWords) -> None:
@@ -232,12 +233,12 @@ class AgentTextRunner:
             return
         messages.check_share(room, recipients)
         messages.check_queues(room, recipients, spoken.text)
-        # With the answer the prompt is over, so nothing can repeat what stands in that.
+        # The answer ends the prompt, so a command in it needs no record for later duplicates.
         words = messages.AgentWords(via=Channel.WORDS if self._command.activity else "")
         messages.post_message(self._draft, command, events.AgentCall, self._heard, target, recipients, words)
 
     def _tell_mode(self) -> None:
-        """Answer which mode the thread is in."""
+        """Send the agent the current mode of the thread."""
         agent = self._command.sender
         text = mode_text(self._draft.sessions.live_in(self._thread))
         messages.check_queues(self._draft.room, (agent,), text)
@@ -279,7 +280,7 @@ def _name(spoken: agent_text.Spoken) -> str:
 
 
 def answer_query(draft: RoomDraft, command: AnswerQuery) -> None:
-    """Answer a query, if it still waits for an answer."""
+    """Answer a query that is still open."""
     query = draft.room.queries.get(command.query)
     if query is None:
         return
@@ -287,7 +288,7 @@ def answer_query(draft: RoomDraft, command: AnswerQuery) -> None:
     try:
         messages.check_queues(draft.room, recipients, command.text)
     except TooMany:
-        # An agent with a full queue gets no answer, but the question is over.
+        # An agent with a full queue gets no answer, but its query is closed.
         recipients = ()
     draft.emit(
         events.SystemReply(
@@ -307,14 +308,14 @@ def answer_query(draft: RoomDraft, command: AnswerQuery) -> None:
 
 
 def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
-    """Return whether a person or the orchestrator says Allstop."""
+    """Return whether the text is an Allstop from a person or the orchestrator."""
     if not human_input.is_allstop(text):
         return False
     return room.is_orchestrator(sender) or room.is_person(sender)
 
 
 def allstop(draft: RoomDraft, command: Send) -> None:
-    """Stop the session of the thread, then record the word; it is delivered to nobody."""
+    """Stop the session of the thread, then record the word without delivering it to anybody."""
     if command.id is not None and messages.is_repeated(draft.room, command.sender, command.id):
         return
     thread = command.thread or DEFAULT_THREAD

@@ -1,4 +1,4 @@
-"""Names of participants: the ids that they get, and which names are reserved."""
+"""Ids of participants: how a name becomes an id, and which names are reserved."""
 
 import re
 from difflib import get_close_matches
@@ -15,7 +15,7 @@ _OTHER: Final = re.compile(r"[^a-z0-9]+")
 
 
 def to_id(name: str, role: JoinRole) -> AgentId:
-    """Return the id that `name` asks for, or say why nobody can have it."""
+    """Return the id for `name`; raise BadInput if it is empty or reserved."""
     wanted = _OTHER.sub("-", name.lower()).strip("-")[:MAX_ID].strip("-")
     if not wanted:
         raise BadInput(f"name {name!r} has no letter or digit in it", "use a name such as 'claude'")

@@ -1,10 +1,10 @@
-"""Commands in an agent's text, told apart from talk about commands.
+"""Parse the commands in an agent's text, without mistaking talk about commands for commands.
 
-A command begins a line, in its first column: a space, a bullet, a quote sign or a backtick before it makes it
-prose. It counts outside code alone; an unclosed fence runs to the end of the text. A body runs to the next
-command or a blank line; a fence that is opened in it belongs to it whole. What was relayed has U+2060 behind
-its `@`, so a command that is quoted back is none. Any text can be read, in a time linear in its length;
-behind its first `chat_markdown.MAX_LINES` lines no command begins, but the text of the last one goes on.
+A command starts in the first column of a line: a space, a bullet, a quote sign or a backtick before it makes
+it prose. It counts only outside code; an unclosed fence runs to the end of the text. A body runs to the next
+command or a blank line; a fence that opens in a body belongs to it completely. Relayed text has U+2060 after
+its `@`, so a command that is quoted back does not count. Any text can be parsed, in linear time. No command
+starts after the first `chat_markdown.MAX_LINES` lines, but the body of the last one may go on.
 """
 
 import re
@@ -18,7 +18,7 @@ from msgspec import Meta
 from csp.protocol.requests import Handoff
 from csp.room.chat_markdown import Line, fenced_objects, first_lines, read_lines
 
-#: Commands that name an agent behind the dot.
+#: Commands with the name of an agent after the dot.
 ADDRESSED: Final = ("send", "handoff")
 FIXED: Final = ("mode.set", "mode.status", "query.log")
 PLAIN: Final = ("all", "working", "final")
@@ -27,13 +27,13 @@ _SHOWN: Final = 60
 _CUTOFF: Final = 0.85
 MAX_TASK: Final = 500
 MAX_COUNT: Final = 1000
-#: In so many lines that might be commands, but are none, is looked for what was meant.
+#: Stop suggesting corrections after this many lines that look like commands but are not.
 MAX_GUESSES: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendTo:
-    """Speak to one participant, or to all."""
+    """Send a message to one participant, or to all."""
 
     to: str
     text: str
@@ -48,7 +48,7 @@ class Working:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandOver:
-    """Pass the turn on with a task."""
+    """Hand the turn over with a task."""
 
     to: str
     task: str
@@ -56,7 +56,7 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """Say that the work is done."""
+    """Declare the work done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +87,12 @@ class QueryLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noop:
-    """Say that there is nothing to say."""
+    """Declare that there is nothing to say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misspelt:
-    """A line that was meant as a command; if it says to whom, it counts only where `to` is somebody."""
+    """A line that was probably meant as a command; if `to` is set, only if `to` is a participant."""
 
     line: str
     hint: str
@@ -104,19 +104,19 @@ Spoken = SendTo | Working | HandOver | Finish | Vote | ModeRequest | ShowMode | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentText:
-    """The commands of a text in its order; `has_prose` where there is anything besides them."""
+    """The commands of a text in their order; `has_prose` is set if the text contains anything else."""
 
     commands: tuple[Spoken, ...]
     has_prose: bool
 
 
 def parse_commands(text: str) -> tuple[Spoken, ...]:
-    """Return the commands of `text`, in its order; never raise."""
+    """Return the commands of `text` in their order; never raise."""
     return read_agent_text(text).commands
 
 
 def read_agent_text(text: str) -> AgentText:
-    """Return what `text` commands; never raise."""
+    """Return the commands of `text`, and whether it has other text; never raise."""
     if not _MAYBE.search(text):
         return AgentText(commands=(), has_prose=not (not text or text.isspace()))
     text, rest = first_lines(text)
@@ -135,7 +135,7 @@ def read_agent_text(text: str) -> AgentText:
             end = _end_of_reason(lines, heads, end)
         start = line.start + head.at
         if end > number + 1 and not line.text[head.at :].strip():
-            # A body that begins below its command keeps its indentation.
+            # A body that starts on the line below its command keeps its indentation.
             start = lines[number + 1].start
         body = text[start : lines[end - 1].end].rstrip()
         if rest and end == len(lines) and head.name in _WITH_BODY:
@@ -147,7 +147,7 @@ def read_agent_text(text: str) -> AgentText:
 
 # --- heads ---------------------------------------------------------------------------------------
 
-#: Most texts have no line that could begin a command, which is quickly seen.
+#: A quick test: most texts have no line that could start a command.
 _MAYBE: Final = re.compile(r"^(?:@[A-Za-z]|WORKING|NOOP|[Vv][Oo][Tt][Ee]:)", re.MULTILINE)
 _AT: Final = re.compile(r"@([A-Za-z][A-Za-z-]{0,31})(?:\.([A-Za-z0-9-]{0,40}))?([:,]?)(?:[ \t]+|\Z)")
 _WORKING: Final = re.compile(r"WORKING(?:[ \t]+|\Z)")
@@ -158,12 +158,12 @@ _REASON: Final = re.compile(r"\s*REASON:[ \t]*")
 _MODE: Final = re.compile(r"[A-Za-z_-]{1,32}\Z")
 _WORDS: Final = re.compile(r'"([^"]*)"|“([^”]*)”|([^\s"“]+)')
 _COUNT: Final = re.compile(r"[0-9]{1,4}\Z")
-#: Commands whose text continues in the lines below them.
+#: Commands whose text may continue on the lines below them.
 _WITH_BODY: Final = frozenset({"send", "handoff", "all", "working", "VOTE"})
 
 
 class _Head(NamedTuple):
-    """The beginning of a command: where its body starts in its line, or what was `missed`."""
+    """The start of a command: where its body starts in the line, or the correction to suggest as `missed`."""
 
     at: int
     name: str
@@ -174,7 +174,7 @@ def _heads(lines: tuple[Line, ...]) -> list[_Head | None]:
     found: list[_Head | None] = []
     guesses = 0
     for line in lines:
-        # A guess takes its time, and a text full of misses was not meant as commands.
+        # Guessing is slow, and a text with many near misses was not meant as commands.
         head = None if line.is_code else _head(line.text, may_guess=guesses < MAX_GUESSES)
         guesses += line.text[:1] == "@" if head is None else head.missed is not None
         found.append(head)
@@ -186,7 +186,7 @@ def _head(text: str, *, may_guess: bool) -> _Head | None:
         case "@":
             return _at_head(text, may_guess=may_guess)
         case "W":
-            # It is an English word, too: more than its own line it takes for no note.
+            # WORKING is also an English word, so only the rest of its own line is its note.
             found = _WORKING.match(text)
             return _Head(found.end(), "WORKING") if found else None
         case "N":
@@ -217,7 +217,7 @@ def _at_head(text: str, *, may_guess: bool) -> _Head | None:
 
 
 def _end_of_body(lines: tuple[Line, ...], heads: list[_Head | None], number: int) -> int:
-    """Return the line after a body; code has blank lines of its own, and no commands."""
+    """Return the line after a body; code may have blank lines, but holds no commands."""
     end = number + 1
     while end < len(lines) and heads[end] is None and (lines[end].is_code or not lines[end].is_blank):
         end += 1
@@ -225,7 +225,7 @@ def _end_of_body(lines: tuple[Line, ...], heads: list[_Head | None], number: int
 
 
 def _end_of_reason(lines: tuple[Line, ...], heads: list[_Head | None], end: int) -> int:
-    """Return the line after the reason of a vote, which may stand below a blank line."""
+    """Return the line after the reason of a vote, which may come after blank lines."""
     first = end
     while first < len(lines) and lines[first].is_blank:
         first += 1
@@ -234,7 +234,7 @@ def _end_of_reason(lines: tuple[Line, ...], heads: list[_Head | None], end: int)
 
 
 def _read(name: str, line: str, body: str) -> Spoken:
-    """Return the command that begins in `line`, with its body."""
+    """Return the command that starts in `line`, with its body."""
     match name:
         case "all":
             return SendTo(to="all", text=body) if body else misspelt(line, "give it a text: @all text")
@@ -289,24 +289,24 @@ def _read_mode_set(line: str, body: str) -> Spoken:
 
 
 def _count(word: str | None) -> int | None:
-    """Return a number of the permitted size."""
+    """Return the number if it is in the allowed range."""
     number = int(word) if word and _COUNT.match(word) else 0
     return number if 1 <= number <= MAX_COUNT else None
 
 
-# --- commands that somebody got nearly right -----------------------------------------------------
+# --- near misses ---------------------------------------------------------------------------------
 #
-# Only what has the form of a command is looked at; `@claude said`, `@all-hands`, `@sendgrid` are prose.
+# Only text in the form of a command is considered: `@claude said`, `@all-hands` and `@sendgrid` are prose.
 
 
 def misspelt(line: str, hint: str, to: str = "") -> Misspelt:
-    """Return what is wrong with `line`, of which a notice shows the beginning."""
+    """Return a `Misspelt` with the start of `line`, which a notice shows."""
     shown = line.rstrip()
     return Misspelt(line=shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…", hint=hint, to=to)
 
 
 def near_miss(line: str, word: str, tail: str | None, mark: str, rest: str) -> Misspelt | None:
-    """Return what `@word.tail` was meant to be; `mark` is a colon or comma behind it, `rest` what follows."""
+    """Return the likely meaning of `@word.tail`; `mark` is a colon or comma after it, `rest` the rest."""
     lower, hint = word.lower(), ""
     without = f" without the {mark!r}" if mark else ""
     if tail is not None:
@@ -329,13 +329,13 @@ def near_miss(line: str, word: str, tail: str | None, mark: str, rest: str) -> M
     elif lower in PLAIN:
         hint = f"write it as @{lower}{without or ' in lower case'}"
     elif not (rest or mark):
-        # Alone on its line it is hardly prose.
+        # A word alone on its line is hardly prose.
         hint = next((f"write it as @{name}" for name in ("working", "final") if _is_near(lower, name)), "")
     return misspelt(line, hint) if hint else None
 
 
 def _is_near(word: str, name: str) -> bool:
-    """Tell whether one letter too many, too few, wrong or in its neighbour's place makes the difference."""
+    """Return whether the words differ by one extra, missing or wrong letter, or by two swapped letters."""
     at = next(
         (i for i, (a, b) in enumerate(zip(word, name, strict=False)) if a != b), min(len(word), len(name))
     )
@@ -350,8 +350,8 @@ def _is_near(word: str, name: str) -> bool:
 
 # --- envelopes -----------------------------------------------------------------------------------
 #
-# The form in which an agent answers in its turn: what it says, to whom it hands over, whether it is done.
-# An API agent answers in JSON. A CLI agent may too, or write its lines; whatever it is, nothing here raises.
+# The form of a reply in a turn: the message, an optional handoff, and whether the work is done.
+# An API agent replies in JSON. A CLI agent may do so too, or write command lines. Parsing never raises.
 
 
 class _Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -370,7 +370,7 @@ _decoder: Final = msgspec.json.Decoder(_Shape)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What a reply says; `malformed` where it was meant as an envelope, or had to be one, but is none."""
+    """A parsed reply; `malformed` if it was meant or required to be an envelope but is not a valid one."""
 
     message: str
     handoff: Handoff | None = None
@@ -379,7 +379,7 @@ class Envelope:
 
     @classmethod
     def parse(cls, text: str, commands: tuple[Spoken, ...] = (), *, is_required: bool = False) -> "Envelope":
-        """Read a reply; `commands` are the lines in it that command something; never raise."""
+        """Parse a reply, with `commands` as the commands found in it; never raise."""
         whole = text.strip()
         fenced = fenced_objects(text)
         is_meant = whole.startswith("{") and whole.endswith("}")
@@ -388,7 +388,7 @@ class Envelope:
             shape = _decoder.decode(whole if is_meant else fenced[0] if len(fenced) == 1 else "")
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             is_malformed = is_required or is_meant or is_fence
-            # What the lines of a CLI agent say; who is done hands nothing over.
+            # The command lines of a CLI agent; an agent that is done hands nothing over.
             is_final = any(isinstance(spoken, Finish) for spoken in commands)
             named = [spoken for spoken in commands if isinstance(spoken, HandOver)]
             to = Handoff(to=named[-1].to, task=named[-1].task) if named and not is_final else None

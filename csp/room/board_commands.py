@@ -1,4 +1,4 @@
-"""What is done to a board: notes are written, summaries asked for, the answers taken."""
+"""Commands for boards: write notes, request summaries and store the results."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ _REDACTED_TAG: Final = "redacted"
 
 
 def write(draft: RoomDraft, command: WriteNote) -> None:
-    """Write a note, without the secrets in it."""
+    """Write a note with its secrets redacted."""
     if command.id is not None and _is_repeated(draft.room, command):
         return
     if not command.text.strip():
@@ -31,7 +31,7 @@ def write(draft: RoomDraft, command: WriteNote) -> None:
     if not has_space(draft, command.session, text):
         what = f"the whiteboard of {command.session or ROOM_BOARD} is full ({rules.board_max_bytes} bytes)"
         raise Refused(what, "have it summed up: csp board summarise --by AGENT, or raise CSP_BOARD_MAX_KB")
-    # A tag with a secret in it only says that it had one.
+    # A tag that contains a secret is replaced as a whole.
     tags = (tag if redact(tag, rules.secrets) == tag else _REDACTED_TAG for tag in command.tags)
     known, thread = _known_board(draft.room, command.session)
     header = draft.header(command.sender, ALL, text, thread=thread, id=note_id(draft.next_seq))
@@ -48,13 +48,13 @@ def write(draft: RoomDraft, command: WriteNote) -> None:
 
 
 def has_space(draft: RoomDraft, session: str | None, text: str) -> bool:
-    """Tell whether a text may still stand on a board."""
+    """Return whether a text still fits on a board."""
     size = len(text.encode(errors="replace"))
     return draft.room.boards.of(session).has_space(size, draft.rules.board_max_bytes)
 
 
 def notice_full(draft: RoomDraft, session: SessionId, thread: str) -> None:
-    """Say once that the replies of a session have no place on its board any more."""
+    """Post one notice when the replies of a session no longer fit on its board."""
     if draft.room.boards.of(session).is_full:
         return
     text = f"the whiteboard of {session} is full, so replies are no longer put on it"
@@ -74,7 +74,7 @@ def _is_repeated(room: Room, command: WriteNote) -> bool:
 
 
 def _known_board(room: Room, session: str | None) -> tuple[SessionId | None, str]:
-    """Return the session of a board with its thread; none for the room's own board."""
+    """Return the session of a board and its thread; the session is None for the room's own board."""
     if session in (None, ROOM_BOARD):
         return None, DEFAULT_THREAD
     found = room.sessions.get(session)
@@ -87,7 +87,7 @@ def _known_board(room: Room, session: str | None) -> tuple[SessionId | None, str
 
 
 def summarise(draft: RoomDraft, command: Summarise) -> None:
-    """Ask for a summary; only one is written of a board at a time."""
+    """Request a summary; a board has at most one summary in progress."""
     room = draft.room
     known, thread = _known_board(room, command.session)
     board, by = room.boards.of(known), known_participant(room, command.by).id
@@ -116,7 +116,7 @@ def summarise(draft: RoomDraft, command: Summarise) -> None:
 
 
 def conclude(draft: RoomDraft) -> None:
-    """Put the summaries among the answers onto their boards; note those that will not come as failed."""
+    """Put the summaries among the answers onto their boards; record those that will not come as failed."""
     boards = draft.before.boards
     if not boards.asks:
         return
@@ -173,7 +173,7 @@ def _fail(draft: RoomDraft, name: str, ask: Ask, why: str) -> None:
 
 
 def keep_notes(draft: RoomDraft, command: SetBoardProvider) -> None:
-    """Note which provider keeps a board, unless that is known."""
+    """Record which provider stores the notes of a board, unless that is already recorded."""
     known, thread = _known_board(draft.room, command.session)
     board = draft.room.boards.of(known)
     if (board.provider, board.store) == (command.provider, command.store):
@@ -198,7 +198,7 @@ def keep_notes(draft: RoomDraft, command: SetBoardProvider) -> None:
 
 
 def compact(draft: RoomDraft, command: CompactBoard) -> None:
-    """Take notes off a board; only what a summary stands for goes, and only once."""
+    """Remove notes from a board; only summarised notes are removed, and only once."""
     known, thread = _known_board(draft.room, command.session)
     board = draft.room.boards.of(known)
     if board.compacted < command.upto <= board.summed:

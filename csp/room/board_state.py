@@ -1,7 +1,7 @@
-"""The whiteboard of a room: notes, counted for each session, that everybody may search.
+"""The whiteboards of a room: notes that all participants can search, counted per session.
 
-A note is an event: one that somebody wrote, or a reply of a session that has its place there. Nothing is ever
-taken off a board, and no index is given twice: `Boards.apply` only counts up.
+A note is an event: either a written note, or a reply of a session that is put on its board. No index is used
+twice, because `Boards.apply` only counts up.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,23 +27,23 @@ from csp.room.secrets import redact
 from csp.room.sessions.session_state import CHARS_PER_TOKEN, WindowItem, cut, tokens_in
 from csp.room.sessions.turn_prompt import render
 
-#: How many ids that writers chose are remembered, to tell a note that comes again.
+#: How many ids chosen by writers are remembered, to recognise a note that is sent again.
 KEPT_KEYS: Final = 1000
-#: How long a summary may take; how many notes after a failed one the next is asked for.
+#: How long a summary may take; how many notes after a failed summary the next one is requested.
 ASK_S: Final = 600.0
 RETRY_AFTER: Final = 10
-#: The part of its limit from which a board is compacted.
+#: The share of its size limit at which a board is compacted.
 CROWDED: Final = 0.8
-#: What the hits of a search may take in the window of a turn; below this, half a note is of no use.
+#: Token budget for search hits in the window of a turn; with fewer tokens, part of a note is of no use.
 HIT_TOKENS: Final = 800
 _LEAST_TOKENS: Final = 30
-#: What the notes that are to be summed up may take in the prompt; the summary before them.
+#: Token budget for the notes in a summary prompt; size limit of the previous summary.
 SUMMARY_TOKENS: Final = 12_000
 _BEFORE_CHARS: Final = 8_000
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):
-    """A summary that is being written: the message that asks for it, whom, when, of which notes."""
+    """A summary in progress: the message that requests it, its author, the time and its notes."""
 
     message: MessageId
     by: AgentId
@@ -52,58 +52,58 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Board(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of one board without its notes; `fresh` are those since the last summary."""
+    """Counters of a board, without its notes; `fresh` is the number of notes since the last summary."""
 
     next_idx: int = 0
     fresh: int = 0
     ask: Ask | None = None
     #: The index at which the last summary failed.
     failed_at: int | None = None
-    #: Who keeps its notes for searching, once that is settled; the store that it has there.
+    #: The provider that stores its notes for searching, once that is settled, and the id of the store there.
     provider: Provider | None = None
     store: str = ""
-    #: How much text stands on it; up to which event the last summary stands for it, it was compacted.
+    #: Size of its text; the last event that a summary covers; the last event that was compacted.
     bytes: int = 0
     summed: int = 0
     compacted: int = 0
-    #: Whether people know that it takes no more.
+    #: Whether people were told that it is full.
     is_full: bool = False
 
     def has_space(self, size: int, limit: int) -> bool:
-        """Tell whether so many more bytes may stand on it; a limit of 0 is none."""
+        """Return whether `size` more bytes fit on the board; a limit of 0 means no limit."""
         return not limit or self.bytes + size <= limit
 
     def holds(self, note: NoteView) -> bool:
-        """Tell whether a note still stands on it: what was compacted is left to its summaries."""
+        """Return whether a note is still on the board; compacted notes are represented by their summaries."""
         return note.kind is NoteKind.SUMMARY or seq_of(note.id) > self.compacted
 
     def is_crowded(self, limit: int) -> bool:
-        """Tell whether it is time to make space on it, before it is full."""
+        """Return whether the board should be compacted before it is full."""
         return 0 < limit * CROWDED < self.bytes
 
     def awaits(self, now: float) -> bool:
-        """Tell whether a summary is being written; one that was asked for too long ago will not come."""
+        """Return whether a summary is in progress; a request that is too old will not be answered."""
         return self.ask is not None and now - self.ask.at < ASK_S
 
     def is_due(self, threshold: int, now: float) -> bool:
-        """Tell whether it is time for a summary."""
+        """Return whether a summary is due."""
         has_failed = self.failed_at is not None and self.next_idx - self.failed_at < RETRY_AFTER
         return 0 < threshold <= self.fresh and not has_failed and not self.awaits(now)
 
 
 class Boards(msgspec.Struct, omit_defaults=True):
     by_name: dict[str, Board] = msgspec.field(default_factory=dict)
-    #: The notes whose writers chose an id for them, the oldest first.
+    #: Notes whose writers chose an id for them, oldest first.
     keys: dict[str, tuple[AgentId, MessageId]] = msgspec.field(default_factory=dict)
-    #: The boards of which a summary is being written, by the message that asks for it.
+    #: Boards with a summary in progress, by the message that requests it.
     asks: dict[MessageId, str] = msgspec.field(default_factory=dict)
 
     def of(self, session: str | None) -> Board:
-        """Return a board; one that nobody has written on is empty."""
+        """Return a board; one without notes is empty."""
         return self.by_name.get(session or ROOM_BOARD, Board())
 
     def apply(self, event: AnyEvent) -> None:
-        """Bring the board that an event is about up to date."""
+        """Update the board that an event is about."""
         match event:
             case NoteAdded():
                 self._count(event, event.idx)
@@ -125,7 +125,7 @@ class Boards(msgspec.Struct, omit_defaults=True):
         after = max(board.next_idx, idx + 1)
         board = replace(board, next_idx=after, fresh=board.fresh + 1, bytes=board.bytes + text_bytes(event))
         if is_summary(event):
-            # What came while it was written is not part of it.
+            # Notes that arrived while it was written are not part of it.
             fresh = max(0, board.fresh - 1 - len(event.stands_for))
             summed = max(map(seq_of, event.stands_for), default=board.summed)
             board = replace(board, fresh=fresh, summed=summed, ask=None, failed_at=None)
@@ -162,17 +162,17 @@ def _changed(board: Board, event: BoardChanged) -> Board:
 
 
 def note_id(seq: int) -> MessageId:
-    """Return the id of the note that the event with this number is."""
+    """Return the id of the note in the event with this number."""
     return MessageId(f"n-{seq}")
 
 
 def seq_of(note: str) -> int:
-    """Return the number of the event that a note is."""
+    """Return the number of the event that holds a note."""
     return int(note.removeprefix("n-"))
 
 
 def note_of(event: AnyEvent, known_secrets: Iterable[str] = ()) -> NoteView | None:
-    """Return the note that an event is, without the secrets in it; None if it is none."""
+    """Return the note in an event with its secrets redacted, or None if the event is not a note."""
     match event:
         case NoteAdded():
             kind, tags, stands_for, source = event.kind, event.tags, event.stands_for, event.source
@@ -199,22 +199,22 @@ def note_of(event: AnyEvent, known_secrets: Iterable[str] = ()) -> NoteView | No
 
 
 def is_summary(event: NoteAdded | AgentResponse) -> TypeGuard[NoteAdded]:
-    """Tell whether a note stands for others."""
+    """Return whether a note is a summary of others."""
     return isinstance(event, NoteAdded) and event.kind is NoteKind.SUMMARY
 
 
 def text_bytes(event: NoteAdded | AgentResponse) -> int:
-    """Return how much space the text of a note takes."""
+    """Return the size of a note's text in bytes."""
     return len(event.text.encode(errors="replace"))
 
 
 def file_of(note: NoteView) -> FileView:
-    """Return a note as the file that it is exported to."""
+    """Return the file that a note is exported to."""
     return FileView(path=f"whiteboard/{note.session}/{note.idx:04d}_{note.author}.txt", text=note.text)
 
 
 def boards_health(boards: Boards, limit: int) -> BoardsHealth:
-    """Return how large the boards are."""
+    """Return the number and the sizes of the boards."""
     known = boards.by_name.values()
     return BoardsHealth(
         count=len(known),
@@ -231,7 +231,7 @@ def boards_health(boards: Boards, limit: int) -> BoardsHealth:
 def summary_prompt(
     prompts: Mapping[str, str], name: str, notes: Sequence[NoteView], before: NoteView | None
 ) -> str:
-    """Return what an agent is asked that should sum up these notes; each gets its share of the space."""
+    """Return the prompt that asks for a summary of these notes; each gets an equal share of the space."""
     share = max(SUMMARY_TOKENS * CHARS_PER_TOKEN // max(len(notes), 1), _LEAST_TOKENS * CHARS_PER_TOKEN)
     values = {
         "board": name,
@@ -242,7 +242,7 @@ def summary_prompt(
     return render(prompts, "summarise", values)
 
 
-# --- in a turn's window --------------------------------------------------------------------------
+# --- hits in the window of a turn ----------------------------------------------------------------
 
 
 def hits_as_items(
@@ -250,7 +250,7 @@ def hits_as_items(
 ) -> list[WindowItem]:
     """Return the best hits that fit into `budget` tokens as items of a window, oldest first.
 
-    What a window holds already, by the ids of its items in `known`, is not shown twice.
+    Notes that the window already holds (ids in `known`) are left out.
     """
     kept: dict[int, WindowItem] = {}
     for hit in hits:

@@ -1,10 +1,10 @@
-"""The one markdown parser: CommonMark with the rules of a chat, and which lines of a text it takes for code.
+"""The only markdown parser: CommonMark with the rules of a chat; it also says which lines are code.
 
-The room asks it which lines are code, and the page draws its tokens, so the two cannot disagree. It differs
-from CommonMark where a chat does:
+The room uses it to find the lines that are code, and the page draws its tokens, so the two cannot disagree.
+It differs from CommonMark in these points:
 
 - HTML, entities and link definitions are text; `---` is a rule, also below a paragraph.
-- A line without its `>` or its indent has left the quote or the item (no lazy continuation).
+- A line without its `>` or its indent ends the quote or the item (no lazy continuation).
 - Only signs that have a meaning here can be escaped, so paths and patterns keep their backslashes.
 - Next to a Chinese, Japanese or Korean letter, `*` and `~` open and close without a space.
 - An address becomes a link only if it is plainly a web or mail address; an image becomes a link.
@@ -31,9 +31,9 @@ from markdown_it.rules_inline.state_inline import Scanned
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-#: Levels of quotes and lists; a list with its item is two.
+#: Maximum nesting of quotes and lists; a list with its item counts as two levels.
 DEEPEST: Final = 16
-#: Quotes and lists of a text; each costs some 20 microseconds, and what comes after them is text.
+#: Maximum number of quotes and lists in a text; each costs about 20 microseconds, and later ones are text.
 MAX_CONTAINERS: Final = 1000
 MAX_COLUMNS: Final = 64
 #: A longer run of `*`, `_` or `~` is text.
@@ -53,8 +53,8 @@ _UNSPACED: Final = re.compile(
 )
 _WEB: Final = re.compile(r"https?://[^/\\@?#]+(?:[/?#]|\Z)", re.IGNORECASE)
 _MAIL: Final = re.compile(r"mailto:[^\s@?]+@[^\s@?]+(?:\?|\Z)", re.IGNORECASE)
-#: Controls, blanks and characters without a shape. A browser drops some of them from an address in silence,
-#: so the address would not be the one that is read.
+#: Control characters, blanks and invisible characters. A browser silently drops some of them from an address,
+#: so the link would not lead to the address that is shown.
 _HIDDEN: Final = (
     r"\s\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
     r"\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff"
@@ -67,14 +67,14 @@ _NUMBERS: Final = re.compile(r"\[[0-9a-f:.]+\]", re.IGNORECASE)
 _BARE_END: Final = re.compile(
     rf"[\\<>\[\]\"`|{_HIDDEN}\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
 )
-#: The scheme of an address as a word of its own.
+#: The scheme of an address as a separate word.
 _SCHEME: Final = re.compile(r"(?<![A-Za-z0-9])https?\Z", re.IGNORECASE | re.ASCII)
 _BRACKETS: Final = {")": "(", "}": "{"}
 _TRAILING: Final = frozenset("?!.,:;*_~'")
 
 
 def read_blocks(text: str) -> list[Token]:
-    """Return the blocks of a text; their inline content is not parsed yet."""
+    """Return the block tokens of a text; their inline content is not parsed yet."""
     tokens: list[Token] = []
     parser = _parser()
     parser.block.parse(text.replace("\r\n", "\n"), parser, {}, tokens)
@@ -82,7 +82,7 @@ def read_blocks(text: str) -> list[Token]:
 
 
 def read_inline(content: str) -> list[Token]:
-    """Return the tokens of the content of one block; a code span has its place as `meta["span"]`."""
+    """Return the inline tokens of one block; a code span has its position in `meta["span"]`."""
     parser = _parser()
     return parser.inline.parse(content, parser, {}, [])
 
@@ -122,17 +122,17 @@ class _ChatMarkdown(MarkdownIt):
         self.helpers = helpers
 
     def validateLink(self, url: str) -> bool:
-        """Tell whether an address may become a link."""
+        """Return whether an address may become a link."""
         if len(url) > MAX_ADDRESS or _DECEPTIVE.search(url):
             return False
         return bool(_WEB.match(url) or _MAIL.match(url))
 
     def normalizeLink(self, url: str) -> str:
-        """Return an address as it was written."""
+        """Return an address unchanged."""
         return url
 
     def normalizeLinkText(self, link: str) -> str:
-        """Return an address as it was written."""
+        """Return an address unchanged."""
         return link
 
 
@@ -155,7 +155,7 @@ def _bounded(rule: _BlockRule) -> _BlockRule:
 
 
 def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a paragraph, or the heading that a line of `=` makes of it."""
+    """Read a paragraph, or a heading if a line of `=` follows."""
     rules = state.md.block.ruler.getRules("paragraph")
     parent, state.parentType = state.parentType, "paragraph"
     line, kind, tag = start + 1, "paragraph", "p"
@@ -186,7 +186,7 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
-    # For every line the first one from it on that has no bar; found once for a text.
+    # For every line, the first line from there on without a bar; computed once per text.
     ends: list[int] = state.env.setdefault("end_of_bars", [])
     if not ends:
         lines = state.src.split("\n")
@@ -196,7 +196,7 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return table(state, start, min(end, ends[start]), False)
 
 
-# --- the inside of blocks ------------------------------------------------------------------------
+# --- inline content ------------------------------------------------------------------------------
 
 _InlineRule = Callable[[StateInline, bool], bool]
 
@@ -213,12 +213,12 @@ class _ChatInline(ParserInline):
 class _ChatState(StateInline):
     def __init__(self, src: str, md: MarkdownIt, env: EnvType, outTokens: list[Token]) -> None:
         super().__init__(src, md, env, outTokens)
-        #: After this no link can begin or end, so no label needs to be looked for.
+        #: No link can start or end after this, so there is no need to look for a label.
         self.last_link = src.rfind("](")
         self.last_angle = src.rfind(">")
 
     def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:
-        """Return what a run of signs may do; these scripts put no space between words."""
+        """Return whether a run of signs opens or closes; some scripts put no space between words."""
         found = super().scanDelims(start, canSplitWord)
         if not canSplitWord or (found.can_open and found.can_close):
             return found
@@ -231,7 +231,7 @@ class _ChatState(StateInline):
 
 def _escape(state: StateInline, silent: bool) -> bool:
     if state.src.startswith("\\\\", state.pos):
-        # The second one escapes nothing, and both are shown.
+        # The second backslash escapes nothing, and both are shown.
         if not silent:
             state.append_pending("\\\\")
         state.pos += 2
@@ -244,7 +244,7 @@ def _backticks(state: StateInline, silent: bool) -> bool:
     if not backtick(state, silent):
         return False
     if not silent and not state.pending:
-        # A run that closes nothing would be pending text.
+        # An unclosed run would be pending text.
         state.tokens[-1].meta = {"span": (start, state.pos)}
     return True
 
@@ -271,7 +271,7 @@ def _link(state: StateInline, silent: bool) -> bool:
 
 
 def _image(state: StateInline, silent: bool) -> bool:
-    """Read an image as a link to it: nothing is loaded because of a text."""
+    """Read an image as a link to it, so that no text can cause a download."""
     if not state.src.startswith("![", state.pos):
         return False
     state.pos += 1
@@ -286,7 +286,7 @@ def _autolink(state: StateInline, silent: bool) -> bool:
 
 
 def _destination(text: str, start: int, end: int) -> Any:
-    """Return the address of a link; one that is written with escapes is none: it is not what is read."""
+    """Return the address of a link; reject one with escapes, which would differ from the text shown."""
     found = parseLinkDestination(text, start, min(end, start + MAX_ADDRESS))
     if found.ok and found.str != text[start : found.pos].removeprefix("<").removesuffix(">"):
         found.ok = False
@@ -294,7 +294,7 @@ def _destination(text: str, start: int, end: int) -> Any:
 
 
 def _bare_address(state: StateInline, silent: bool) -> bool:
-    """Read an address that stands in a text, from the colon of its scheme on."""
+    """Read a bare address, starting at the colon of its scheme."""
     if state.linkLevel or not state.src.startswith("://", state.pos):
         return False
     scheme = _SCHEME.search(state.src, max(0, state.pos - len("-https")), state.pos)
@@ -304,7 +304,7 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
     numbers = _NUMBERS.match(state.src, state.pos + 3)
     hit = _BARE_END.search(state.src, numbers.end() if numbers else start, state.posMax)
     stop = hit.start() if hit else state.posMax
-    # The punctuation after an address is left out, and a bracket that it did not open.
+    # Leave out punctuation after the address, and a bracket that it did not open.
     end, address = stop, state.src[start:stop]
     surplus = {close: address.count(close) - address.count(opened) for close, opened in _BRACKETS.items()}
     while (last := state.src[end - 1]) in _TRAILING or surplus.get(last, 0) > 0:
@@ -313,7 +313,7 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
         end -= 1
     url = state.src[start:end]
     if not state.md.validateLink(url):
-        # It is read once and never again.
+        # Skip it, so that it is read only once.
         if not silent:
             state.append_pending(state.src[state.pos : stop])
         state.pos = stop
@@ -329,22 +329,22 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
 
 # --- which lines are code ------------------------------------------------------------------------
 #
-# Asked of a line is whether it begins in a fence or within a code span. Indented code is not asked for:
-# nothing that counts for the room begins behind a space.
+# A line is code if it starts in a fence or within a code span. Indented code is not looked for, because
+# nothing after a leading space has a meaning for the room.
 
-#: So many lines of a text are looked through; a line takes up to a tenth of a millisecond.
+#: Maximum number of lines that are examined; a line takes up to a tenth of a millisecond.
 MAX_LINES: Final = 3_000
-#: A line that opens or closes a fence of backticks, with its indent and what is said of the code.
+#: A line that opens or closes a fence of backticks, with its indent and its info string.
 _FENCE: Final = re.compile(r"^( {0,3})(`{3,})([\w.+-]*)[ \t]*\r?$", re.MULTILINE)
-#: The end of a link whose address holds no sign that counts; what may be an address with a backtick in it.
+#: The end of a link whose address contains no special sign; the start of an address that may hold a backtick.
 _PLAIN_LINK: Final = re.compile(r"\]\([^()<>`\"'\\\n]*\)")
 _OPEN_ANGLE: Final = re.compile(r"<[^<>\x00-\x20]*`")
-#: A line of nothing but a fence, or the first line of one that says it holds JSON.
+#: A line that consists of a fence, or opens one with the info string `json`.
 _FENCE_LINE: Final = re.compile(r"^(`{3,})(json)?[ \t]*$", re.MULTILINE)
 
 
 class Line(NamedTuple):
-    """One line from `start` to `end`, without what ends it; `is_code` where it begins inside of code."""
+    """One line from `start` to `end` without its line ending; `is_code` if it starts inside code."""
 
     start: int
     end: int
@@ -355,7 +355,7 @@ class Line(NamedTuple):
 
 @lru_cache(maxsize=32)
 def read_lines(text: str) -> tuple[Line, ...]:
-    """Return the lines of `text`; they end with \\n or \\r\\n, nothing else.
+    """Return the lines of `text`; only \\n and \\r\\n end a line.
 
     Recent texts are remembered, so a long one can be read in a thread before the room decides about it.
     """
@@ -371,7 +371,7 @@ def read_lines(text: str) -> tuple[Line, ...]:
 
 
 def first_lines(text: str, most: int = MAX_LINES) -> tuple[str, str]:
-    """Return so many lines of a text at most, and what is behind them."""
+    """Return at most the first `most` lines of a text, and the rest."""
     parts = text.split("\n", most)
     if len(parts) <= most:
         return text, ""
@@ -380,9 +380,9 @@ def first_lines(text: str, most: int = MAX_LINES) -> tuple[str, str]:
 
 
 def _code_seen(text: str) -> list[int] | None:
-    """Return the lines that begin inside of code; None if only the parser can say.
+    """Return the lines that start inside code, or None if only the parser can tell.
 
-    A fence in the first column ends every paragraph, list and quote, so it can be seen without them.
+    A fence in the first column ends every paragraph, list and quote, so it can be found without parsing them.
     """
     code: list[int] = []
     fence, number, place = "", 0, 0
@@ -397,14 +397,14 @@ def _code_seen(text: str) -> list[int] | None:
             code += range(number, end + 1)
             fence, number, place = "", end, line.end()
     if fence:
-        # Blanks at the end of a text are not a line.
+        # Trailing blanks are not a line.
         text = text.rstrip(" \t")
         return [*code, *range(number, text.count("\n") + (not text.endswith("\n")))]
     return code if _is_plain(text[place:]) else None
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether no line begins inside of code: there is no fence, and code spans end within a line."""
+    """Return whether no line starts inside code: there is no fence, and code spans end within a line."""
     if "`" not in text:
         return "~~~" not in text
     for paragraph in text.split("\n\n"):
@@ -418,14 +418,14 @@ def _is_plain(text: str) -> bool:
 
 
 def _may_hide_backtick(paragraph: str) -> bool:
-    """Tell whether a link or an address may take in a backtick that stands in it."""
+    """Return whether a link or an address in the paragraph may contain a backtick."""
     if "<" in paragraph and _OPEN_ANGLE.search(paragraph):
         return True
     return "](" in paragraph and "](" in _PLAIN_LINK.sub("", paragraph)
 
 
 def _code_lines(text: str) -> Iterator[int]:
-    """Yield the numbers of the lines that begin inside of code."""
+    """Yield the numbers of the lines that start inside code."""
     for token in read_blocks(text):
         if token.map is None:
             continue
@@ -433,7 +433,7 @@ def _code_lines(text: str) -> Iterator[int]:
         if token.type == "fence":
             yield from range(first, end)
         elif token.type == "inline" and end - first > 1 and "`" in token.content:
-            # Only a span over several lines hides where a line begins.
+            # Only a code span over several lines can contain the start of a line.
             spans = [child.meta["span"] for child in read_inline(token.content) if child.meta]
             number, place = first, 0
             for begin, after in spans:
@@ -448,15 +448,15 @@ def _code_lines(text: str) -> Iterator[int]:
 
 @lru_cache(maxsize=32)
 def fenced_objects(text: str) -> tuple[str, ...]:
-    """Return what stands in fences of backticks and runs from a brace in its first column to the last brace.
+    """Return the JSON-like objects in backtick fences, from a brace in the first column to the last brace.
 
-    A fence that opens a thousand times costs no more than one: its end is looked up, not looked for. Recent
-    texts are remembered, as those of `read_lines` are.
+    A text with a thousand opening fences costs no more than one: the end is looked up, not searched for.
+    Recent texts are cached, as in `read_lines`.
     """
     if "```" not in text:
         return ()
     lines = list(_FENCE_LINE.finditer(text))
-    #: By the length of a fence: where lines that may close one start, and where the object before them ends.
+    #: By length of the fence: the start of each possible closing line, and the end of the object before it.
     closers: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for line in lines:
         end = _end_before(text, line.start())
@@ -478,7 +478,7 @@ def fenced_objects(text: str) -> tuple[str, ...]:
 
 
 def _end_before(text: str, at: int) -> int:
-    """Return where the text before a place ends, blanks left out."""
+    """Return the end of the text before a position, ignoring blanks."""
     while at and text[at - 1].isspace():
         at -= 1
     return at

@@ -1,4 +1,4 @@
-"""What a participant, or the gateway for the clock, asks of a room."""
+"""Commands: the requests of participants to a room, and those of the gateway when time passes."""
 
 from collections.abc import Mapping
 
@@ -24,14 +24,14 @@ from csp.protocol.notices import NoticeWords
 from csp.protocol.requests import AgentNotice, Dialog, Handoff, Usage
 from csp.protocol.session_parts import Collaboration, Limits, Price
 
-#: What the whiteboard has for those who are asked next, by session; under "" for one that begins.
+#: Whiteboard hits for the agents asked next, by session; the key is "" for a session that is about to start.
 Hits = Mapping[str, tuple[HitView, ...]]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """One wish; `decide` turns it into events or refuses it.
+    """A request to the room; `decide` turns it into events or refuses it.
 
-    With an id of the caller's own in `once` it is carried out once: the same id again causes nothing.
+    `once` is an id chosen by the caller: a command that repeats the id has no effect.
     """
 
     once: str = ""
@@ -39,9 +39,10 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Join(Command, frozen=True, kw_only=True):
-    """Come in under a name; an id whose owner is offline is taken over.
+    """Join under a name; an id whose owner is offline is taken over.
 
-    `launch` names one start of a sidecar. It is `starting`, and the same launch again gets the same id.
+    `launch` names one start of a sidecar. The participant is `starting`, and the same launch gets the same id
+    again.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Join(Command, frozen=True, kw_only=True):
 
 
 class Rejoin(Command, frozen=True, kw_only=True):
-    """Come back as the owner of `agent`, known by its token; a sidecar comes back with a new `launch`."""
+    """Return as the owner of `agent`, authenticated by its token; a restarted sidecar has a new `launch`."""
 
     agent: AgentId
     capabilities: Capabilities | None = None
@@ -69,7 +70,7 @@ class Remove(Command, frozen=True, kw_only=True):
 
 
 class Send(Command, frozen=True, kw_only=True):
-    """Say `text` to one participant or to all; `only` narrows the recipients of a resend."""
+    """Send `text` to one participant or to all; `only` limits the recipients of a resend."""
 
     sender: AgentId
     to: str
@@ -83,7 +84,7 @@ class Send(Command, frozen=True, kw_only=True):
 
 
 class PostReply(Command, frozen=True, kw_only=True):
-    """Post what a participant wrote; it goes to those who asked. The commands in an agent's text are run."""
+    """Post what a participant wrote for those who asked, and run the commands in an agent's text."""
 
     sender: AgentId
     text: str
@@ -102,12 +103,12 @@ class PostReply(Command, frozen=True, kw_only=True):
     hits: Hits = {}
 
 
-#: What a participant says, by a call or in its pane.
+#: Text from a participant, by a call or in its pane.
 Words = Send | PostReply
 
 
 class AnswerQuery(Command, frozen=True, kw_only=True):
-    """Answer a query of an agent with what was found."""
+    """Answer an agent's query with the text that was found."""
 
     query: MessageId
     text: str
@@ -115,7 +116,7 @@ class AnswerQuery(Command, frozen=True, kw_only=True):
 
 
 class ReportDelivery(Command, frozen=True, kw_only=True):
-    """Say how far a message has come on its way to `agent`."""
+    """Report the state of a message on its way to `agent`."""
 
     agent: AgentId
     message: str
@@ -129,12 +130,12 @@ class SetState(Command, frozen=True, kw_only=True):
     detail: str = ""
     until: float | None = None
     dialog: Dialog | None = None
-    #: Something that the people of the room have to know; it is told whether the state is new or not.
+    #: Something the people of the room have to know; it is posted even if the state has not changed.
     notice: AgentNotice | None = None
 
 
 class ControlAgent(Command, frozen=True, kw_only=True):
-    """Press a button for `agent`."""
+    """Send a control to `agent`."""
 
     agent: AgentId
     verb: ControlVerb
@@ -142,7 +143,7 @@ class ControlAgent(Command, frozen=True, kw_only=True):
 
 
 class RecordCall(Command, frozen=True, kw_only=True):
-    """Remember a call whose work is done outside the room: that it began, then what came of it."""
+    """Record a call whose work is done outside the room: first its start, then its result."""
 
     key: str
     answer: str = ""
@@ -159,13 +160,13 @@ class ReleaseMessage(Command, frozen=True, kw_only=True):
 
 
 class RedactMessage(Command, frozen=True, kw_only=True):
-    """Take the text of a message out of the journal; the caller has checked that it is there."""
+    """Remove the text of a message from the journal; the caller has checked that it is there."""
 
     message: str
 
 
 class Prune(Command, frozen=True, kw_only=True):
-    """Take everything before `before` out of the journal."""
+    """Remove everything before `before` from the journal."""
 
     before: int
 
@@ -176,9 +177,9 @@ class Notice(Command, frozen=True, kw_only=True):
 
 
 class SetMode(Command, frozen=True, kw_only=True):
-    """Begin a session in a thread, in place of the one that is there; `freeform` only ends that one.
+    """Start a session in a thread in place of the running one; `freeform` only ends the running one.
 
-    Without `agents` all who are online take part; without a `thread` it gets one of its own.
+    Without `agents`, all online agents take part. Without a `thread`, the session gets one of its own.
     """
 
     sender: AgentId
@@ -193,10 +194,10 @@ class SetMode(Command, frozen=True, kw_only=True):
     respect_final: bool = False
     soft_turns: bool = False
     limits: Limits = Limits()
-    #: Of a review alone.
+    #: Only for a review.
     terms: review.RunTerms | None = None
     max_revisions: int | None = None
-    #: Of a collaboration alone: its terms, what its people are told, what is said first in it.
+    #: Only for a collaboration: its terms, notices for people, and the first message in it.
     collaboration: Collaboration | None = None
     notes: tuple[NoticeWords, ...] = ()
     said: str = ""
@@ -205,10 +206,10 @@ class SetMode(Command, frozen=True, kw_only=True):
 
 
 class Collaborate(Command, frozen=True, kw_only=True):
-    """Have agents work on an objective in a thread of their own, or go on with that.
+    """Have agents work on an objective in a thread of their own, or continue such a session.
 
-    `session` is the id of one that is to go on, or a name for it, by which it will be known. What is left
-    out stays as it is, of a new one as it is by default.
+    `session` is the id of the session to continue, or a name for it. Fields that are left out keep their
+    value, or get the default in a new session.
     """
 
     sender: AgentId
@@ -224,18 +225,18 @@ class Collaborate(Command, frozen=True, kw_only=True):
     summarise_at: int | None = None
     prices: Mapping[AgentId, Price] = {}
     hits: Hits = {}
-    #: Where the result is told.
+    #: Where the result is posted.
     thread: str = DEFAULT_THREAD
 
 
 class NextTurn(Command, frozen=True, kw_only=True):
-    """Take the current turn of a thread for done."""
+    """Mark the current turn of a thread as done."""
 
     thread: str = DEFAULT_THREAD
 
 
 class ExtendTurn(Command, frozen=True, kw_only=True):
-    """Say that `agent` is at work on its turn; `usage` is all that `turn` has used so far."""
+    """Report that `agent` works on its turn; `usage` is the total that `turn` has used so far."""
 
     agent: AgentId
     note: str = ""
@@ -244,7 +245,7 @@ class ExtendTurn(Command, frozen=True, kw_only=True):
 
 
 class CastVote(Command, frozen=True, kw_only=True):
-    """Vote in the ballot that waits for `agent`; its reply may say the same again, or nothing of it."""
+    """Vote in the ballot that waits for `agent`; its reply may repeat the vote or leave it out."""
 
     agent: AgentId
     label: str
@@ -253,7 +254,7 @@ class CastVote(Command, frozen=True, kw_only=True):
 
 
 class HandOffTurn(Command, frozen=True, kw_only=True):
-    """Name the next speaker after the turn of `agent`, once it has replied."""
+    """Name the next speaker, for when `agent` has replied to its turn."""
 
     agent: AgentId
     to: str
@@ -262,7 +263,7 @@ class HandOffTurn(Command, frozen=True, kw_only=True):
 
 
 class Stop(Command, frozen=True, kw_only=True):
-    """End the session of a thread at once; without a thread, all of them."""
+    """End the session of a thread at once, or all sessions if there is no thread."""
 
     sender: AgentId
     thread: str | None = DEFAULT_THREAD
@@ -280,9 +281,9 @@ class Steer(Command, frozen=True, kw_only=True):
 
 
 class SayInRun(Command, frozen=True, kw_only=True):
-    """Say a message of a run; who writes files is MAILBOX, its role is the folder's.
+    """Post a message of a run. For a message file, the sender is MAILBOX and `role` comes from the folder.
 
-    `role` is the sender that the message itself names, if any; `key` tells a message that comes again.
+    `role` is the sender that the message names, if any; `key` identifies a message that is sent again.
     """
 
     sender: AgentId
@@ -294,14 +295,14 @@ class SayInRun(Command, frozen=True, kw_only=True):
 
 
 class PrepareRun(Command, frozen=True, kw_only=True):
-    """Say where a run works."""
+    """Set where a run works."""
 
     run: str
     context: review.RunContext
 
 
 class CheckRun(Command, frozen=True, kw_only=True):
-    """Say what came of a step: `update` is it with its diff and its tests."""
+    """Record the result of a step; `update` is the step with its diff and its test results."""
 
     run: str
     cycle: int
@@ -311,7 +312,7 @@ class CheckRun(Command, frozen=True, kw_only=True):
 
 
 class DeliverRun(Command, frozen=True, kw_only=True):
-    """Say on which branch the accepted work lies, or why on none."""
+    """Record the branch with the accepted work, or in `note` why there is none."""
 
     run: str
     branch: str = ""
@@ -319,7 +320,7 @@ class DeliverRun(Command, frozen=True, kw_only=True):
 
 
 class ActOnRun(Command, frozen=True, kw_only=True):
-    """Act on a run as a person; which fields count depends on the action."""
+    """Perform a person's action on a run; the action determines which fields are used."""
 
     sender: AgentId
     run: str
@@ -334,7 +335,7 @@ class ActOnRun(Command, frozen=True, kw_only=True):
 
 
 class WriteNote(Command, frozen=True, kw_only=True):
-    """Write on the board of a session, or of the room; the same id again writes nothing."""
+    """Write on the board of a session or of the room; a repeated id writes nothing."""
 
     sender: AgentId
     text: str
@@ -344,7 +345,7 @@ class WriteNote(Command, frozen=True, kw_only=True):
 
 
 class Summarise(Command, frozen=True, kw_only=True):
-    """Ask `by` with `text` to sum up these notes of a board."""
+    """Ask `by` with the prompt `text` to summarise these notes of a board."""
 
     by: str
     session: str
@@ -354,7 +355,7 @@ class Summarise(Command, frozen=True, kw_only=True):
 
 
 class SetBoardProvider(Command, frozen=True, kw_only=True):
-    """Say by whom the notes of a board are kept for searching."""
+    """Set which provider stores the notes of a board for searching."""
 
     session: str
     provider: Provider
@@ -363,7 +364,7 @@ class SetBoardProvider(Command, frozen=True, kw_only=True):
 
 
 class CompactBoard(Command, frozen=True, kw_only=True):
-    """Take the notes up to an event off a board, which a summary stands for; they hold so many bytes."""
+    """Remove the notes up to event `upto`, which a summary covers, from a board; `freed` is their size."""
 
     session: str
     upto: int
@@ -371,7 +372,7 @@ class CompactBoard(Command, frozen=True, kw_only=True):
 
 
 class Tick(Command, frozen=True, kw_only=True):
-    """Let the deadlines that have come take effect."""
+    """Apply the deadlines that have passed."""
 
     hits: Hits = {}
 
@@ -403,11 +404,11 @@ AnyCommand = (
 )
 
 
-# --- the rules a room is run with: times, limits, the texts of the prompts ------------------------
+# --- the rules of a room: times, limits and prompt texts -------------------------------------------
 
 
 class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of what was said comes with a turn: so many items, or so many tokens of them."""
+    """How much of the conversation comes with a turn: at most this many items, or this many tokens."""
 
     items: int = 8
     tokens: int = 2500
@@ -417,29 +418,29 @@ DEFAULT_WINDOW = WindowSize()
 
 
 class RoomRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What the settings say; they may differ from one start of the gateway to the next."""
+    """Rules from the settings; they may differ from one start of the gateway to the next."""
 
     warn_s: float = 90.0
     timeout_s: float = 120.0
-    #: How long a turn may be kept open by signs of work, by a dialog, by a draft in the way.
+    #: How long signs of work, a dialog or a draft in the composer may keep a turn open.
     longest_s: float = 1800.0
     soft_turns: int = 25
-    #: Limits count tokens that are new: input that was not read from a cache, and output.
+    #: Limits count new tokens: input that was not read from a cache, and output.
     soft_tokens: int = 250_000
     window: WindowSize = DEFAULT_WINDOW
     limits: Limits = Limits(turns=200, tokens=1_000_000, minutes=20.0)
-    #: Whether the replies of a session go onto its board; after how many notes who sums them up, 0 for never.
+    #: Whether replies of a session go onto its board; after how many notes (0: never) who summarises them.
     board_replies: bool = True
     summary_after: int = 50
     summariser: str = ""
-    #: How much text a board may hold; 0 for no limit.
+    #: Maximum size of a board's text; 0 for no limit.
     board_max_bytes: int = 64 * 1024 * 1024
-    #: Texts that must never stand on a board.
+    #: Texts that must never appear on a board.
     secrets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def timeout_of(self, kind: ParticipantKind) -> float:
-        """Return how long a turn may take; a model that thinks behind an API shows no sign of it."""
+        """Return how long a turn may take; a model behind an API shows no signs of work while it thinks."""
         return self.timeout_s * 2.5 if kind is ParticipantKind.API else self.timeout_s
 
 

@@ -1,6 +1,6 @@
-"""Which events a command causes, or why it is refused.
+"""Decide which events a command causes, or why it is refused.
 
-`decide` looks at the room but never changes it; a refused command leaves no trace.
+`decide` reads the room but never changes it; a refused command leaves no trace.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from csp.room.runs import run_commands
 from csp.room.sessions import replies, session_start, steering
 from csp.room.sessions.steering import react
 
-#: After these the sessions react to what has happened to their agents.
+#: After these commands, the sessions react to changes of their agents.
 _MOVES_AGENTS: Final = (
     commands.ReportDelivery,
     commands.Send,
@@ -28,21 +28,21 @@ _MOVES_AGENTS: Final = (
     commands.Remove,
     commands.RedactMessage,
 )
-#: These lead to asks, for which the whiteboard was searched.
+#: These commands can give turns, for which the whiteboard was searched.
 _BRINGS_HITS: Final = (commands.PostReply, commands.Collaborate, commands.Tick)
 
 
 def decide(
     room: Room, command: commands.AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES
 ) -> list[events.KnownEvent]:
-    """Return the events that `command` causes; none if it changes nothing; raise if it is refused."""
+    """Return the events that `command` causes, possibly none; raise if it is refused."""
     return draft_of(room, command, now, rules).events
 
 
 def draft_of(
     room: Room, command: commands.AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES
 ) -> RoomDraft:
-    """Return the draft with the events that `command` causes and the room after them."""
+    """Return the draft with the events that `command` causes and the resulting room."""
     hits = command.hits if isinstance(command, _BRINGS_HITS) else None
     draft = RoomDraft(room, now, rules, hits)
     if command.once and command.once in room.calls.get(command.caller, {}):
@@ -58,7 +58,7 @@ def draft_of(
 
 
 def _answer(caused: list[events.KnownEvent]) -> str:
-    """Return the ids of what a call began, pressed or ended, to give the same answer to a repeated call."""
+    """Return the ids of what a call started, pressed or ended, as the answer to a repeated call."""
     runs = [event.run for event in caused if isinstance(event, events.RunStarted)]
     changes = [event for event in caused if isinstance(event, events.ModeChanged)]
     begun = [event.session_id for event in changes if event.change in (Change.STARTED, Change.CONTINUED)]
@@ -76,7 +76,7 @@ def _send(draft: RoomDraft, command: commands.Send) -> None:
         allstop(draft, command)
         return
     messages.send(draft, command)
-    if draft.events:  # else it was sent before
+    if draft.events:  # otherwise it was sent before
         replies.handle_working(draft, command)
 
 

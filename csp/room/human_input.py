@@ -1,7 +1,7 @@
-"""Read a line that a person typed in the human pane.
+"""Parse a line that a person typed in the human pane.
 
-A line is a message, a command or the word that stops everything. Who is in the room, or which commands
-there are, is not asked here: the same line always means the same.
+A line is a message, a command or Allstop. The parser does not know who is in the room or which commands
+exist: the same line always means the same.
 """
 
 import re
@@ -27,7 +27,7 @@ class EmptyLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageLine:
-    """Say `text`; `to` is empty for the last addressee."""
+    """Send `text`; `to` is empty for the last addressee."""
 
     text: str
     to: str = ""
@@ -36,19 +36,19 @@ class MessageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTarget:
-    """Speak to `to` from now on."""
+    """Address `to` from now on."""
 
     to: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopLine:
-    """Stop what is running, at once."""
+    """Stop everything at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """A slash with a word; `rest` is what stands behind it."""
+    """A slash command; `rest` is the text after its name."""
 
     name: str
     rest: str = ""
@@ -56,7 +56,7 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeLine:
-    """Begin a mode; None or nothing leaves a choice to the room."""
+    """Start a mode; None or an empty value leaves the choice to the room."""
 
     mode: str
     topic: str = ""
@@ -69,7 +69,7 @@ class ModeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidLine:
-    """A line nobody can act on, and what to type instead."""
+    """A line without a meaning, and a hint what to type instead."""
 
     problem: str
     hint: str
@@ -98,7 +98,7 @@ def is_allstop(text: str) -> bool:
 
 
 def read_line(line: str) -> TypedLine:
-    """Return what a typed line means; a doubled `/`, `@` or `!` begins a text with that sign."""
+    """Return the meaning of a typed line; a doubled `/`, `@` or `!` starts a text with that sign."""
     text = line.strip()
     if not text:
         return EmptyLine()
@@ -149,7 +149,7 @@ _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _NAMES: Final = ("first", "synth")
 _FLAGS: Final = ("ballot", "respect-final", "soft-turns")
 _VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, "agents")
-#: What may stand behind /mode, for completion.
+#: The options of /mode, for completion.
 MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS))
 # A quote ends before the next one begins, so that many that never end are read once.
 _QUOTED: Final = r'"[^"]*"|“[^“”]*”'
@@ -174,7 +174,7 @@ def _read_router(text: str) -> TypedLine:
 
 
 def read_mode(rest: str) -> TypedLine:
-    """Return the mode that stands behind /mode; a topic needs no quotes, but may have them."""
+    """Parse the arguments of /mode; the topic may be quoted."""
     mode, tail = (*rest.split(None, 1), "")[:2]
     given: dict[str, str | None] = {}
     flags: list[str] = []
@@ -240,7 +240,7 @@ def _unquoted(text: str) -> str:
 
 
 def mode_fields(wish: ModeLine) -> dict[str, object]:
-    """Return the body of `POST /mode` that begins a mode."""
+    """Return the body of the `POST /mode` request that starts the mode."""
     fields: dict[str, object] = {"mode": wish.mode, **wish.numbers, **wish.names}
     fields |= {flag.replace("-", "_"): True for flag in wish.flags}
     if wish.topic:
@@ -248,7 +248,7 @@ def mode_fields(wish: ModeLine) -> dict[str, object]:
     if wish.agents is not None:
         fields["agents"] = list(wish.agents)
     if wish.limits:
-        # Turns and tokens are counted, so they are whole.
+        # Turns and tokens are counted in whole numbers.
         limits = {name: int(most) if most == int(most) else most for name, most in wish.limits.items()}
         fields["limits"] = limits
     return fields
@@ -260,7 +260,7 @@ _TEXTS: Final = (ArgumentKind.TEXT, ArgumentKind.MAYBE_TEXT, ArgumentKind.MAYBE_
 
 
 def read_arguments(row: CommandEntry, rest: str) -> list[str]:
-    """Return the arguments of a command; raise BadInput if one is missing, wrong or too many."""
+    """Return the arguments of a command; raise BadInput if one is missing, invalid or unexpected."""
     takes_text = bool(row.takes) and row.takes[-1] in _TEXTS
     words = rest.split(None, len(row.takes) - 1) if takes_text else rest.split()
     if len(words) > len(row.takes):
@@ -274,18 +274,18 @@ def read_arguments(row: CommandEntry, rest: str) -> list[str]:
     return words
 
 
-# --- what an agent said last ---------------------------------------------------------------------
+# --- the last message of an agent ----------------------------------------------------------------
 
 _LAST: Final = re.compile(r"\{(?P<agent>[A-Za-z0-9][A-Za-z0-9-]{0,31})\.last\}")
 
 
 def quoted_agents(text: str) -> tuple[str, ...]:
-    """Return whose last words a text asks for by `{name.last}`, each once."""
+    """Return the agents whose last message a text quotes with `{name.last}`, each once."""
     return tuple(dict.fromkeys(match["agent"].lower() for match in _LAST.finditer(text)))
 
 
 def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
-    """Return the text with the last words of those who are in `said` put in."""
+    """Replace `{agent.last}` with the last message of each agent in `said`."""
     return _LAST.sub(lambda match: said.get(match["agent"].lower(), match[0]), text)
 
 

@@ -1,4 +1,4 @@
-"""The rules for coming, going, being controlled."""
+"""Rules for participants: join, leave, be removed, report a state, receive controls."""
 
 from typing import Final
 
@@ -13,16 +13,16 @@ from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Participant, Room
 
 MAX_PARTICIPANTS: Final = 1000
-#: A button pressed long ago must not approve what is on the screen now.
+#: A control that was pressed long ago must not approve what is on the screen now.
 CONTROL_TTL_S: Final = 30.0
 
-#: Buttons that change what the room remembers of a participant; the others need it online.
+#: Controls that change the stored state of a participant; all others require it to be online.
 _PAUSED: Final = {ControlVerb.PAUSE: True, ControlVerb.RESUME: False}
 _SHARED: Final = {ControlVerb.SHARE: True, ControlVerb.NOSHARE: False}
 
 
 def known_participant(room: Room, agent: str) -> Participant:
-    """Return a participant, or say who is known."""
+    """Return a participant; raise NotFound with a hint if it is unknown."""
     participant = room.participants.get(AgentId(agent))
     if participant is None:
         raise NotFound(f"unknown agent {agent!r}", nearest(agent, list(room.participants)))
@@ -30,9 +30,9 @@ def known_participant(room: Room, agent: str) -> Participant:
 
 
 def join(draft: RoomDraft, command: Join) -> None:
-    """Let a participant in under the id that its name asks for, or a numbered one."""
+    """Add a participant under the id for its name, with a number if the id is in use."""
     room = draft.room
-    # A sidecar that was killed right after it joined gets its id back.
+    # A sidecar that was killed right after joining gets its id back.
     launched = (known.id for known in room.participants.values() if command.launch == known.launch != "")
     agent = next(launched, None) or _free_id(room, to_id(command.name, command.role))
     before = room.participants.get(agent)
@@ -64,7 +64,7 @@ def _free_id(room: Room, wanted: AgentId) -> AgentId:
 def come_back(draft: RoomDraft, command: Rejoin) -> None:
     """Bring a participant back online."""
     known = known_participant(draft.room, command.agent)
-    # In a sealed phase an agent tells the others nothing, not even what it can do now.
+    # In a sealed phase an agent must not tell the others anything, including new capabilities.
     is_kept = command.capabilities is None or draft.sessions.seals_of(known.id)
     capabilities = known.capabilities if is_kept else command.capabilities
     is_new = command.launch not in ("", known.launch)
@@ -76,7 +76,7 @@ def come_back(draft: RoomDraft, command: Rejoin) -> None:
             name=known.name,
             kind=known.kind,
             role=known.role,
-            # What a sidecar that was killed has left running must not speak for the one after it.
+            # Processes left over from a killed sidecar must not speak for its successor.
             epoch=known.epoch + is_new,
             capabilities=capabilities,
             launch=command.launch,
@@ -134,14 +134,14 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
 
 
 def _tell(draft: RoomDraft, participant: Participant, notice: AgentNotice) -> None:
-    """Post a notice to people alone: what a detail says may be sealed for other agents."""
+    """Post a notice to people only: the detail may be sealed for other agents."""
     draft.notice(HUMAN, NoticeCode[notice.kind.name](agent=participant.id, detail=notice.detail))
     if notice.kind is NoticeKind.FILE_ATTACHED and not participant.paused:
         draft.emit(StateChanged(*draft.header(participant.id, ALL, f"{participant.id}: pause"), paused=True))
 
 
 def control(draft: RoomDraft, command: ControlAgent) -> None:
-    """Press a button for an agent."""
+    """Send a control to an agent."""
     participant = known_participant(draft.room, command.agent)
     paused, share = _PAUSED.get(command.verb), _SHARED.get(command.verb)
     if paused is None and share is None:

@@ -1,4 +1,4 @@
-"""The rules for messages, their routes, their deliveries; who still has to act on which, until when."""
+"""Rules for messages: their routes, their deliveries, and who has to act on which one until when."""
 
 import math
 import re
@@ -34,13 +34,13 @@ from csp.room.sessions.turn_prompt import handoffs
 MAX_HOPS: Final = 8
 MAX_QUEUED: Final = 20_000
 MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
-#: What may wait in all queues together before agents can add nothing; people still can.
+#: How many deliveries may wait in all queues together before agents cannot add more; people still can.
 MAX_QUEUED_BY_AGENTS: Final = 200_000
-#: Stands for the words of an agent that nobody but people may read yet.
+#: Replaces an agent's text that only people may read yet.
 SEALED: Final = "sealed"
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = events.AgentCall | events.AgentResponse | events.Activity
-#: Why a sidecar may hold a message; the other reasons are the room's own.
+#: Reasons for which a sidecar may hold a message; only the room uses the others.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
 
@@ -57,7 +57,7 @@ def send(draft: RoomDraft, command: commands.Send) -> None:
         if known := find_duplicate(sender.sent, Channel.WORDS, (target,), command.text):
             notice_duplicate(draft, command.sender, f"the message to {target}", known)
             return
-        # It speaks because of what it works on, as its words would.
+        # It speaks because of its current prompt, as it does when it prints text.
         asked = asked or (room.message(sender.heard) if sender.heard else None)
         via = Channel.TOOL
         check_share(room, recipients)
@@ -69,12 +69,12 @@ def send(draft: RoomDraft, command: commands.Send) -> None:
 
 
 def notice_duplicate(draft: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
-    """Post a notice where something is not sent, because the same was sent for the same prompt."""
+    """Post a notice that a message was not sent because the same one was sent for the same prompt."""
     draft.notice(agent, NoticeCode.NOT_SENT_AGAIN(agent=agent, what=what, message=known), repeats=known)
 
 
 def answered_message(room: Room, command: commands.Words) -> Message | None:
-    """Return the message that is answered, if its sender may know of it at all."""
+    """Return the message that is answered, if the sender may know about it."""
     message = room.message(command.reply_to) if command.reply_to else None
     if message is None or command.sender in (HUMAN, message.sender) or message.target == ALL:
         return message
@@ -82,7 +82,7 @@ def answered_message(room: Room, command: commands.Words) -> Message | None:
 
 
 class AgentWords(TypedDict, total=False):
-    """What comes with the text of a message; see the fields of `MessageEvent`."""
+    """The fields of a message besides its text; see `MessageEvent`."""
 
     reply_to: MessageId | None
     urgent: bool
@@ -103,14 +103,14 @@ def post_message(
     recipients: tuple[AgentId, ...],
     words: AgentWords,
 ) -> None:
-    """Emit a message, because of `asked`; the caller has checked the queues of its recipients."""
+    """Emit a message caused by `asked`; the caller has checked the queues of the recipients."""
     is_human = draft.before.is_person(command.sender)
     hops = 0 if is_human else hops_after(asked)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
     if not is_human:
         marks = _marks_of_agent(draft, command.sender, thread, recipients)
     else:
-        # The message of a person is part of the session of its thread.
+        # A person's message is part of the session of its thread.
         session = draft.sessions.live_in(thread) if draft.has_sessions else None
         marks = SessionMarks(session_id=session.id if session else None)
     speech = events.HumanMessage if is_human else kind
@@ -130,7 +130,7 @@ def post_message(
 
 
 class SessionMarks(TypedDict, total=False):
-    """What makes a message beside all turns part of a session; see the fields of `MessageEvent`."""
+    """Fields that make a message outside a turn part of a session; see `MessageEvent`."""
 
     session_id: SessionId | None
     sealed: int
@@ -141,12 +141,12 @@ class SessionMarks(TypedDict, total=False):
 def _marks_of_agent(
     draft: RoomDraft, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
 ) -> SessionMarks:
-    """Return what makes the message of an agent part of a session that concerns it.
+    """Return the fields that make an agent's message part of a session that concerns it.
 
-    That is the sealed session that the sender is in, else that of the thread, else any session with the
-    sender or a recipient. What a member says in a sealed phase is sealed with it, so nobody gets it before
-    the phase ends; who is in two of them waits for both; outsiders know nothing that is sealed. Members of
-    the session get what agents say with their next turn: nobody is woken to be thanked.
+    That is the sealed session of the sender, else the session of the thread, else any session with the sender
+    or a recipient. A message that a member sends in a sealed phase is sealed: nobody gets it before the phase
+    ends. A member of two sealed phases waits for both. Outsiders learn nothing that is sealed. Members of the
+    session get agents' messages with their next turn, so that nobody is woken by a thank-you.
     """
     if not draft.has_sessions:
         return SessionMarks()
@@ -164,22 +164,22 @@ def _marks_of_agent(
 
 
 def hops_after(asked: Message | None) -> int:
-    """Return how many agents have spoken in a row with what an agent says because of `asked`."""
+    """Return how many agents in a row have spoken, including the one that now speaks because of `asked`."""
     return asked.hops + 1 if asked else 1
 
 
 def hold_reason(recipients: tuple[AgentId, ...], hops: int) -> str:
-    """Return why a message is held at first; only one that somebody gets is."""
+    """Return the reason for which a new message is held; only a message with recipients can be held."""
     return HeldReason.LOOP if recipients and hops > MAX_HOPS else ""
 
 
 def expiry(draft: RoomDraft, recipients: tuple[AgentId, ...], ttl_s: float | None) -> float | None:
-    """Return when a message expires; only one that somebody gets does."""
+    """Return when a message expires; only a message with recipients expires."""
     return draft.clock + ttl_s if recipients and ttl_s is not None else None
 
 
 def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
-    """Tell whether `sender` has sent this id before; refuse an id that is somebody else's."""
+    """Return whether `sender` has sent this id before; raise if the id belongs to somebody else."""
     if OWN_ID.match(message_id):
         raise BadInput(f"id {message_id!r} has the form of the room's own ids", "use a uuid, for example")
     known = room.message(message_id)
@@ -191,11 +191,11 @@ def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
 
 
 def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, ...]]:
-    """Return whom a message is for, who gets it; refuse one that would reach nobody."""
+    """Return the target and the recipients of a message; raise if nobody could receive it."""
     target = AgentId(command.to.strip().lower())
     if target == ALL:
-        # A participant that left long ago must not collect what all were told. A resend names those it is
-        # for, so it waits for them wherever they are.
+        # A participant that left must not collect every later message to all. A resend names its recipients,
+        # so it waits for them even if they are offline.
         return ALL, tuple(
             participant.id
             for participant in room.participants.values()
@@ -213,8 +213,8 @@ def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, .
 
 
 def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
-    """Return who gets an answer typed in: the participant that asked, for the first answer alone."""
-    # An answer asks for nothing: two agents would thank each other for ever.
+    """Return who gets a typed answer: the participant that asked, and only for the first answer."""
+    # An answer asks for nothing: otherwise two agents would thank each other for ever.
     if asked is None or asked.reply_to is not None or asked.sender not in room.participants:
         return ()
     delivery = asked.deliveries.get(sender)
@@ -222,7 +222,7 @@ def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tupl
 
 
 def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None:
-    """Refuse a message that one of its recipients has no space for."""
+    """Raise TooMany if a recipient has no space for a message."""
     for agent in recipients:
         participant = room.participants[agent]
         waiting = len(participant.queue)
@@ -232,7 +232,7 @@ def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None
 
 
 def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
-    """Refuse an agent's message when the room holds as many as it keeps for agents."""
+    """Raise TooMany if the room already holds the maximum of messages from agents."""
     waiting = sum([len(participant.queue) for participant in room.participants.values()])
     if recipients and waiting + len(recipients) > MAX_QUEUED_BY_AGENTS:
         hint = "wait until some have been read; see what they wait for with: csp status"
@@ -240,7 +240,7 @@ def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
 
 
 def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: commands.Words) -> None:
-    """Note that what is answered has arrived: the answer proves it, unless it has no text."""
+    """Record that the answered message has arrived, as the answer proves unless it has no text."""
     delivery = asked.deliveries.get(answer.sender) if asked else None
     if asked is None or delivery is None or delivery.reason in ROOM_HOLDS:
         return
@@ -249,7 +249,7 @@ def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: commands.W
 
 
 def ask_about_loop(draft: RoomDraft) -> None:
-    """Ask the human about the last message of the draft, if the loop guard holds it."""
+    """Ask the human about the last message of the draft if the loop guard holds it."""
     said = draft.events[-1]
     if not isinstance(said, events.MessageEvent) or said.held != HeldReason.LOOP:
         return
@@ -263,13 +263,13 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     message = draft.room.message(command.message)
     delivery = message.deliveries.get(command.agent) if message else None
     if message is None or delivery is None:
-        # The same words for both, so that nobody can find out which ids there are.
+        # Both cases have the same text, so that nobody can find out which ids exist.
         raise NotFound(
             f"no message {command.message!r} for {command.agent}", "report on what your inbox holds"
         )
     reason = told = _checked_reason(command)
     if command.state is DeliveryState.FAILED and draft.sessions.seals_of(command.agent):
-        # In a sealed phase the words of an agent are for people alone, whatever it says them of.
+        # In a sealed phase an agent's own text is for people only, so the sender gets a neutral reason.
         reason = SEALED
     if (delivery.state, delivery.reason) == (command.state, reason):
         return
@@ -323,7 +323,7 @@ def release(draft: RoomDraft, command: commands.ReleaseMessage) -> None:
     message = _known_message(draft.room, command.message)
     for agent, delivery in message.deliveries.items():
         if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
-            # The loop guard lets it go; a seal does not.
+            # The loop guard releases it; a seal does not.
             is_sealed = draft.sessions.is_sealed(message.seals)
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
             draft.move_delivery(message, agent, *held)
@@ -368,20 +368,20 @@ def _known_message(room: Room, message_id: str) -> Message:
     return message
 
 
-# --- what is still to be done ---------------------------------------------------------------------
+# --- pending deliveries --------------------------------------------------------------------------
 
 
 def is_due(participant: Participant, message: Message) -> bool:
-    """Tell whether `participant` should act on a message of its queue now."""
+    """Return whether `participant` should act on a message of its queue now."""
     if message.kind is DeliverKind.CONTROL:
         return True
     return not participant.paused and message.deliveries[participant.id].reason not in ROOM_HOLDS
 
 
 def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = None) -> Iterator[Deliver]:
-    """Yield what `agent` should act on, in the order of the journal but for controls, which come first.
+    """Yield the messages on which `agent` should act, controls first, otherwise in journal order.
 
-    `upto` is the last event that is safe on disk: nobody may act on one that could still be lost.
+    `upto` is the last event that is safe on disk: nobody may act on an event that could still be lost.
     """
     participant = room.participants[agent]
     last = room.seq if upto is None else upto
@@ -392,22 +392,22 @@ def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = No
 
 
 def newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
-    """Return what came into a queue after a seq, oldest first."""
-    # A queue may be long while a reader has seen nearly all of it, so the search starts at its end.
+    """Return the messages that were queued after a seq, oldest first."""
+    # A queue may be long although the reader has seen nearly all of it, so search from its end.
     newest_first = takewhile(lambda message_id: queue[message_id] > after, reversed(queue))
     return list(newest_first)[::-1]
 
 
 def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
-    """Return the seq of the oldest message after `after` that waits for more than `agent`'s attention."""
+    """Return the seq of the oldest message after `after` that `agent` could not act on now."""
     participant = room.participants[agent]
     waiting = room.unfinished(newer(participant.queue, after))
     return next((message.seq for message in waiting if not is_due(participant, message)), None)
 
 
 def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
-    """Return the oldest deliveries that wait in any queue, in the order of the journal."""
-    # The queues may be long, while each of them is in order: no more of them is looked at than is returned.
+    """Return the oldest waiting deliveries of all queues, in journal order."""
+    # Queues may be long, but each is in order: read only as much of them as is returned.
     agents = list(room.participants)
     queues = (
         zip(queue.values(), repeat(number), queue)
@@ -419,14 +419,14 @@ def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
 
 
 def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
-    """Return a message as its recipient gets it, with whose turn it is in the words of the wire."""
+    """Return a message in the form its recipient gets, with the turn signal of the wire protocol."""
     is_turn = message.kind is DeliverKind.TURN
     signal = current = None
     live = next(iter(room.sessions.live_with(agent)), None)
     if live is not None and message.kind is not DeliverKind.CONTROL:
         is_asked = is_turn or agent in live.turns
         signal, current = ("your_turn", agent) if is_asked else ("turn_wait", live.current)
-    # What a reply to the turn may do, as long as the turn is open.
+    # What a reply to the turn may contain, while the turn is open.
     session = room.sessions.get(message.session) if is_turn else None
     turn = session.turns.get(agent) if session else None
     is_open = turn is not None and turn.id == message.turn
@@ -453,19 +453,19 @@ def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
 
 
 def next_deadline(room: Room) -> float | None:
-    """Return when `expired` will next have something to say."""
+    """Return when the next delivery expires."""
     times = (message.expires for message, _ in _expiring(room) if message.expires is not None)
     return min(times, default=None)
 
 
 def expired(room: Room, now: float) -> list[tuple[Message, AgentId]]:
-    """Return the deliveries whose time is over."""
+    """Return the deliveries that have expired."""
     return [(m, agent) for m, agent in _expiring(room, now) if m.expires is not None and m.expires <= now]
 
 
 def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, AgentId]]:
-    # Messages live equally long, so the first of a queue that is not over at `now` ends the search; asks
-    # have clocks of their own, what has been typed can no longer expire. Controls are few: each counts.
+    # Messages have equal lifetimes, so the first one in a queue that is valid at `now` ends the search. Turn
+    # requests have their own deadlines, and typed ones no longer expire. Controls are few: check all.
     for agent, participant in room.participants.items():
         for message in room.unfinished(participant.controls):
             if message.deliveries[agent].is_untouched:
@@ -478,12 +478,12 @@ def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, Age
 
 
 def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
-    """Return the state of one delivery, with the reason the room itself knows for its waiting."""
+    """Return the state of one delivery, with the room's own reason if it waits."""
     delivery = message.deliveries[agent]
     state, reason = delivery.state, delivery.reason
     participant = room.participants.get(agent)
     if state is DeliveryState.HELD and reason not in ROOM_HOLDS and participant and not participant.online:
-        # What a sidecar said of a CLI that has gone since is no longer true.
+        # The reason that the sidecar gave is outdated, because the CLI has gone.
         reason = HeldReason.OFFLINE
     elif state is DeliveryState.QUEUED and participant is not None:
         if not participant.online:
@@ -491,7 +491,7 @@ def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
         elif participant.paused and message.kind is not DeliverKind.CONTROL:
             state, reason = DeliveryState.HELD, HeldReason.PAUSED
         elif message.id in participant.queue:
-            # One that is not its participant's next waits for what that one waits for.
+            # A message that is not next in the queue waits for the same reason as the next one.
             due = (waiting for waiting in room.unfinished(participant.queue) if is_due(participant, waiting))
             first = next(due, message)
             ahead = first.deliveries[agent]

@@ -1,4 +1,4 @@
-"""The orchestrator: when it is woken, what it is told, and what people are told if it does not answer."""
+"""The orchestrator: when to wake it, what its digest says, and when to tell people that it is silent."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -16,9 +16,9 @@ from csp.room.sessions.turn_prompt import last_outputs, render, round_label
 
 
 def wake(draft: RoomDraft) -> None:
-    """Send one digest for each session that gave reason for it, however many reasons there are.
+    """Send one digest for each session with reasons to wake the orchestrator, however many reasons there are.
 
-    Who takes turns in the session itself is not woken: it knows, and its turns are how it acts.
+    An orchestrator that takes turns in the session is not woken: it can act in its turns.
     """
     for session_id, reasons in draft.wake_reasons.items():
         session_draft = SessionDraft(draft, session_id)
@@ -31,13 +31,13 @@ def wake(draft: RoomDraft) -> None:
 
 
 def next_deadline(room: Room, rules: RoomRules) -> float | None:
-    """Return when the silence of an orchestrator will next be worth a word."""
+    """Return when the next notice about a silent orchestrator is due."""
     times = [_due_at(silence, rules) for silence in room.wakeups.by_agent.values() if _is_news(silence)]
     return min(times, default=None)
 
 
 def tick(draft: RoomDraft) -> None:
-    """Tell the human once that an orchestrator leaves its wake-ups unanswered."""
+    """Notify the human once if an orchestrator leaves its wake-ups unanswered."""
     for agent, silence in list(draft.room.wakeups.by_agent.items()):
         if _is_news(silence) and _due_at(silence, draft.rules) <= draft.clock:
             participant = draft.room.participants.get(agent)
@@ -52,24 +52,24 @@ def _is_news(silence: UnansweredWakeups) -> bool:
 
 
 def _due_at(silence: UnansweredWakeups, rules: RoomRules) -> float:
-    """Return when the last of the wake-ups is unanswered for as long as a turn may take."""
+    """Return when the last wake-up has been unanswered for the length of a turn."""
     return silence.since[-1] + rules.timeout_s
 
 
-# --- what an agent learns about the room --------------------------------------------------------------
+# --- answers about the room -----------------------------------------------------------------------
 
 
 MAX_ANSWER: Final = 2000
 MAX_LINE: Final = 300
 DEFAULT_COUNT: Final = 20
-#: Of a digest: what the words of all may take together, of each; what a topic, a vote, a reason may.
+#: Character limits in a digest: all statements together, one statement, a topic or vote or reason.
 _SAID: Final = 900
 _WORDS: Final = 160
 _PART: Final = 250
 
 
 def mode_text(session: Session | None) -> str:
-    """Say which mode a thread is in, whose turn it is."""
+    """Return a text that describes the mode of a thread and whose turn it is."""
     if session is None:
         return f"[CSP: the mode is {Mode.FREEFORM}; no session is running]"
     topic = f" on {session.setup.topic!r}" if session.setup.topic else ""
@@ -81,7 +81,7 @@ def mode_text(session: Session | None) -> str:
 
 
 def log_text(events: Iterable[AnyEvent]) -> str:
-    """Say what `events` say, oldest first; of more than fits, the newest."""
+    """Return the texts of `events`, oldest first; if they do not all fit, only the newest."""
     lines: list[str] = []
     left = MAX_ANSWER - len(_whole(["#"]))
     for event in reversed([event for event in events if not isinstance(event, Unknown)]):
@@ -104,14 +104,14 @@ def _whole(lines: list[str]) -> str:
 
 
 def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str]) -> str:
-    """Say what has happened in a session, who said what, what it waits for; nothing that is sealed."""
+    """Return the digest of a session: its events, statements and open turns, without sealed content."""
     why = cut("; ".join(reasons), _PART)
     waiting = cut(", ".join(session.waiting_for) or "nobody", _PART)
     paused = " (paused)" if session.status is Status.PAUSED else ""
     now = f"{session.stage.name}{paused}, waiting for {waiting}."
     if session.is_over:
         now = f"it has ended: {session.reason}."
-    # During a vote it would show whose proposal is whose.
+    # During a vote it would reveal whose proposal is whose.
     is_counted = bool(session.counted) and (session.is_over or not session.stage.candidates)
     values = {
         "mode": session.setup.mode,

@@ -1,7 +1,7 @@
 """The table of roles: who may call what, and which fields a caller may set.
 
-Every route, WebSocket operation and MCP tool has one row here. The gateway asks this table before it does
-anything, and serves nothing that has no row.
+Every route, WebSocket operation and MCP tool has one row here. The gateway checks this table before it acts
+and serves nothing without a row.
 """
 
 import re
@@ -15,7 +15,7 @@ from csp.protocol.enums import Role
 
 
 class Party(StrEnum):
-    """Who calls, as their token tells: a page speaks for a person, but may do less than the room's token."""
+    """The kind of caller, from its token. A page acts for a person but may do less than the room's token."""
 
     NONE = "none"
     AGENT = "agent"
@@ -29,14 +29,14 @@ ANYBODY: Final = frozenset(Party)
 MEMBERS: Final = ANYBODY - {Party.NONE}
 LEADS: Final = MEMBERS - {Party.AGENT}
 PEOPLE: Final = frozenset({Party.PAGE, Party.ROOM})
-#: Who reports on itself, or speaks for itself; the room's token may do it for an agent.
+#: Callers that report on or speak for themselves; the room's token may do so for an agent.
 AGENTS: Final = MEMBERS - {Party.PAGE}
-#: Who has a shell on this machine: it may choose what runs there.
+#: Callers with a shell on this machine: they may choose what runs there.
 SHELL: Final = frozenset({Party.ROOM})
 
 
 class RoleRow(NamedTuple):
-    """Who may call; which fields, or values of the path, only the room's token may give, with a hint."""
+    """Who may call, and which fields or path values only the room's token may set, each with a hint."""
 
     parties: Parties
     shell: Mapping[str, str] = {}
@@ -49,7 +49,7 @@ class RoleRow(NamedTuple):
 
 @cache
 def _lowest(parties: Parties) -> Role:
-    # Every request asks for it, and a member of an enum is slow to look up by its value.
+    # Called for every request, and looking up an enum member by its value is slow.
     return next(role for role in Role if Party(role) in parties)
 
 
@@ -150,7 +150,7 @@ TOOLS: Final[Table] = {
 }
 # fmt: on
 
-#: Names of fields that choose what runs on this machine, what it reads, whom it calls.
+#: Names of fields that choose what runs on this machine, which files it reads or which hosts it contacts.
 _DANGEROUS: Final = re.compile(
     r"(?:.*_)?(?:test|tests|command|cmd|shell|script|argv|exec|dir|cwd|folder|worktree|path|paths|file|files"
     r"|url|uri|host|port|address|env|variable|key|token|secret)\Z"
@@ -159,12 +159,12 @@ _DANGEROUS: Final = re.compile(
 
 @cache
 def party_of(role: Role, *, is_page: bool) -> Party:
-    """Return who calls with a token of this role."""
+    """Return the party of a token with this role."""
     return Party.PAGE if is_page else Party(role)
 
 
 def row_of(table: Table, name: str) -> RoleRow:
-    """Return the row of a route, an operation or a tool; one without a row must not be served."""
+    """Return the row of a route, an operation or a tool; raise LookupError if it has none."""
     row = table.get(name)
     if row is None:
         raise LookupError(f"{name!r} has no row in the table of roles, see csp/room/roles.py")
@@ -172,12 +172,12 @@ def row_of(table: Table, name: str) -> RoleRow:
 
 
 def is_dangerous(field: str) -> bool:
-    """Tell whether a field by its name may choose a command, a place, an address or a variable."""
+    """Return whether a field's name suggests that it sets a command, a path, an address or a variable."""
     return _DANGEROUS.match(field) is not None
 
 
 def check_row(name: str, row: RoleRow, fields: Iterable[str]) -> None:
-    """Raise LookupError if a field by which others could reach this machine is not in its row."""
+    """Raise LookupError if a dangerous field is missing in the row of a call that others may make."""
     loose = [field for field in fields if is_dangerous(field) and field not in row.shell]
     if loose and row.parties != SHELL:
         raise LookupError(
@@ -186,7 +186,7 @@ def check_row(name: str, row: RoleRow, fields: Iterable[str]) -> None:
 
 
 def check_call(row: RoleRow, party: Party, what: str) -> None:
-    """Raise Forbidden unless this caller may do `what`, such as POST /stop."""
+    """Raise Forbidden unless this party may do `what`, such as POST /stop."""
     if party in row.parties:
         return
     if party is Party.PAGE:
@@ -195,7 +195,7 @@ def check_call(row: RoleRow, party: Party, what: str) -> None:
 
 
 def check_fields(row: RoleRow, party: Party, given: Iterable[str]) -> None:
-    """Raise Forbidden where only the room's token may give a field, or `name=value` of a path."""
+    """Raise Forbidden if only the room's token may set one of the fields or path values (`name=value`)."""
     if party is Party.ROOM or not row.shell:
         return
     for name in given:

@@ -1,4 +1,4 @@
-"""The draft of a room: the events that a command causes, and the room after them."""
+"""The draft of a room: the events that a command causes, and the resulting room."""
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, Final, NoReturn, TypeVar
@@ -31,24 +31,24 @@ from csp.room.sessions.modes import PhaseRow, row_of
 from csp.room.sessions.session_reducer import Sessions, changes_sessions
 from csp.room.sessions.session_state import Session, Turn
 
-#: What every event begins with: seq, ts, id, sender, target, thread, text.
+#: The first fields of every event: seq, ts, id, sender, target, thread, text.
 Header = tuple[int, float, MessageId, AgentId, AgentId, str, str]
-#: What every event of a run begins with: the same, then the session and the id of the run.
+#: The first fields of every event of a run: the same, then the session and the id of the run.
 RunHeader = tuple[int, float, MessageId, AgentId, AgentId, str, str, SessionId, str]
 
 
 class RoomCopy(Room):
-    """A room to which events can be applied while the room that it was copied from stays as it is.
+    """A copy of a room to which events can be applied without changing the original.
 
-    What may be large is layered, what is small is copied, and a participant or a message is copied when an
-    event changes it for the first time.
+    Large tables are layered and small ones are copied. A participant or a message is copied when an event
+    changes it for the first time.
     """
 
     own_participants: set[AgentId] = msgspec.field(default_factory=set)
     own_messages: set[MessageId] = msgspec.field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Use the asks as they were given: nothing has to be derived."""
+        """Keep the given asks; nothing has to be derived."""
 
     @classmethod
     def of(cls, room: Room) -> "RoomCopy":
@@ -72,7 +72,7 @@ class RoomCopy(Room):
         )
 
     def settle_in(self, room: Room) -> None:
-        """Bring the room that this is a copy of to the same state; the copy is used up."""
+        """Bring the original room to the state of this copy; the copy must not be used afterwards."""
         for participant in map(self.participants.get, self.own_participants):
             if participant is not None:
                 participant.queue = merged(participant.queue)
@@ -108,7 +108,7 @@ class RoomDraft:
     """Collect the events of one command; `room` is always the room after them.
 
     An event is built by its own constructor: `draft.emit(Left(*draft.header(agent, ALL, text), reason=...))`.
-    The room that was given is never changed, unless its owner has it taken over at the end.
+    The given room is not changed, unless its owner calls `take_over` at the end.
     """
 
     def __init__(
@@ -124,23 +124,23 @@ class RoomDraft:
         self.events: list[KnownEvent] = []
         #: Why the orchestrator should be woken, by session.
         self.wake_reasons: dict[SessionId, list[str]] = {}
-        #: What the whiteboard has for the agents that this command asks.
+        #: Whiteboard hits for the agents that this command asks.
         self.hits: Mapping[str, tuple[HitView, ...]] = hits or {}
         #: The time of the clock, for deadlines.
         self.clock = now
         #: The time of the journal, which never goes back.
         self.now = max(now, room.ts)
-        #: Whether there is any session, over or not; most messages are sent where there is none.
+        #: Whether there is any session, running or ended; most messages are sent in rooms without one.
         self.has_sessions = bool(room.sessions.by_id)
         self._room = room
-        #: How many events `_room` holds; whether a later one changes a session.
+        #: How many events have been applied to `_room`, and whether a later one changes a session.
         self._applied = 0
         self._has_new_sessions = False
 
     @property
     def room(self) -> Room:
         """The room after the events so far."""
-        # Events are applied when somebody looks: after the last event of most commands nobody does.
+        # Events are applied on access, because nobody reads the room after the last event of most commands.
         if self._applied < len(self.events):
             room = self._room if self._applied else RoomCopy.of(self.before)
             for event in self.events[self._applied :]:
@@ -151,9 +151,9 @@ class RoomDraft:
         return self._room
 
     def take_over(self) -> Room:
-        """Return the room after the events, which is the given room brought up to date: for who owns that.
+        """Apply the events to the given room and return it; only the owner of that room may call this.
 
-        What was applied while deciding is not applied again.
+        Events that were applied while deciding are not applied again.
         """
         room = self.before
         if isinstance(self._room, RoomCopy):
@@ -164,7 +164,7 @@ class RoomDraft:
 
     @property
     def sessions(self) -> Sessions:
-        """The sessions after the events so far; most events leave them as they are."""
+        """The sessions after the events so far; most events do not change them."""
         return self.room.sessions if self._has_new_sessions else self._room.sessions
 
     @property
@@ -194,11 +194,11 @@ class RoomDraft:
         thread: str = DEFAULT_THREAD,
         id: MessageId | None = None,
     ) -> Header:
-        """Return the first fields of the next event if it is a message or a control, which is delivered."""
+        """Return the first fields of the next event, for a message or a control, which are delivered."""
         return self.header(sender, target, text, thread=thread, id=id or MessageId(f"m-{self.next_seq}"))
 
     def run_header(self, run: ReviewRun, text: str, *, by: AgentId = SYSTEM) -> RunHeader:
-        """Return the first fields of the next event if it is one of a run."""
+        """Return the first fields of the next event, for an event of a run."""
         return (*self.header(by, ALL, text, thread=run.thread), run.session, run.id)
 
     def emit(self, event: KnownEvent) -> None:
@@ -225,37 +225,37 @@ class RoomDraft:
         self.emit(NoticePosted(*header, session, silent, repeats, code, params))
 
     def move_delivery(self, message: Message, agent: AgentId, state: DeliveryState, reason: str = "") -> None:
-        """Emit a step of `message` on its way to `agent`; its target is the sender of the message."""
+        """Emit a new state of the delivery of `message` to `agent`, addressed to its sender."""
         text = f"{state}: {reason}" if reason else str(state)
         header = self.header(agent, message.sender, text, thread=message.thread)
         self.emit(DeliveryMoved(*header, message=message.id, agent=agent, state=state, reason=reason))
 
 
 # --- a dict that reads through to another one -----------------------------------------------------
-# It keeps its own changes: a draft needs to change tables of ten thousand entries without copying them for
-# each command.
+# It keeps its own changes: a draft has to change tables of ten thousand entries without copying them for each
+# command.
 
 
 K = TypeVar("K")
 V = TypeVar("V")
-#: A table with no more entries is copied sooner than read through.
+#: Up to this many entries, a copy is faster than reading through.
 SMALL: Final = 64
 
 
 def layered(base: dict[K, V]) -> dict[K, V]:
-    """Return a table with the entries of `base` that can be changed by itself."""
+    """Return a table with the entries of `base` that can be changed independently."""
     return dict(base) if len(base) <= SMALL else LayeredDict(base)
 
 
 def merged(table: dict[K, V]) -> dict[K, V]:
-    """Return a table made by `layered` as a plain one; what it was made from is used up."""
+    """Return a table from `layered` as a plain dict; the original base must not be used afterwards."""
     return table.merge() if isinstance(table, LayeredDict) else table
 
 
 class LayeredDict(dict[K, V]):
-    """The entries of `base` with changes on top; `base` itself is never changed.
+    """The entries of `base` with changes on top; `base` itself is not changed.
 
-    The dict's own storage holds what was set here. The order is that of a plain dict.
+    The dict's own storage holds the entries that were set here. The order is that of a plain dict.
     """
 
     __slots__ = ("_base", "_hidden")
@@ -263,11 +263,11 @@ class LayeredDict(dict[K, V]):
     def __init__(self, base: dict[K, V]) -> None:
         super().__init__()
         self._base = base
-        #: Keys of `base` that were removed here; one that is set again comes last.
+        #: Keys of `base` that were removed here; a key that is set again comes last.
         self._hidden: set[K] = set()
 
     def merge(self) -> dict[K, V]:
-        """Make the changes in `base` itself and return it."""
+        """Apply the changes to `base` and return it."""
         for key in self._hidden:
             del self._base[key]
         for key in dict.__iter__(self):
@@ -314,7 +314,7 @@ class LayeredDict(dict[K, V]):
         return len(self._base) - len(self._hidden) + last
 
     def _is_last(self, key: K) -> bool:
-        """Tell whether a key that was set here comes after those of `base`."""
+        """Return whether a key that was set here comes after those of `base`."""
         return key in self._hidden or key not in self._base
 
     def keys(self) -> Any:
@@ -337,7 +337,7 @@ class LayeredDict(dict[K, V]):
     def _unsupported(self, *_: object, **__: object) -> NoReturn:
         raise NotImplementedError("a layered dict has no such method")
 
-    # These would see the own storage alone.
+    # These would see only the dict's own storage.
     setdefault = popitem = clear = copy = __or__ = __ror__ = __ior__ = _unsupported
 
 
@@ -345,12 +345,12 @@ class LayeredDict(dict[K, V]):
 
 
 INTERRUPT_TTL_S: Final = 30.0
-#: What most events of a session begin with: the header of every event, then the session.
+#: The first fields of most events of a session: the header of every event, then the session.
 SessionHeader = tuple[int, float, MessageId, AgentId, AgentId, str, str, SessionId]
 
 
 class SessionDraft:
-    """A session as it is after the events so far, with ways to emit more events of it."""
+    """A session after the events so far, with methods to emit more of its events."""
 
     def __init__(self, room_draft: RoomDraft, session: SessionId) -> None:
         self.room_draft = room_draft
@@ -358,7 +358,7 @@ class SessionDraft:
         self.clock, self.now = room_draft.clock, room_draft.now
         self._id = session
 
-    # --- what it reads ---------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
     @property
     def room(self) -> Room:
@@ -370,17 +370,17 @@ class SessionDraft:
 
     @property
     def run(self) -> ReviewRun | None:
-        """The run that the session is about, if it is about one."""
+        """The run of the session, if it is a review."""
         return self.room.runs.of_session(self._id) if self.session.setup.mode is Mode.REVIEW else None
 
     @property
     def known_run(self) -> ReviewRun:
-        """The run of a session that has one."""
+        """The run of a session that is known to have one."""
         return next(run for run in self.room.runs.by_id.values() if run.session == self._id)
 
     @property
     def terms(self) -> Collaboration:
-        """The terms of a session that is a collaboration; of any other, what they would be."""
+        """The terms of the collaboration; the default terms for any other session."""
         return self.session.setup.collaboration or Collaboration()
 
     @property
@@ -390,13 +390,13 @@ class SessionDraft:
         return row_of(session.setup).phases[session.stage.row]
 
     def participant(self, agent: AgentId) -> Participant | None:
-        """Return a participant that is still in the room."""
+        """Return a participant if it is still in the room."""
         return self.room.participants.get(agent)
 
     def synthesisers(self) -> tuple[AgentId, ...]:
-        """Return who writes the synthesis: who was named for it, else the orchestrator, else nobody.
+        """Return who writes the synthesis: the agent named for it, else the orchestrator, else nobody.
 
-        In a collaboration, the first agent whose last turn did not fail takes the place of the named one.
+        In a collaboration, the first agent whose last turn did not fail replaces the named one.
         """
         session = self.session
         if session.setup.collaboration is None:
@@ -408,14 +408,14 @@ class SessionDraft:
         fit = [one.id for one in here if one.id not in session.failed and not session.is_benched(one.id)]
         return tuple((fit or [one.id for one in here])[:1])
 
-    # --- what it emits ---------------------------------------------------------------------------
+    # --- emitting --------------------------------------------------------------------------------
 
     def header(self, sender: AgentId, text: str) -> SessionHeader:
-        """Return the first fields of the next event if it is one of the session."""
+        """Return the first fields of the next event, for an event of the session."""
         return (*self.room_draft.header(sender, ALL, text, thread=self.session.thread), self._id)
 
     def run_header(self, text: str, *, by: AgentId | None = None) -> RunHeader:
-        """Return the first fields of the next event if it is one of the session's run."""
+        """Return the first fields of the next event, for an event of the session's run."""
         return self.room_draft.run_header(self.known_run, text, by=by or SYSTEM)
 
     def change(
@@ -432,7 +432,7 @@ class SessionDraft:
         minutes: float | None = None,
         sealed: int = 0,
     ) -> None:
-        """Emit what happened to the session as a whole."""
+        """Emit a change of the session as a whole."""
         self.room_draft.emit(
             ModeChanged(
                 *self.header(by, text),
@@ -456,7 +456,7 @@ class SessionDraft:
         warned: bool = False,
         handoff: Handoff | None = None,
     ) -> None:
-        """Bring a turn to another state, or note something about it."""
+        """Emit a new state of a turn, or a remark about it."""
         text = f"{turn.agent}: {state}" + (f" ({reason})" if reason else "")
         self.room_draft.emit(
             TurnMoved(
@@ -476,9 +476,9 @@ class SessionDraft:
         self.room_draft.notice(target, words, session=self._id, thread=self.session.thread)
 
     def withdraw(self, turn: Turn) -> bool:
-        """Withdraw the ask of a turn; tell whether that was still possible."""
+        """Withdraw the request of a turn; return whether that was still possible."""
         message = self.room.message(turn.message)
-        # An ask that has arrived may be too old to be remembered.
+        # A request that has arrived may be too old to be remembered.
         if message is None or turn.state is not TurnState.ASKED:
             return False
         if not message.deliveries[turn.agent].is_untouched:
@@ -487,7 +487,7 @@ class SessionDraft:
         return True
 
     def interrupt(self, turn: Turn) -> None:
-        """Interrupt the agent of a turn while it works on it."""
+        """Interrupt the agent that works on a turn."""
         participant = self.participant(turn.agent)
         if participant is not None and participant.online:
             verb = ControlVerb.INTERRUPT
@@ -496,5 +496,5 @@ class SessionDraft:
             self.room_draft.emit(ControlSent(*header, control=verb, expires=expires, turn=turn.id))
 
     def wake(self, reason: str) -> None:
-        """Have the orchestrator woken once everything that follows has happened."""
+        """Wake the orchestrator after all other events of this command."""
         self.room_draft.wake_reasons.setdefault(self._id, []).append(reason)

@@ -1,8 +1,8 @@
-"""What an event does to a room.
+"""Apply events to the state of a room.
 
-`apply` is the one way to change a room. It updates the room in place and returns it: the gateway owns
-one room, and a copy per event would cost more than the event. Nothing else may change a room.
-It never fails: an event about somebody unknown, whose own event stood in a damaged line, is passed over.
+`apply` is the only way to change a room. It updates the room in place and returns it: the gateway owns one
+room, and a copy per event would cost more than the event. It never fails: an event about an unknown
+participant, whose own event was on a damaged line, is skipped.
 """
 
 from collections.abc import Iterable
@@ -42,9 +42,9 @@ from csp.room.sessions.session_state import (
 )
 from csp.room.visibility import seals_on
 
-#: How many messages are remembered for dedupe, and for their states without a look at the disk.
+#: How many messages are remembered, to detect duplicates and to know their states without reading the disk.
 WINDOW: Final = 10_000
-#: How many calls of each caller are remembered, to answer one that comes again.
+#: How many calls of each caller are remembered, to answer repeated ones.
 KEPT_CALLS: Final = 200
 
 
@@ -57,7 +57,7 @@ def replay(journal: Iterable[events.AnyEvent], room: Room | None = None) -> Room
 
 
 def apply(room: Room, event: events.AnyEvent) -> Room:  # noqa: C901  # one case for each event
-    """Return the room after `event`; the given room is used up."""
+    """Return the room after `event`; the given room must not be used afterwards."""
     match event:
         case events.MessageEvent():
             _said(room, event)
@@ -85,7 +85,7 @@ def apply(room: Room, event: events.AnyEvent) -> Room:  # noqa: C901  # one case
         case events.LateReply():
             _paid(room, event)
         case events.NoticePosted():
-            # A message is matched with what was not sent again because of it, once.
+            # A sent message can match only one repetition, so it is removed after the match.
             participant = room.participant_to_change(event.target) if event.repeats is not None else None
             if participant is not None:
                 participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
@@ -144,7 +144,7 @@ def _said(room: Room, event: events.MessageEvent) -> None:
         room.queries.pop(event.query, None)
     _paid(room, event)
     _mark_answered(room, event)
-    # What an agent sends in the midst of its work is remembered; with its answer that is over.
+    # What an agent sends while it works is remembered until its answer.
     sender = room.participant_to_change(event.sender) if event.via else None
     if sender is not None:
         one = SentMessage(event.id, event.target, Channel(event.via), fingerprints(event.text))
@@ -227,7 +227,7 @@ def _remember(room: Room, message: Message) -> None:
 
 
 def _forget(room: Room, message_id: MessageId) -> None:
-    """Drop an older message of the same id, which only a damaged line can have left behind."""
+    """Drop an older message with the same id, which only a damaged line can have left."""
     stale = room.message_to_change(message_id)
     if stale is not None:
         room.messages.pop(message_id, None)
@@ -251,8 +251,8 @@ def _delivered(room: Room, event: events.DeliveryMoved) -> None:
     ):
         message.hops = 0
     message.deliveries[event.agent] = Delivery(event.state, event.ts, event.reason, delivery.answered)
-    # What was typed to an agent is what it works on; what it did before is over. Who merely says that it
-    # has a message, a script for example, may speak of anything next.
+    # A typed message is the prompt that the agent now works on; the previous one is over. A recipient that
+    # only reports that it has a message, such as a script, may speak about anything next.
     if event.state is DeliveryState.TYPED and message.kind is not DeliverKind.CONTROL:
         participant = room.participant_to_change(event.agent)
         if participant is not None:
@@ -280,12 +280,12 @@ def _joined(room: Room, event: events.Joined) -> None:
         known = Participant(event.sender, event.name, event.kind, event.role, event.epoch, event.ts)
         room.participants[event.sender] = known
     if event.epoch != known.epoch:
-        # A new owner has not been asked whether it wants to be overheard.
+        # A new owner has not agreed to share its pane.
         known.share, known.launch = False, ""
     known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
     known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
     known.launch = event.launch or known.launch
-    # What a launch shows until its sidecar says something itself.
+    # The state that a launch shows until its sidecar reports one.
     state, detail = (AgentState.STARTING, "joining") if event.launch else (AgentState.IDLE, "")
     known.state, known.detail, known.until, known.dialog = state, detail, None, None
     known.seals = {}

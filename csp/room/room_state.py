@@ -1,4 +1,4 @@
-"""The state of a room and its deliveries, a function of its journal; only `room_reducer.apply` changes it."""
+"""The state of a room, computed from its journal; only `room_reducer.apply` changes it."""
 
 from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
@@ -36,14 +36,14 @@ from csp.room.sessions.session_state import (
     spent_so_far,
 )
 
-#: Why the room itself keeps a message back.
+#: Reasons for which the room itself holds a message.
 ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
 
 
-# --- the life of a message on its way to one recipient --------------------------------------------
+# --- the states of a delivery ---------------------------------------------------------------------
 
 
-#: Where a delivery may go from each state. `submitted` ends the work; a proof may still come later.
+#: The allowed next states of a delivery. `submitted` needs no more work, but may still be confirmed.
 MOVES: Final[dict[S, frozenset[S]]] = {
     S.QUEUED: frozenset(S) - {S.QUEUED},
     S.HELD: frozenset(S),
@@ -54,32 +54,32 @@ MOVES: Final[dict[S, frozenset[S]]] = {
 
 
 def may_move(old: S, new: S) -> bool:
-    """Tell whether a delivery may go from `old` to `new`."""
+    """Return whether a delivery may change from `old` to `new`."""
     return new in MOVES[old]
 
 
-# --- what an agent has sent by tool ---------------------------------------------------------------
+# --- messages that an agent sent while it works on a prompt ----------------------------------------
 #
-# So that printing the same sends nothing a second time. A model that calls a tool often says in words what it
-# did: the command with the same text, or the text as its answer. Both orders occur, since the words before a
-# tool call are read from a file that may come later than the call. So what is sent in the midst of a prompt
-# is remembered until the prompt is over, each message to be matched once: who sends twice by tool, or prints
-# twice, means it.
+# They are remembered so that the same text is not sent twice. A model that calls a tool often repeats in
+# words what it did: it prints the command with the same text, or gives the text as its answer. Both orders
+# occur, since the text before a tool call is read from a file that may arrive later than the call. So each
+# message is remembered until the prompt is over, and can match one repetition: an agent that sends twice by
+# tool, or prints twice, means it.
 
-#: Of a prompt with more messages the last ones are remembered.
+#: How many messages of one prompt are remembered; older ones are forgotten.
 KEPT_SENT: Final = 50
 _BLANK_LINE: Final = "\n\n"
 
 
 class Channel(StrEnum):
-    """How an agent sent a message while it was at work."""
+    """How an agent sent a message while it was working."""
 
     TOOL = "tool"
     WORDS = "words"
 
 
 class SentMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message of the prompt that an agent works on, as far as it takes to know it again."""
+    """A message sent for the current prompt of an agent, with what is needed to recognise it again."""
 
     id: MessageId
     target: AgentId
@@ -88,9 +88,9 @@ class SentMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 def fingerprints(text: str) -> tuple[str, ...]:
-    """Return by what a text is known again: as it is, and by its first paragraph.
+    """Return the hashes by which a text is recognised: of the whole text, and of its first paragraph.
 
-    A printed command ends at a blank line, so of a long text it repeats the first paragraph alone.
+    A printed command ends at a blank line, so it repeats only the first paragraph of a long text.
     """
     lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
     first = lines.partition(_BLANK_LINE)[0]
@@ -108,12 +108,13 @@ def find_duplicate(
     text: str,
     used: Collection[MessageId] = (),
 ) -> MessageId | None:
-    """Return the first message that went this way with the same text, if none has been matched with it."""
+    """Return the first message sent through `way` with the same text that has not been matched yet."""
     if not sent:
         return None
     mark = fingerprints(text)[0]
     for one in sent:
-        # Words repeat a tool's first paragraph; a tool that says less than the words did says something else.
+        # A printed text may repeat only the first paragraph of a message sent by tool. A tool call with less
+        # text than the printed one is a different message.
         known = one.marks if one.way is Channel.TOOL else one.marks[:1]
         if one.way is way and one.target in targets and mark in known and one.id not in used:
             return one.id
@@ -124,7 +125,7 @@ def find_duplicate(
 
 
 class Delivery(msgspec.Struct, array_like=True):
-    """How far a message has come for one recipient; there may be millions, so their names are not saved."""
+    """The state of a message for one recipient, saved as an array because there may be millions."""
 
     state: DeliveryState
     at: float
@@ -144,7 +145,7 @@ class Delivery(msgspec.Struct, array_like=True):
 
 
 class Message(msgspec.Struct, omit_defaults=True):
-    """A message with the state of each of its deliveries; its text goes when all have ended."""
+    """A message with the state of each delivery; its text is dropped when all have ended."""
 
     id: MessageId
     seq: int
@@ -163,12 +164,12 @@ class Message(msgspec.Struct, omit_defaults=True):
     ending: Ending = Ending.DONE
     turn: str | None = None
     session: SessionId | None = None
-    #: The sealed phases it was said in, by their sessions: nobody else gets it before they end.
+    #: The sealed phases in which it was sent, by session; nobody else gets it before they end.
     seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
 
 
 class Query(msgspec.Struct, omit_defaults=True):
-    """A question of an agent that has to be looked up in the journal before `seq`."""
+    """A query of an agent, to be answered from the journal before `seq`."""
 
     seq: int
     agent: AgentId
@@ -192,32 +193,32 @@ class Participant(msgspec.Struct, omit_defaults=True):
     detail: str = ""
     until: float | None = None
     dialog: Dialog | None = None
-    #: The sealed phases that it was in when it gave its detail.
+    #: The sealed phases in which it reported its detail.
     seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
     paused: bool = False
     share: bool = False
-    #: Messages, then controls, whose delivery has not ended, in the order of the journal.
+    #: Unfinished messages and unfinished controls, in journal order.
     queue: dict[MessageId, int] = msgspec.field(default_factory=dict)
     controls: dict[MessageId, int] = msgspec.field(default_factory=dict)
     queued_chars: int = 0
-    #: What it was last given to work on; what it has sent since, until its answer.
+    #: The prompt it works on, and the messages it has sent since, until its answer.
     heard: MessageId | None = None
     sent: tuple[SentMessage, ...] = ()
 
     @property
     def shown_state(self) -> AgentState:
-        """Return the state a person should see: what stops the participant wins over what it does."""
+        """Return the state to show to people: offline and paused take precedence over activity."""
         if not self.online:
             return AgentState.OFFLINE
         return AgentState.PAUSED if self.paused else self.state
 
 
-#: Wake-ups without an answer after which the people of the room are told.
+#: Unanswered wake-ups after which people are notified.
 ENOUGH: Final = 2
 
 
 class UnansweredWakeups(msgspec.Struct, frozen=True, array_like=True):
-    """When the first wake-ups were sent that an orchestrator has not answered; whether that was told."""
+    """The times of an orchestrator's first unanswered wake-ups, and whether people were notified."""
 
     since: tuple[float, ...] = ()
     is_told: bool = False
@@ -227,11 +228,11 @@ class Wakeups(msgspec.Struct, omit_defaults=True):
     by_agent: dict[AgentId, UnansweredWakeups] = msgspec.field(default_factory=dict)
 
     def copy(self) -> "Wakeups":
-        """Return wake-ups that can be changed by themselves."""
+        """Return a copy that can be changed independently."""
         return Wakeups(dict(self.by_agent))
 
     def apply(self, event: events.AnyEvent) -> None:
-        """Note a wake-up; whatever an orchestrator says or sets shows that it is awake."""
+        """Record a wake-up; any message or session change from an orchestrator shows that it is awake."""
         match event:
             case events.SystemReply() if event.session_id is not None:
                 silence = self.by_agent.get(event.target, UnansweredWakeups())
@@ -249,7 +250,7 @@ class Wakeups(msgspec.Struct, omit_defaults=True):
                 pass
 
     def is_owed_by(self, agent: AgentId) -> bool:
-        """Tell whether an agent has been woken and has said nothing since."""
+        """Return whether an agent has been woken and has not responded since."""
         return agent in self.by_agent
 
 
@@ -257,23 +258,23 @@ class Room(msgspec.Struct, omit_defaults=True):
     seq: int = 0
     ts: float = 0.0
     participants: dict[AgentId, Participant] = msgspec.field(default_factory=dict)
-    #: The last WINDOW messages, and those before them that somebody still waits for.
+    #: The last WINDOW messages, and older ones with unfinished deliveries.
     messages: dict[MessageId, Message] = msgspec.field(default_factory=dict)
     waiting: dict[MessageId, Message] = msgspec.field(default_factory=dict)
-    #: The last epoch of each removed id, so that its old tokens stay dead when the name comes back.
+    #: The last epoch of each removed id, so that its old tokens stay invalid when the name is used again.
     epochs: dict[AgentId, int] = msgspec.field(default_factory=dict)
-    #: Questions that the room has not answered yet.
+    #: Queries that have not been answered yet.
     queries: dict[MessageId, Query] = msgspec.field(default_factory=dict)
     runs: ReviewRuns = msgspec.field(default_factory=ReviewRuns)
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
     boards: Boards = msgspec.field(default_factory=Boards)
-    #: What all replies took, in sessions or not; what turns have used whose reply has not said so yet.
+    #: Usage of all replies, in sessions or not; usage of turns whose reply has not reported it yet.
     spent: Ledger = ()
     under_way: Unsettled = msgspec.field(default_factory=dict)
-    #: What came of the last calls of each caller that had an id of its own, by that id.
+    #: The results of the last calls of each caller that chose an id for the call, by that id.
     calls: dict[AgentId, dict[str, str]] = msgspec.field(default_factory=dict)
-    #: The remembered asks by their turns; they follow from the messages, so a snapshot does not hold them.
+    #: Remembered turn requests by turn; they are derived from the messages, so a snapshot does not hold them.
     asks: dict[str, MessageId] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -283,32 +284,32 @@ class Room(msgspec.Struct, omit_defaults=True):
 
     @property
     def spent_so_far(self) -> Ledger:
-        """What was spent, with what the turns under way have used so far."""
+        """The total usage, including turns in progress."""
         return spent_so_far(self.spent, self.under_way)
 
     def message(self, message_id: str) -> Message | None:
-        """Return a message that is still remembered."""
+        """Return a message if it is still remembered."""
         key = MessageId(message_id)
         return self.messages.get(key) or self.waiting.get(key)
 
     def ask_of(self, turn: str) -> Message | None:
-        """Return the message that asks for a turn, if it is still remembered."""
+        """Return the request message of a turn if it is still remembered."""
         message_id = self.asks.get(turn)
         return None if message_id is None else self.message(message_id)
 
     def is_person(self, sender: AgentId) -> bool:
-        """Tell whether somebody speaks for a person."""
+        """Return whether `sender` is a person."""
         participant = self.participants.get(sender)
         return sender == HUMAN or (participant is not None and participant.kind is ParticipantKind.HUMAN)
 
     def is_orchestrator(self, agent: AgentId) -> bool:
-        """Tell whether an agent may steer sessions."""
+        """Return whether an agent may steer sessions."""
         participant = self.participants.get(agent)
         return participant is not None and participant.role is JoinRole.ORCHESTRATOR
 
     @property
     def orchestrator(self) -> Participant | None:
-        """The participant that leads the room, if it is online."""
+        """The orchestrator of the room, if it is online."""
         here = self.participants.values()
         return next((one for one in here if one.role is JoinRole.ORCHESTRATOR and one.online), None)
 
@@ -316,7 +317,7 @@ class Room(msgspec.Struct, omit_defaults=True):
         """Yield the messages of a queue."""
         return (self.messages.get(key) or self.waiting[key] for key in ids)
 
-    # `apply` changes participants and messages through these two methods alone.
+    # `apply` changes participants and messages only through these two methods.
 
     def participant_to_change(self, agent: AgentId) -> Participant | None:
         """Return a participant that an event may change."""
@@ -337,12 +338,12 @@ def dump(room: Room) -> bytes:
 
 
 def load(data: bytes) -> Room:
-    """Read a room back from `dump`."""
+    """Read a room from the output of `dump`."""
     return _decoder.decode(data)
 
 
 def without_texts(room: Room) -> Room:
-    """Take the text out of every message, so that the room can stand for a past that was removed."""
+    """Remove the text from every message, so that the room can represent a past that was removed."""
     for message in (*room.messages.values(), *room.waiting.values()):
         if message.kind is not DeliverKind.CONTROL:
             message.text = ""
@@ -354,5 +355,5 @@ def without_texts(room: Room) -> Room:
 
 
 def is_pending(message: Message) -> bool:
-    """Tell whether somebody has not finished with `message`."""
+    """Return whether a delivery of `message` is unfinished."""
     return any(delivery.state in PENDING for delivery in message.deliveries.values())

@@ -1,7 +1,7 @@
-"""Take secrets out of a text before it is kept where others search.
+"""Redact secrets in a text before it is stored where others can search.
 
-Texts come from anybody and may be long. While a pattern is matched no other thread runs, so a long text is
-looked through in steps; between two of them others have their turn.
+Texts come from anybody and may be long. No other thread runs while a pattern is matched, so a long text is
+searched in steps that let other threads run in between.
 """
 
 import re
@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 _MARK: Final = "[redacted {}]"
-#: A literal secret shorter than this would blacken ordinary words.
+#: A shorter literal secret would redact ordinary words.
 _SHORTEST: Final = 8
-#: In one step a secret may begin within so many characters, and what makes it one reaches so much further.
-#: What is longer is found where it has no end of its own, such as a key; not a text in quotes.
+#: In one step a secret may start within STEP characters, and its match may reach REACH further. A longer one
+#: is still found if it has no end mark, such as a key; a long quoted text is not.
 STEP: Final = 32 * 1024
 REACH: Final = 20 * 1024
 _PLACEHOLDER: Final = re.compile(
@@ -21,15 +21,15 @@ _PLACEHOLDER: Final = re.compile(
     r"|os\.|process\.|env\.|self\.|settings\.|config\.)|x{3,}|\.{3}",
     re.IGNORECASE,
 )
-#: Words with at most a small number behind each: a name, a file, a version.
+#: Words that end in at most a small number: a name, a file or a version.
 _NAME: Final = re.compile(r"/?(?:[A-Za-z]+\d{0,3}|\d{1,4})(?:[_./:-]+(?:[A-Za-z]+\d{0,3}|\d{1,4}))*")
 
 
 class _Pattern(NamedTuple):
-    """What a secret looks like; of a match only `group` goes, and only if it `seems` to be one.
+    """A kind of secret; only `group` of a match is redacted, and only if `seems` says it is one.
 
     A text without any of the hints, in lower case, is not searched: nearly all texts have none. A match
-    always holds one of them.
+    always contains one of them.
     """
 
     name: str
@@ -44,7 +44,7 @@ class _Pattern(NamedTuple):
 
 
 def _is_random(value: str) -> bool:
-    """Tell whether a value is made by a machine: letters with digits, hardly a name or a path."""
+    """Return whether a value looks machine-made: letters and digits, unlikely to be a name or a path."""
     if _PLACEHOLDER.match(value) or _NAME.fullmatch(value):
         return False
     has_both = bool(re.search(r"\d", value)) and bool(re.search(r"[A-Za-z]", value))
@@ -52,7 +52,7 @@ def _is_random(value: str) -> bool:
 
 
 def _is_chosen(value: str) -> bool:
-    """Tell whether a value that stands in quotes, or behind a variable's name, is a real one."""
+    """Return whether a value in quotes, or after a variable's name, is a real one and not a placeholder."""
     return not _PLACEHOLDER.match(value) and bool(re.search(r"[\d!@#%^&*+]", value))
 
 
@@ -65,7 +65,7 @@ _NAMES: Final = (
     r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?access)?(?:[_-]?key)?|client[_-]?secret"
     r"|(?:auth|access|refresh|session|bot)?[_-]?token|passwd|password|passphrase|pwd|credentials?)"
 )
-#: A word of them begins here. It says nothing new, but is quicker than trying each of them everywhere.
+#: One of these names starts here. It changes no result, but is faster than trying each name everywhere.
 _NAME_AHEAD: Final = r"(?=[abcprstABCPRST_-])"
 
 
@@ -74,7 +74,7 @@ def _of(name: str, hints: str, pattern: str, group: int = 0, seems: Callable[[st
 
 
 _WORDS: Final = "key secret token passw passphrase pwd credential"
-#: The order matters: what a provider's own pattern knows is named by it.
+#: The order matters: a secret that matches a provider's pattern gets that name.
 PATTERNS: Final = (
     _of(
         "private key",
@@ -145,18 +145,18 @@ PATTERNS: Final = (
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
-    """Return `text` with a mark in place of every secret; those of `known` are taken out as they stand."""
+    """Return `text` with a mark in place of every secret, including the literal ones in `known`."""
     return _redacted(text, tuple(known))
 
 
 @lru_cache(maxsize=2)
 def _redacted(text: str, known: tuple[str, ...]) -> str:
-    # A long text takes a tenth of a second. A shell can ask for it in a thread before it asks for a decision,
-    # which then finds the answer here.
+    # A long text takes a tenth of a second. A caller can do this in a thread before it asks for a decision,
+    # which then finds the result in the cache.
     for secret in known:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _MARK.format("room token"))
-    # Before the marks: their words are no hints.
+    # Computed before marks are inserted, because their words must not count as hints.
     for kind in [kind for kind in PATTERNS if kind.is_hinted(text)]:
         text = _without(kind, text)
     return text
@@ -175,7 +175,7 @@ def _without(kind: _Pattern, text: str) -> str:
 
 
 def _in_step(kind: _Pattern, text: str, at: int) -> Iterator[re.Match[str]]:
-    """Yield what begins within the step at `at`."""
+    """Yield the matches that start within the step at `at`."""
     end = min(at + STEP + REACH, len(text))
     if not kind.is_hinted(text[at:end]):
         return
@@ -185,7 +185,7 @@ def _in_step(kind: _Pattern, text: str, at: int) -> Iterator[re.Match[str]]:
         if found.end() < end or end == len(text):
             yield found
         elif (whole := kind.pattern.match(text, found.start())) is not None:
-            # It may go on behind the step.
+            # It may go on after the step.
             yield whole
 
 

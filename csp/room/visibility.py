@@ -1,11 +1,11 @@
-"""Who may read what at which time.
+"""Who may read which event, and when.
 
-The room's token reads everything. An agent reads what concerns it, except what somebody else has said in a
-sealed phase that goes on. Everything that shows something of the room asks here: history, search, boards,
-screens, states, prompts, WebSocket, MCP, figures.
+The room's token reads everything. An agent reads what concerns it, except what others have said in a sealed
+phase that has not ended. Everything that shows content of the room checks here: history, search, boards,
+screens, states, prompts, WebSocket, MCP and metrics.
 
-What an agent says in its turn belongs to the session of that turn. Whatever else it says belongs to every
-sealed phase that it is in, and opens with the last of them: nobody can tell what it speaks of.
+What an agent says in its turn belongs to the session of that turn. Anything else it says belongs to every
+sealed phase that it is in, and is opened with the last of them, because its subject is unknown.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from csp.protocol.enums import ALL, AgentId, SessionId
 from csp.room.sessions.session_reducer import Sessions
 from csp.room.sessions.session_state import Ledger, Session, WindowItem
 
-#: Somebody who takes part in nothing: it reads what all may read. No participant can have this name.
+#: A reader that takes part in nothing and reads what all may read. No participant can have this name.
 ANYBODY: Final = AgentId("none")
 NO_SESSIONS: Final = Sessions()
 
 
 def is_visible_to(event: events.AnyEvent, agent: AgentId, sessions: Sessions) -> bool:  # noqa: C901  # a case for each
-    """Tell whether `agent` may read `event` now; of a sealed phase it reads but its own words."""
+    """Return whether `agent` may read `event` now; in a sealed phase it reads only its own messages."""
     if is_hidden(seals_on(event), event.sender, agent, sessions):
         return False
     match event:
@@ -37,7 +37,7 @@ def is_visible_to(event: events.AnyEvent, agent: AgentId, sessions: Sessions) ->
         case events.NoticePosted():
             return event.target in (ALL, agent)
         case events.StateChanged():
-            # What a tool is to be called with is between the agent and the people of the room.
+            # The arguments of a tool call are only for the agent and the people of the room.
             return event.dialog is None or agent == event.sender
         case (
             events.Joined()
@@ -60,7 +60,7 @@ def is_visible_to(event: events.AnyEvent, agent: AgentId, sessions: Sessions) ->
 
 
 def seals_on(event: events.AnyEvent | events.MessageEvent) -> Mapping[SessionId, int]:
-    """Return the sealed phases that an event was written in."""
+    """Return the sealed phases in which an event was written."""
     match event:
         case events.MessageEvent():
             own = {event.session_id: event.sealed} if event.session_id and event.sealed else {}
@@ -76,17 +76,17 @@ def seals_on(event: events.AnyEvent | events.MessageEvent) -> Mapping[SessionId,
 def is_hidden(
     marks: Mapping[SessionId, int], author: AgentId, reader: AgentId | None, sessions: Sessions
 ) -> bool:
-    """Tell whether `reader` may not know yet what `author` said in these phases; a person, None, may."""
+    """Return whether these phases still hide what `author` said from `reader`; None is a person."""
     return bool(marks) and reader not in (None, author) and sessions.is_sealed(marks)
 
 
 def may_watch(agent: AgentId, reader: AgentId | None) -> bool:
-    """Tell whether `reader` may see the screen of an agent, or what is asked on it."""
+    """Return whether `reader` may see the screen of an agent and the dialogs on it."""
     return reader in (None, agent)
 
 
 def can_see_item(session: Session, item: WindowItem, agent: AgentId, sessions: Sessions) -> bool:
-    """Tell whether `agent` may know of an item of a session now."""
+    """Return whether `agent` may see an item of a session now."""
     is_sealed = bool(item.sealed) and item.sealed == session.seal
     if agent != item.sender and (is_sealed or sessions.is_sealed(item.seals)):
         return False
@@ -94,5 +94,5 @@ def can_see_item(session: Session, item: WindowItem, agent: AgentId, sessions: S
 
 
 def visible_spending(ledger: Ledger, reader: AgentId | None, sessions: Sessions) -> Ledger:
-    """Return the rows of a ledger that `reader` may see: a row tells when an agent spoke, and as what."""
+    """Return the rows of a ledger that `reader` may see: a row reveals when an agent spoke, and as what."""
     return tuple(row for row in ledger if reader in (None, row.agent) or not sessions.seals_of(row.agent))

@@ -1,4 +1,4 @@
-"""Decide whether a message may be typed into a pane now, or why it has to wait; follow the person's draft."""
+"""Decide whether a message may be typed into a pane now, or why it is held; track the person's draft."""
 
 import re
 from typing import Final
@@ -8,48 +8,49 @@ import msgspec
 from csp.protocol.enums import HeldReason, ReportedAgentState
 from csp.terminal.screen_reader import ScreenDialog
 
-#: The screen shows a key that late at most; until then only the ledger knows of it.
+#: The screen shows a key at most this late; until then only the draft tracker knows about it.
 ECHO_S: Final = 0.7
-#: So many injection timeouts a conversation may go on changing without any sign of work: a clock in it never
-#: ends.
+#: Number of injection timeouts during which a conversation may change without a sign of work: a clock in it
+#: changes for ever.
 MOST_WAITS: Final = 12
-#: So many a sign of work may show in a program that has been asked nothing, while nothing else changes.
+#: Number of injection timeouts for a sign of work in a program that was not asked anything, if nothing else
+#: changes.
 UNASKED_WAITS: Final = 6
-#: After so many in which the sign never went, nothing is held for its sake.
+#: Number of injection timeouts after which a permanent sign of work no longer holds messages.
 MOST_WORK: Final = 180
 
 
 class PaneFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a pane at one moment; times are seconds of one monotonic clock, None is never."""
+    """The known state of a pane at one moment; times are seconds of one monotonic clock, None is never."""
 
     is_alive: bool = True
     is_stopped: bool = False
     is_ready: bool = True
-    #: A start-up, login or trust screen stands there.
+    #: A start-up, login or trust screen is shown.
     is_blocked: bool = False
-    #: The CLI itself (hook, transcript) said that a turn is open, or that the last one ended.
+    #: The CLI itself (hook, transcript) reported that a turn is open, or that the last one ended.
     is_turn_open: bool = False
     is_end_known: bool = False
-    #: Since when neither screen nor title showed work; None while they do.
+    #: Since when neither screen nor title has shown work; None while they do.
     quiet_since: float | None = 0.0
-    #: When the screen last changed while it showed work; else when the conversation on it did.
+    #: When the screen last changed while it showed work; otherwise when the conversation on it last changed.
     moved_at: float | None = None
     #: When the conversation on the screen last changed.
     said_at: float | None = None
-    #: Since when a sign of work has shown; None while there is none.
+    #: Since when a sign of work has been shown; None if there is none.
     worked_since: float | None = None
     #: Nobody has asked the program anything yet.
     is_unasked: bool = False
     has_dialog: bool = False
-    #: A permission was asked for and nothing says that it was answered.
+    #: A permission was requested and has not been answered as far as is known.
     is_asking: bool = False
     last_key: float | None = None
-    #: A composer was there before, but now it is not: something else takes the keys.
+    #: There was a composer before, but now there is not: something else receives the keys.
     is_composer_gone: bool = False
-    #: None: the screen shows no composer that could be read.
+    #: None if the screen shows no readable composer.
     draft: bool | None = False
     may_hold_draft: bool = False
-    #: When the composer on the screen turned empty; None while it is not, or if it was never seen otherwise.
+    #: When the composer on the screen became empty; None while it is not, or if it was never seen with text.
     emptied_at: float | None = None
     is_paused: bool = False
 
@@ -58,24 +59,24 @@ class GateRules(msgspec.Struct, frozen=True, kw_only=True):
     """How strict the gates are for one profile."""
 
     typing_quiet_s: float = 0.5
-    #: How long a sign of rest on the screen or in the title must stand: an idle title can precede a dialog.
+    #: How long the screen or the title must look idle: an idle title can precede a dialog.
     settled_s: float = 0.3
-    #: The end of a turn can only be guessed from the screen, so a guess that never comes true may be waived.
+    #: The end of a turn can only be guessed from the screen, so a long wait for it may be waived.
     guesses_idle: bool = False
 
 
 def closed_gate(
     facts: PaneFacts, rules: GateRules, now: float, *, is_urgent: bool = False, is_waived: bool = False
 ) -> HeldReason | None:
-    """Return why nothing may be typed now: the first gate that is closed, or None.
+    """Return why nothing may be typed now: the first closed gate, or None.
 
-    `is_waived` says that the wait for a sign of rest took so long that a mere guess counts no more.
+    `is_waived` means that the wait for a sign of rest was so long that a mere guess of work no longer counts.
     """
     if not facts.is_alive or facts.is_blocked or not facts.is_ready:
         return HeldReason.STARTING
     if facts.is_stopped:
         return HeldReason.PAUSED
-    # A dialog belongs to an open turn, but it is what a person must act on, so it is named first.
+    # A dialog belongs to an open turn, but a person must act on it, so it is reported first.
     if facts.has_dialog or facts.is_asking:
         return HeldReason.DIALOG
     if not (is_urgent or (is_waived and rules.guesses_idle)) and is_busy(facts, rules, now):
@@ -90,16 +91,16 @@ def closed_gate(
 
 
 def is_busy(facts: PaneFacts, rules: GateRules, now: float) -> bool:
-    """Tell whether a turn is open, or the pane has not been at rest for long enough to believe it."""
+    """Return whether a turn is open, or the pane has not looked idle for long enough."""
     if facts.is_turn_open or facts.quiet_since is None:
         return True
     return not facts.is_end_known and now - facts.quiet_since < rules.settled_s
 
 
 def is_waived(facts: PaneFacts, now: float, *, waited_s: float, timeout_s: float) -> bool:
-    """Tell whether the wait for a sign of rest took so long that a mere guess of work counts no more.
+    """Return whether the wait for a sign of rest was so long that a mere guess of work no longer counts.
 
-    A sign of work on a screen that still changes is no mere guess, unless nothing has been asked for.
+    A sign of work on a screen that still changes is more than a guess, unless nothing was asked.
     """
     if waited_s < timeout_s:
         return False
@@ -110,7 +111,7 @@ def is_waived(facts: PaneFacts, now: float, *, waited_s: float, timeout_s: float
 
 
 def is_always_shown(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
-    """Tell whether a sign of work means nothing, since it shows in a program that nobody has asked."""
+    """Return whether a sign of work means nothing because a program shows it without having been asked."""
     if not facts.is_unasked or facts.worked_since is None:
         return False
     since = max(facts.worked_since, facts.said_at or 0.0)
@@ -118,24 +119,24 @@ def is_always_shown(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
 
 
 def works_too_long(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
-    """Tell whether a sign of work has shown for so long that nothing waits for its end any more."""
+    """Return whether a sign of work has been shown for so long that messages no longer wait for its end."""
     return facts.worked_since is not None and now - facts.worked_since >= MOST_WORK * timeout_s
 
 
 def holds_draft(facts: PaneFacts, now: float) -> bool:
-    """Tell whether a person's words stand in the composer, by the keys first, then by the screen."""
+    """Return whether the composer holds a person's draft, judged by recent keys first, then by the screen."""
     if facts.draft is None:
         return facts.may_hold_draft
     if facts.last_key is None:
         return facts.draft
     is_unseen = now - facts.last_key < ECHO_S
-    # The last key may have taken the draft away: not each such key can be counted, but its work shows.
+    # The last key may have removed the draft. Not every such key can be counted, but its effect is visible.
     was_emptied = facts.emptied_at is not None and facts.emptied_at > facts.last_key
     return facts.draft or (facts.may_hold_draft and is_unseen and not was_emptied)
 
 
 def next_look(facts: PaneFacts, rules: GateRules, now: float) -> float | None:
-    """Return when a closed gate may open by the mere passing of time."""
+    """Return when a closed gate may open just because time passes."""
     times = []
     if facts.quiet_since is not None:
         times.append(facts.quiet_since + rules.settled_s)
@@ -147,10 +148,10 @@ def next_look(facts: PaneFacts, rules: GateRules, now: float) -> float | None:
 def agent_state(
     facts: PaneFacts, rules: GateRules, now: float, *, is_limited: bool = False, is_permission: bool = False
 ) -> ReportedAgentState:
-    """Return the state that the room should show: what needs a person first.
+    """Return the state to show in the room; states that need a person come first.
 
-    `is_limited` says that a limit of the account holds; `is_permission` that what is asked is a question
-    about a tool, which can be answered all the same, not a menu such as one that offers to lift the limit.
+    `is_limited` means that an account limit is active. `is_permission` means that the dialog asks about a
+    tool, which can be answered even then, unlike a menu such as one that offers to lift the limit.
     """
     if facts.is_blocked:
         return ReportedAgentState.NEEDS_HUMAN
@@ -162,19 +163,20 @@ def agent_state(
         return ReportedAgentState.STARTING
     if is_busy(facts, rules, now):
         return ReportedAgentState.BUSY
-    # Something that nobody can answer from outside takes the keys: a menu without numbers, a stopped program.
+    # Something that cannot be answered from outside receives the keys: a menu without numbers, a stopped
+    # program.
     is_lost = facts.is_composer_gone or facts.is_stopped
     return ReportedAgentState.NEEDS_HUMAN if is_lost else ReportedAgentState.IDLE
 
 
 def asks_permission(dialog: ScreenDialog | None, *, is_told: bool, is_asking: bool) -> bool:
-    """Tell whether a tool waits for a yes: by the CLI's own word where it `is_told`, else by its dialog."""
+    """Return whether a tool waits for permission: as the CLI reports if it `is_told`, else by its dialog."""
     return is_asking if is_told else dialog is not None and dialog.kind == "permission"
 
 
-# --- what a person types -------------------------------------------------------------------------
+# --- the person's draft --------------------------------------------------------------------------
 
-#: What a terminal says by itself: reports of cursor, focus, mouse, colours, versions, modes, released keys.
+#: What a terminal sends by itself: reports of cursor, focus, mouse, colours, versions, modes, released keys.
 _REPORTS: Final = re.compile(
     rb"\x1b\[M[\s\S]{3}"
     rb"|\x1b\[<[\d;]*[Mm]"
@@ -185,21 +187,21 @@ _REPORTS: Final = re.compile(
     rb"|\x1b\[[\d;:]*:3[u~A-HPQS]"
 )
 _PASTE: Final = re.compile(rb"\x1b\[200~([\s\S]*?)(?:\x1b\[201~|\Z)")
-#: Keys as the newer keyboard protocols spell them: CSI code ; modifiers u, CSI 27 ; modifiers ; code ~.
+#: Keys as encoded by newer keyboard protocols: CSI code ; modifiers u, CSI 27 ; modifiers ; code ~.
 _SPELT: Final = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)*(?:;(\d{1,3})(?::\d)?)?u|\x1b\[27;(\d{1,3});(\d{1,7})~")
-#: Keys that may bring back an older draft: up, down, and what they are in a line editor, search, yank.
+#: Keys that may restore an older draft: up, down, their equivalents in a line editor, search and yank.
 _RECALLS: Final = re.compile(rb"\x1b[\[O][\d;:]*[AB]|[\x0e\x10\x12\x19]")
 _FUNCTION_KEYS: Final = re.compile(rb"\x1b[\[O][\d;:]*[A-Za-z~^$]|\x1b[\x20-\x7e]")
 #: Enter with a modifier, which makes a line break in a composer.
 _LINE_BREAKS: Final = re.compile(rb"\x1b\r|\x1b\[13;[2-9]\d*u|\x1b\[27;[2-9]\d*;13~")
-#: A sequence that is cut in two by a read goes on in the next one.
+#: A sequence that is split between two reads.
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[\d;:?<>=]*|[\]P_^X][^\x07\x1b]+\x1b?)\Z")
 _MAX_UNFINISHED: Final = 4096
 _CTRL: Final = 4
 
 _ENTER: Final = "\r"
 _ESCAPE: Final = "\x1b"
-#: What a draft begins with that is not meant for the model.
+#: The first characters of drafts that are not for the model.
 _COMMANDS: Final = frozenset("/!?#")
 _STOPS: Final = frozenset("\x1b\x03")
 _WIPES: Final = frozenset("\r\x03\x15")
@@ -209,15 +211,15 @@ _BACKSPACES: Final = frozenset("\x7f\x08")
 class DraftTracker(msgspec.Struct, kw_only=True):
     """Counts what the person at the pane has typed since the composer was last empty.
 
-    The screen shows a draft only after the CLI has drawn it; the keys are known before. They are only
-    counted: what was typed is nobody's business.
+    The screen shows a draft only after the CLI has drawn it; the keys are known earlier. They are only
+    counted, for privacy: their content is not stored.
     """
 
     typed: int = 0
-    #: When the person last pressed anything, or a key that makes a CLI stop its answer.
+    #: When the person last pressed any key, and when a key that makes a CLI stop its answer.
     last_key: float | None = None
     last_stop: float | None = None
-    #: When Enter was last pressed on a draft that was no command of the CLI's own, so that a turn follows.
+    #: When Enter was last pressed on a draft that is not a command of the CLI itself, so that a turn follows.
     last_sent: float | None = None
     _rest: bytes = b""
     _is_command: bool = False
@@ -228,7 +230,7 @@ class DraftTracker(msgspec.Struct, kw_only=True):
         return self.typed > 0
 
     def feed(self, data: bytes, now: float) -> bool:
-        """Take what the terminal sent; tell whether a person pressed a key."""
+        """Process input from the terminal; return whether a person pressed a key."""
         data = _REPORTS.sub(b"", self._rest + data)
         self._rest = b""
         cut = _UNFINISHED.search(data)
@@ -248,7 +250,7 @@ class DraftTracker(msgspec.Struct, kw_only=True):
         return True
 
     def clear(self) -> None:
-        """Forget the draft: the screen shows that there is none."""
+        """Forget the draft, because the screen shows that there is none."""
         self.typed = 0
 
     def _count_keys(self, data: bytes, now: float) -> None:
@@ -275,7 +277,7 @@ class DraftTracker(msgspec.Struct, kw_only=True):
 
 
 def _spell(key: re.Match[bytes]) -> bytes:
-    """Return a key of the newer protocols as the plain byte it stands for; a key with none is dropped."""
+    """Return a key of the newer protocols as its plain byte; drop a key without one."""
     code = int(key[1] or key[4])
     is_ctrl = bool(int(key[2] or key[3] or 1) - 1 & _CTRL)
     if code < 128:

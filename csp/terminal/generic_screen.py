@@ -1,8 +1,8 @@
-"""Follow a prompt of ours on the screen of a program that nobody has described: its place, then its reply.
+"""Follow our prompt on the screen of a program without a profile: find its place, then its reply.
 
-The paste itself shows where the composer is: what appears at the caret because of it is ours. From then on a
-prompt has left the composer when it is no longer there and the place looks as it did before the paste. The
-reply of a program without a transcript is what is new on its screen.
+The paste itself shows where the composer is: text that appears at the caret because of it is ours. A prompt
+has left the composer when it is no longer there and the place looks as it did before the paste. For a program
+without a transcript, the reply is the new text on its screen.
 """
 
 import re
@@ -16,18 +16,18 @@ import msgspec
 from csp.terminal.screen import Screen, ScreenRow
 
 _BARS: Final = ("│", "┃", "▌", "▏")
-#: Of these a border or rule is drawn; it belongs to no composer's text.
+#: Characters of borders and rules; such rows are never part of a composer's text.
 _LINES: Final = frozenset("─━═╌┄▄▀▔▁")
 _CORNERS: Final = frozenset(" ╭╮╰╯┌┐└┘├┤╹╻│┃")
 _RULE_LENGTH: Final = 4
-#: So long a sign may be that a program has drawn before a prompt that was typed before it came up.
+#: Maximum length of a prompt sign that a program draws before text typed while it was starting.
 _SIGN_LENGTH: Final = 3
-#: What CLIs show in place of a long paste.
+#: What CLIs show instead of a long paste.
 _MARKER: Final = re.compile(r"\[\s*(?:Pasted|Paste|Pasting)\b[^\]]{0,60}\]", re.IGNORECASE)
 _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
-#: A row that ends so close to the right side may go on in the next.
+#: A row that ends this close to the right side may continue in the next row.
 _MARGIN: Final = 2
-#: Stands for the lines of an answer that were on the screen, but are there no more.
+#: Replaces lines of an answer that were on the screen but have scrolled off.
 SCROLLED: Final = "[the lines before these have scrolled off the screen]"
 
 _SCROLLBAR: Final = re.compile(r"(?:^|\s)[│┃║█▌▐▕░▒▓]$")
@@ -36,13 +36,13 @@ _BULLET: Final = re.compile(r"(\s*)([●⏺✦◆])\s(?=\s*\S)")
 
 
 class PastePlace(Enum):
-    """Where a prompt of ours is."""
+    """Where our prompt is."""
 
     HERE = auto()  # in the composer, with nothing before it
     EMPTY = auto()  # not in the composer, which is empty
-    GONE = auto()  # not where it stood, but no empty composer shows either
+    GONE = auto()  # no longer where it was, but no empty composer is shown either
     OTHER = auto()  # something else is in the composer
-    UNSEEN = auto()  # there is no composer that could be read
+    UNSEEN = auto()  # there is no readable composer
 
 
 class Caret(NamedTuple):
@@ -51,7 +51,7 @@ class Caret(NamedTuple):
 
 
 class _Spot(NamedTuple):
-    """Where a mark of ours stood before Enter: its row from the top and from the end, what is around it."""
+    """Where our mark was before Enter: its row from the top and from the end, and the text around it."""
 
     mark: str
     row: int
@@ -61,20 +61,20 @@ class _Spot(NamedTuple):
 
 
 class PasteContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known beside the screen."""
+    """What is known besides the screen."""
 
     is_entered: bool = False
     is_clearing: bool = False
-    #: The program reads whole lines now (canonical mode): it edits none of its own.
+    #: The program reads whole lines (canonical mode), so it has no line editor of its own.
     reads_lines: bool = False
-    #: The program has had all the time that it may take to show a paste.
+    #: The time that the program may take to show a paste is over.
     is_late: bool = False
     #: A person has typed since the paste.
     has_typed: bool = False
 
 
 def find_caret(screen: Screen) -> Caret | None:
-    """Return where text would go: the cursor, or the one that a program draws after it has hidden that."""
+    """Return where text is inserted: the cursor, or the one that a program draws while hiding it."""
     if screen.cursor_visible:
         return Caret(screen.cursor_row, screen.cursor_col) if screen.cursor_row < len(screen.rows) else None
     for y in range(len(screen.rows) - 1, -1, -1):
@@ -87,7 +87,7 @@ def find_caret(screen: Screen) -> Caret | None:
 
 
 def stands_behind(screen: Screen, caret: Caret, text: str) -> bool:
-    """Tell whether all of `text`, which a composer shows, stands behind the caret, as a placeholder does."""
+    """Return whether all of the composer's `text` is after the caret, as with a placeholder."""
     behind = "".join(run.text for run in screen.rows[caret.row].runs)[caret.col :]
     return _compact(_inner(behind)) == _compact(text)
 
@@ -97,7 +97,7 @@ def is_blank(screen: Screen) -> bool:
 
 
 class PasteLocator:
-    """Follows one prompt on the screen; `before` is the screen right before its paste, if that was seen."""
+    """Follows one prompt on the screen; `before` is the screen just before its paste, if it was seen."""
 
     def __init__(self, header: str, footer: str, before: Screen | None) -> None:
         self._header, self._footer = _compact(header), _compact(footer)
@@ -110,19 +110,19 @@ class PasteLocator:
         #: What follows the sign: nothing, or a blank.
         self._ends = ("",) if left[-1:].strip() else (" ", "\xa0")
         self._empty = self._composed(before, caret) if before is not None and caret is not None else ""
-        #: What stands for the prompt in the composer where the prompt itself does not show.
+        #: What the composer shows instead of the prompt, if it does not show the prompt itself.
         self._mark = ""
         self._is_whole = False
-        #: What a program puts before each further row of a text, such as `...`.
+        #: What a program puts before each continuation row of a text, such as `...`.
         self._goes_on_with = ""
-        #: Where it stood before Enter; whether that is all there is to go by, for want of a caret.
+        #: Where it was before Enter, and whether that is the only clue because there is no caret.
         self._spot: _Spot | None = None
         self._is_astray = False
 
     def look(self, screen: Screen, known: PasteContext) -> PastePlace:
-        """Tell where the prompt is now."""
+        """Return where the prompt is now."""
         before = self._before
-        # The program may have taken over the screen since a paste that it may not have read.
+        # The program may have taken over the screen after a paste that it may not have read.
         has_come_up = before is not None and (
             (screen.alternate and not before.alternate)
             or (screen.bracketed_paste and not before.bracketed_paste)
@@ -137,7 +137,7 @@ class PasteLocator:
             return self._entered(screen, caret, text, known)
         place = self._pasted(screen, caret, text, known)
         if place is PastePlace.EMPTY and known.is_late and self._has_come(screen):
-            # It shows, but not at the caret: the cursor is not where one types.
+            # It is shown, but not at the caret: the cursor is not where text is inserted.
             return self._placed(screen, known)
         if place is PastePlace.HERE:
             self._spot, self._is_whole = self._find_spot(screen), self._header in text
@@ -145,9 +145,10 @@ class PasteLocator:
         return place
 
     def _has_taken_up(self, screen: Screen) -> bool:
-        """Tell whether a program that has come up since shows the prompt behind a sign; if so, go by that.
+        """Return whether a program that has started since shows the prompt after a sign; if so, use that
+        sign.
 
-        Without a sign it may be what the terminal itself has echoed, which the program need not have read.
+        Without a sign, it may be an echo of the terminal, which the program need not have read.
         """
         caret = find_caret(screen)
         text = self._composed(screen, caret) if caret is not None else ""
@@ -168,7 +169,7 @@ class PasteLocator:
         found = _MARKER.search(here)
         is_ours = found is not None and _compact(found[0]) == _compact(here)
         if known.is_late and not known.has_typed and here.strip():
-            # Words have come to the same composer; a dialog may have taken its place.
+            # Text was added to the same composer; a dialog may have replaced it, though.
             is_barred = self._has_bar and left.lstrip().startswith(_BARS)
             is_ours = is_ours or (self._is_signed(left) if self._sign else is_barred)
         if is_ours:
@@ -188,12 +189,12 @@ class PasteLocator:
         return PastePlace.OTHER if is_added_to else PastePlace.GONE
 
     def _stands_in(self, screen: Screen, text: str, known: PasteContext) -> bool:
-        """Tell whether a composer holds the prompt; words behind its end would be the program's."""
+        """Return whether a composer holds the prompt; text after its end would be the program's."""
         more = self._goes_on_with
         while more and not self._mark and text.endswith(self._footer + more):
             text = text.removesuffix(more)
         if text.endswith(self._footer):
-            # The last line alone, where the first could be seen before, is that of a copy above the composer.
+            # If the first line was visible before, the last line alone belongs to a copy above the composer.
             is_shown = any(self._header in _compact(row.text) for row in screen.rows)
             return self._header in text or not self._is_whole or not is_shown
         if self._mark and text.endswith(self._mark):
@@ -203,7 +204,7 @@ class PasteLocator:
     # --- without a caret -------------------------------------------------------------------------
 
     def _placed(self, screen: Screen, known: PasteContext) -> PastePlace:
-        """Go by the place of what came with the paste, where no caret shows the composer."""
+        """Judge by the place of the text that came with the paste, because no caret shows the composer."""
         if self._spot is not None and self._is_held(screen, self._spot):
             return PastePlace.HERE
         is_as_before = self._before is not None and screen.text == self._before.text
@@ -215,7 +216,7 @@ class PasteLocator:
         return PastePlace.EMPTY if is_as_before else PastePlace.UNSEEN
 
     def _has_come(self, screen: Screen) -> bool:
-        """Tell whether our last line, or a marker for a paste, shows that was not there before."""
+        """Return whether our last line, or a marker for a paste, is shown that was not there before."""
         return self._before is not None and self._count(screen) > self._count(self._before)
 
     def _count(self, screen: Screen) -> int:
@@ -247,7 +248,7 @@ class PasteLocator:
     # --- the composer ----------------------------------------------------------------------------
 
     def _composed(self, screen: Screen, caret: Caret) -> str:
-        """Return what stands in the composer up to the caret, without blanks, signs or frames."""
+        """Return the text of the composer up to the caret, without blanks, signs or frames."""
         here = _left(screen, caret)
         parts = [self._own(here)]
         is_first = self._is_signed(here)
@@ -259,7 +260,7 @@ class PasteLocator:
         return _compact("".join(parts))
 
     def _goes_on(self, screen: Screen, y: int, parts: Sequence[str]) -> bool:
-        """Tell whether a row above those may belong to the same text."""
+        """Return whether the row above these parts may belong to the same text."""
         text = screen.rows[y].text
         if set(text) <= _LINES | _CORNERS and sum(sign in _LINES for sign in text) >= _RULE_LENGTH:
             return False
@@ -267,7 +268,7 @@ class PasteLocator:
             return text.lstrip().startswith(_BARS)
         if self._sign:
             return True
-        # Nothing sets the composer off: its text is what stands right before the caret, perhaps wrapped.
+        # The composer has no frame: its text is what comes right before the caret, perhaps wrapped.
         return not any(part.strip() for part in parts) or len(text) >= screen.cols - _MARGIN
 
     def _is_signed(self, text: str) -> bool:
@@ -302,13 +303,13 @@ def _compact(text: str) -> str:
 
 
 class Surround(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands above and below the conversation on each screen that was seen before a prompt."""
+    """What is above and below the conversation on every screen seen before a prompt."""
 
     above: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
 
     def shared_with(self, rows: Sequence[str]) -> "Surround":
-        """Return what one more screen has of it."""
+        """Return the part of it that another screen has too."""
         above, below = _common(self.above, rows), _common(self.below[::-1], rows[::-1])
         return Surround(above=self.above[:above], below=self.below[len(self.below) - below :])
 
@@ -323,17 +324,17 @@ def settled_text(
     furniture: re.Pattern[str] | None = None,
     is_cut: bool = False,
 ) -> str:
-    """Return the answer to a prompt that ends in `footer`, without furniture or blank ends.
+    """Return the answer to a prompt that ends in `footer`, without furniture or blank lines at the ends.
 
-    It stands below the echo of the prompt. Where `is_cut` says that the echo has scrolled off, the screen
-    shows the rest of an answer. Where only the `header` of the prompt shows, as of a queued one, nothing
-    above it is the answer. Without any echo the lines count that `after` has and `before` had not.
+    The answer is below the echo of the prompt. If the echo has scrolled off (`is_cut`), the screen shows the
+    rest of an answer. If only the `header` of the prompt is shown, as for a queued prompt, the answer is
+    below it. Without any echo, the answer consists of the lines in `after` that are not in `before`.
     """
     surround = surround or Surround()
     row = _echo_row(before, after, footer) if footer else None
     if row is not None:
         beside = after[row].partition(footer)[2]
-        # What is set off from the echo in its row, such as the time of day, belongs to the echo.
+        # Text in the row that is set off from the echo, such as the time of day, belongs to the echo.
         is_answer = beside.strip() and not beside.startswith("  ")
         lines = _without_below([*([beside] if is_answer else []), *after[row + 1 :]], surround.below)
     elif is_cut:
@@ -348,7 +349,7 @@ def settled_text(
 
 
 def has_echo(before: Sequence[str], after: Sequence[str], footer: str) -> bool:
-    """Tell whether the echo of a prompt that ends in `footer` shows."""
+    """Return whether the echo of a prompt that ends in `footer` is shown."""
     return _echo_row(before, after, footer) is not None
 
 
@@ -361,14 +362,14 @@ def _echo_row(before: Sequence[str], after: Sequence[str], footer: str) -> int |
 
 
 def _without_below(lines: Sequence[str], below: Sequence[str]) -> Sequence[str]:
-    """Return lines without what always stands below them."""
+    """Return lines without the lines that are always below them."""
     return lines[: len(lines) - _common(lines[::-1], below[::-1])]
 
 
 def _rest(before: Sequence[str], after: Sequence[str], surround: Surround) -> Sequence[str]:
-    """Return the rest of an answer whose beginning has scrolled off.
+    """Return the rest of an answer whose start has scrolled off.
 
-    That is all of the screen, the same text as before too, unless old lines stand above the new ones.
+    That is the whole screen, even text that was there before, unless old lines are above the new ones.
     """
     above = _common(surround.above, after)
     shown = _without_below(after[above if above == len(surround.above) else 0 :], surround.below)
@@ -388,7 +389,7 @@ def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def _flush_left(text: str) -> str:
-    """Return a text without the bullet before its first line, and without the blanks before all lines."""
+    """Return a text without the bullet before its first line and without common indentation."""
     first, *rest = text.split("\n")
     bullet = _BULLET.match(first)
     indent = " " * bullet.end() if bullet else ""
@@ -400,18 +401,18 @@ def _flush_left(text: str) -> str:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Count the lines that both begin with; they are most of a long history."""
+    """Count the common first lines; in a long history these are most of the lines."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((count for count, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
 
 def without_scrollbar(lines: Iterable[str], cols: int) -> list[str]:
-    """Return the lines of a screen `cols` wide without what a program draws at its right side."""
+    """Return the lines of a screen `cols` wide without a scroll bar at the right side."""
     return [_SCROLLBAR.sub("", line).rstrip() if len(line) >= cols - 1 else line for line in lines]
 
 
 def without_last(text: str, signs: Sequence[re.Pattern[str]]) -> str:
-    """Return a text without the lines at its end that have one of the signs."""
+    """Return a text without trailing lines that match one of the signs."""
     lines = text.split("\n")
     while lines and (not lines[-1].strip() or any(sign.search(lines[-1]) for sign in signs)):
         lines.pop()

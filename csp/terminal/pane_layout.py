@@ -1,9 +1,9 @@
-"""Decide where the panes of a room go: which windows, which size, in tmux's own notation.
+"""Compute the panes of a room: which windows, which sizes, in tmux's own layout notation.
 
-There are three forms. `top`: the human pane lies across the top of the first window, the agents below it.
-`left`: it stands at the left, the agents beside it, one below the other. `focus`: it has the first window for
-itself. Agents stand side by side where they are wide enough, else in columns of several, else in further
-windows. In a narrow window each agent has a window of its own: two could not be read beside each other.
+There are three forms. `top`: the human pane is at the top of the first window, with the agents below it.
+`left`: it is at the left, with the agents beside it in a column. `focus`: it has the first window for itself.
+Agents are side by side if they are wide enough, else in columns of several, else in further windows. In a
+narrow window each agent has a window of its own, because two side by side could not be read.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from typing import Final
 
 import msgspec
 
-#: A CLI narrower or lower than this is of no use to a person.
+#: A narrower or lower pane is of no use for a CLI.
 MIN_COLS: Final = 39
 MIN_ROWS: Final = 6
-#: A CLI that stands beside the human pane has this much height before there is a second column of them.
+#: Height that CLIs beside the human pane keep before a second column is used.
 GOOD_ROWS: Final = 10
-#: The human pane, with its title line, has at least this much.
+#: Minimum size of the human pane, including its title line.
 HUMAN_MIN_ROWS: Final = 9
 HUMAN_MIN_COLS: Final = 40
-#: From this width on, the human pane stands at the left; below the second one, agents are not put together.
+#: From this width on, the human pane is at the left; below the second width, each agent has its own window.
 WIDE_COLS: Final = 160
 NARROW_COLS: Final = 100
 
@@ -33,51 +33,51 @@ class LayoutName(StrEnum):
     FOCUS = "focus"
 
 
-#: Thousandths of the window that the human pane has: whole percents would let its size drift.
+#: The human pane's share of the window in thousandths, since with whole percents its size would drift.
 SHARES: Final = {LayoutName.TOP: 400, LayoutName.LEFT: 450, LayoutName.FOCUS: 1000}
 _HALF: Final = 500
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """The inside of a window, in characters."""
+    """The inner size of a window, in characters."""
 
     cols: int
     rows: int
 
 
 class LayoutForm(msgspec.Struct, frozen=True):
-    """The form of a room's windows, and which share of the first one the human pane has, in thousandths."""
+    """The form of a room's windows, and the human pane's share of the first one, in thousandths."""
 
     name: LayoutName
     share: int
 
     def human(self, size: Size) -> "Cell":
-        """Return the place of the human pane in a window with agents."""
+        """Return the cell of the human pane in a window with agents."""
         if self.name is LayoutName.LEFT:
             return Cell(cols=_part(size.cols, self.share, HUMAN_MIN_COLS, MIN_COLS), rows=size.rows)
         return Cell(cols=size.cols, rows=_part(size.rows, self.share, HUMAN_MIN_ROWS, MIN_ROWS + 1))
 
     def share_of(self, human: "Cell", size: Size) -> int:
-        """Return the share that a human pane of this size has."""
+        """Return the share of a human pane of this size."""
         part, whole = (human.cols, size.cols) if self.name is LayoutName.LEFT else (human.rows, size.rows)
-        # Rounded up, so that the same size comes of it again.
+        # Rounded up, so that the share gives the same size again.
         return min(950, max(50, -(-1000 * part // whole)))
 
 
 def default_form(size: Size, name: LayoutName | None = None) -> LayoutForm:
-    """Return the form for a window of this size, or the one of this name with its usual share."""
+    """Return the form for a window of this size, or the form with this name and its default share."""
     name = name or (LayoutName.LEFT if size.cols >= WIDE_COLS else LayoutName.TOP)
     return LayoutForm(name, SHARES[name])
 
 
 def _part(length: int, share: int, least: int, least_of_others: int) -> int:
-    """Return what the human pane has of a length; by default it never has more than half."""
+    """Return the human pane's part of a length; with a default share it is never more than half."""
     most = length // 2 if share <= _HALF else length - least_of_others - 1
     return max(1, min(max(least, length * share // 1000), most))
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """A place in a window, as tmux counts it."""
+    """A place in a window, in tmux's coordinates."""
 
     cols: int
     rows: int
@@ -89,7 +89,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def capacity(size: Size, form: LayoutForm, *, has_human: bool) -> int:
-    """Return how many agents fit into a window: at least one, but maybe none beside the human pane."""
+    """Return how many agents fit into a window: at least one, or possibly none beside the human pane."""
     if size.cols < NARROW_COLS:
         return 0 if has_human else 1
     if not has_human:
@@ -97,14 +97,14 @@ def capacity(size: Size, form: LayoutForm, *, has_human: bool) -> int:
     if form.name is LayoutName.FOCUS:
         return 0
     area = _beside(form, size)
-    # With a title line for each row of agents.
+    # Includes a title line for each row of agents.
     if area.rows < MIN_ROWS or area.cols < MIN_COLS:
         return 0
     return _columns(area.cols) * max(1, (area.rows + 1) // (MIN_ROWS + 1))
 
 
 def share_out(agents: int, size: Size, form: LayoutForm) -> list[int]:
-    """Return how many agents each window has; the first is that of the human pane."""
+    """Return the number of agents in each window; the first window is that of the human pane."""
     counts = [min(agents, capacity(size, form, has_human=True))]
     left = agents - counts[0]
     further = capacity(size, form, has_human=False)
@@ -115,7 +115,7 @@ def share_out(agents: int, size: Size, form: LayoutForm) -> list[int]:
 
 
 def layout(agents: int, size: Size, form: LayoutForm, *, has_human: bool) -> str:
-    """Return the layout of one window for tmux's select-layout; the human pane is its first."""
+    """Return the layout of one window for tmux's select-layout; the human pane comes first."""
     whole = Cell(cols=size.cols, rows=size.rows)
     if not has_human:
         return _checked(_grid(agents, whole, _columns_for(agents, whole)))
@@ -123,14 +123,14 @@ def layout(agents: int, size: Size, form: LayoutForm, *, has_human: bool) -> str
         return _checked(f"{whole},0")
     human, area = form.human(size), _beside(form, size)
     if form.name is LayoutName.LEFT:
-        # One below the other, as long as each is high enough.
+        # One column, as long as each agent is high enough.
         columns = min(_columns_for(agents, area), -(-agents * (GOOD_ROWS + 1) // (area.rows + 1)))
         return _checked(f"{whole}{{{human},0,{_grid(agents, area, max(1, columns))}}}")
     return _checked(f"{whole}[{human},0,{_grid(agents, area, _columns_for(agents, area))}]")
 
 
 def human_cell(text: str) -> Cell:
-    """Return the size of the first pane of a layout as tmux states it."""
+    """Return the size of the first pane in a layout string of tmux."""
     body = text.partition(",")[2]
     inner = body[min((at for at in map(body.find, "[{") if at >= 0), default=-1) + 1 :]
     cols, _, rows = inner.split(",", 1)[0].partition("x")
@@ -154,7 +154,7 @@ def _columns_for(agents: int, area: Cell) -> int:
 
 
 def _grid(agents: int, area: Cell, columns: int) -> str:
-    """Return agents in columns; the first columns have fewer, so that who comes first has more room."""
+    """Return agents in columns; the first columns have fewer, so that the first agents have more room."""
     few, more = divmod(agents, columns)
     heights = [few] * (columns - more) + [few + 1] * more
     cells, left = [], area.left
@@ -170,13 +170,13 @@ def _grid(agents: int, area: Cell, columns: int) -> str:
 
 
 def _spread(length: int, parts: int) -> Sequence[int]:
-    """Return the lengths of equal parts with a line between each two; the first ones get what is over."""
+    """Return the lengths of equal parts with a line between each two; the first get the remainder."""
     part, over = divmod(length - (parts - 1), parts)
     return [part + (index < over) for index in range(parts)]
 
 
 def _checked(text: str) -> str:
-    """Put tmux's checksum before a layout."""
+    """Return a layout with tmux's checksum before it."""
     total = 0
     for char in text:
         total = ((total >> 1) + ((total & 1) << 15) + ord(char)) & 0xFFFF

@@ -1,8 +1,8 @@
-"""The text that is typed into a CLI for one message.
+"""Build the text that is typed into a CLI for one message.
 
-It begins with a line of ours and ends with one, so that no sender's text can be taken for a shell command, a
-slash command, a path to complete, or a line that goes on. The tag in both lines is what the composer is
-searched for, what the CLI's own word is matched with, what binds the reply.
+Its first and last line are ours, so that no sender's text can act as a shell command, a slash command, a path
+to complete, or the continuation of a line. The tag in both lines is used to find the prompt in the composer,
+to match it with the CLI's own record, and to assign the reply.
 """
 
 import re
@@ -17,7 +17,7 @@ from csp.protocol.responses import Deliver
 PASTE_START: Final = b"\x1b[200~"
 PASTE_END: Final = b"\x1b[201~"
 
-#: CSI sequences, strings such as OSC or DCS that do end, designations of character sets.
+#: CSI sequences, strings such as OSC or DCS with their end, and designations of character sets.
 _SEQUENCES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[()*+\-./#%][0-~]"
 )
@@ -25,12 +25,12 @@ _SEQUENCES: Final = re.compile(
 _BREAKS: Final = re.compile(r"\r\n|[\r\x0b\x0c\x85]")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
-#: How our own prompts show the commands of an answer. A sign behind the `@` would be copied with it, and then
-#: it is no command any more; in backticks no CLI acts on it.
+#: How our own prompts show the commands of an answer. A sign after the `@` would be copied with it, and the
+#: copy would not be a command; in backticks no CLI acts on it.
 _SHOWN: Final = re.compile(r"(?<=`)@(?=(?:handoff\.NAME task|final|working)`)")
-#: A path behind an `@`, as far as any CLI reads one: in quotes it goes on over blanks.
+#: A path after an `@`, as far as any CLI reads one: a quoted path may contain blanks.
 _PATH: Final = re.compile(r"@(?:\"[^\"]*\"?|\\.|[^\s\"])*", re.DOTALL)
-#: Between the dots of a `..` in it, of which each may be escaped.
+#: The position between the dots of a `..` in it; each dot may be escaped.
 _WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
 #: The start of a line that looks like our header or footer.
 _LIKE_OURS: Final = re.compile(r"^(?=[ \t]{0,8}\[(?:from [^\]\n]{0,80}|YOUR TURN|end) ?#)", re.MULTILINE)
@@ -40,7 +40,7 @@ _HEADERS: Final = re.compile(rf"^{_HEADER.pattern}", re.MULTILINE)
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """What is typed for one message: `tag` names it, `text` is all of it, with its first line, its last."""
+    """What is typed for one message: its tag, the whole text, and the first and last line."""
 
     tag: str
     header: str
@@ -49,11 +49,11 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> str:
-        """Return how the last line begins, whatever news stands in it."""
+        """Return the start of the last line, whatever news it contains."""
         return f"[end #{self.tag}"
 
     def keys(self, *, is_pasted: bool) -> bytes:
-        """Return the bytes to write; without bracketed paste a line break would submit half of it."""
+        """Return the bytes to write; without bracketed paste a line break would submit a part."""
         if not is_pasted:
             return " ".join(self.text.split()).encode() if "\n" in self.text else self.text.encode()
         # A terminal sends a pasted line break as a carriage return.
@@ -61,9 +61,9 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -> Prompt:
-    """Return what to type for `item`; `after_at` is put behind each `@`, where a CLI would act on one.
+    """Return what to type for `item`; `after_at` is inserted after each `@` on which a CLI would act.
 
-    The last line names who else is `here`, where that is news.
+    The last line names the other agents in `here`, if that is news.
     """
     tag = tag_of(item)
     header = f"[YOUR TURN #{tag}]" if item.kind is DeliverKind.TURN else f"[from {item.sender} #{tag}]"
@@ -77,10 +77,10 @@ def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -
 
 
 def _neutralised(text: str, sign: str, kept: set[int]) -> str:
-    """Put `sign` behind each `@` but those that are `kept`.
+    """Insert `sign` after each `@`, except at the positions in `kept`.
 
-    It makes of the first name in a path one that does not exist; a `..` behind it would take that name away
-    again, so those are parted too.
+    The sign makes the first name of a path one that does not exist. A `..` after it would remove that name
+    again, so the dots are separated too.
     """
     places = {at + 1 for at, char in enumerate(text) if char == "@" and at not in kept}
     for path in _PATH.finditer(text):
@@ -89,27 +89,27 @@ def _neutralised(text: str, sign: str, kept: set[int]) -> str:
 
 
 def tag_of(item: Deliver) -> str:
-    """Return what stands behind the # in the header of `item`."""
+    """Return the text after the # in the header of `item`."""
     return item.turn if item.kind is DeliverKind.TURN and item.turn else str(item.seq)
 
 
 def tag_in(text: str) -> str | None:
-    """Return the tag of a prompt of ours, or None for one that somebody else wrote."""
+    """Return the tag of a prompt of ours, or None if somebody else wrote it."""
     found = _HEADER.match(text)
     return found["tag"] if found else None
 
 
 def tag_at_end(text: str) -> str | None:
-    """Return the tag of a prompt of ours of which perhaps only the end can be seen."""
+    """Return the tag of a prompt of ours of which perhaps only the end is visible."""
     found = _FOOTER.search(text)
     return found["tag"] if found else None
 
 
 def tags_in(text: str) -> tuple[str, ...]:
-    """Return the tags of all prompts of ours in what a CLI has taken as one, in their order.
+    """Return the tags of all our prompts in a text that a CLI has taken as one prompt, in their order.
 
-    A CLI may join what is entered while it starts. Behind the first line only a whole prompt of ours counts,
-    with its last line.
+    A CLI may join prompts that are entered while it starts. After the first line, only a whole prompt of ours
+    counts, including its last line.
     """
     found = list(_HEADERS.finditer(text))
     tags: dict[str, None] = {}
@@ -121,8 +121,8 @@ def tags_in(text: str) -> tuple[str, ...]:
 
 
 def without_controls(text: str) -> str:
-    """Return `text` without escape sequences or control characters; all that breaks a line is a newline.
+    """Return `text` without escape sequences or control characters, with newlines as the only line breaks.
 
-    A text that holds the end of a paste would otherwise have the rest of it typed as keys.
+    Otherwise a text that contains the end of a paste would have its rest typed as keys.
     """
     return _CONTROLS.sub("", _BREAKS.sub("\n", _SEQUENCES.sub("", text)))

@@ -1,8 +1,8 @@
-"""Bind what a CLI's own record says to the prompt that asked for it.
+"""Match the text in a CLI's own record with the prompt that asked for it.
 
-Readers of transcripts or hooks turn each CLI's record into items; the tracker turns items into outcomes.
-A reply belongs to the prompt before it. A prompt that begins with our header has that header's id as its
-tag; any other prompt was typed by a person in the pane, its reply has no tag.
+Readers of transcripts or hooks turn each CLI's record into items; the tracker turns items into outcomes. A
+reply belongs to the prompt before it. A prompt that starts with our header has the id in that header as its
+tag. Any other prompt was typed by a person in the pane, and its reply has no tag.
 """
 
 from typing import Final, assert_never
@@ -13,7 +13,7 @@ from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal.prompt import tag_in, tags_in
 
-#: How many ids of lines, or tags of prompts, are remembered, so that none is taken twice.
+#: How many line ids and prompt tags are remembered, to ignore repeated ones.
 REMEMBERED: Final = 1024
 
 _BLANK_LINE: Final = "\n\n"
@@ -24,21 +24,21 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI works, on nobody knows what yet: a prompt, or a compaction."""
+    """The CLI is working, on a prompt or on a compaction; it is not known which."""
 
 
 class Reopened(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI works on its last prompt again, because a hook of the user's did not let it end."""
+    """The CLI works on its last prompt again, because a user's hook did not let it end."""
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI has taken a prompt from its composer; its record will have it soon."""
+    """The CLI has accepted a prompt from its composer, which will soon be in its record."""
 
     text: str
 
 
 class Prompted(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt stands in the record."""
+    """The record contains a prompt."""
 
     id: str
     text: str
@@ -52,21 +52,21 @@ class Attached(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bypassed(msgspec.Struct, frozen=True, kw_only=True):
-    """The model wrote to another session of its CLI, past the room."""
+    """The model wrote to another session of its CLI, bypassing the room."""
 
     id: str
     to: str
 
 
 class Wrote(msgspec.Struct, frozen=True, kw_only=True):
-    """One whole block of the model's text."""
+    """One complete block of the model's text."""
 
     id: str
     text: str
 
 
 class ToolCalled(msgspec.Struct, frozen=True, kw_only=True):
-    """The model called a tool; whether it may run is another matter."""
+    """The model called a tool, which may not be permitted to run."""
 
     id: str
     tool: str
@@ -74,29 +74,29 @@ class ToolCalled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Using(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool is about to run, of which the record will tell only when it has."""
+    """A tool is about to run; the record will mention it only after it has run."""
 
     id: str
 
 
 class Returned(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool has run or was refused: what it had to ask is answered."""
+    """A tool has run or was refused, so its permission request is answered."""
 
     id: str
     is_refused: bool = False
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI asks a person to permit a tool."""
+    """The CLI asks a person for permission to run a tool."""
 
     tool: str
     arguments: str
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of one answer of the model.
+    """Token usage of one answer of the model.
 
-    The same id again replaces what was counted before; one that an earlier turn has counted is not new.
+    The same id again replaces the earlier count, unless it was counted in an earlier turn.
     """
 
     id: str
@@ -104,7 +104,7 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI is idle again; `text` says why, `until` when a limit ends, both as the CLI put it."""
+    """The CLI is idle again; `text` says why and `until` when a limit ends, both in the CLI's words."""
 
     how: Ending = Ending.DONE
     text: str = ""
@@ -112,20 +112,20 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Switched(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI goes on in another record: a cleared, resumed or new session."""
+    """The CLI continues in another record: a cleared, resumed or new session."""
 
     session: str
     path: str
 
 
 class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI itself says that it has taken our prompt; said once for each tag."""
+    """The CLI itself reports that it has accepted our prompt; emitted once for each tag."""
 
     tag: str
 
 
 class CapturedActivity(msgspec.Struct, frozen=True, kw_only=True):
-    """Text from the midst of a turn, or none, with the tool call that followed it."""
+    """Text from the middle of a turn, possibly empty, with the tool call that followed it."""
 
     id: str
     text: str
@@ -135,7 +135,7 @@ class CapturedActivity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapturedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """All text of a turn after its last tool call; `also` are the tags of other prompts taken with it."""
+    """All text of a turn after its last tool call; `also` has the tags of other prompts taken with it."""
 
     id: str
     text: str
@@ -148,7 +148,7 @@ class CapturedReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnState(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the CLI works on something; said at each change."""
+    """Whether the CLI is working; emitted at each change."""
 
     is_open: bool
 
@@ -170,7 +170,7 @@ Item = (
     | Ended
     | Switched
 )
-#: What passes the tracker unchanged is an outcome too.
+#: Some items pass the tracker unchanged, so they are outcomes too.
 Outcome = (
     Confirmed
     | CapturedActivity
@@ -198,18 +198,18 @@ class _Block(msgspec.Struct, array_like=True):
 class _State(msgspec.Struct, omit_defaults=True):
     is_open: bool = False
     is_running: bool = False
-    #: Of the turn that runs, else of the last one: a hook may send the CLI back to work on it.
+    #: Prompts of the running turn, or else of the last one: a hook may send the CLI back to work on it.
     prompts: list[_Prompt] = []
-    #: Tags, or None for a person's prompt, that the CLI has taken but not yet written down.
+    #: Tags (None for a person's prompt) that the CLI has accepted but not yet recorded.
     awaited: list[str | None] = []
     blocks: list[_Block] = []
     counted: dict[str, Usage] = {}
-    #: Calls of tools that have not returned.
+    #: Tool calls that have not returned.
     calls: list[str] = []
     replies: int = 0
     confirmed: dict[str, None] = {}
     seen: dict[str, None] = {}
-    #: Answers whose tokens earlier turns have told.
+    #: Answers whose tokens were counted in earlier turns.
     told: dict[str, None] = {}
 
 
@@ -221,7 +221,7 @@ class Tracker:
 
     @classmethod
     def load(cls, dumped: bytes) -> "Tracker":
-        """Return the tracker that was dumped; one that knows nothing where the dump cannot be read."""
+        """Return the tracker from a dump, or an empty one if the dump cannot be read."""
         tracker = cls()
         try:
             tracker._state = msgspec.json.decode(dumped, type=_State)
@@ -230,7 +230,7 @@ class Tracker:
         return tracker
 
     def dump(self) -> bytes:
-        """Return all that is known, as JSON, for a tracker that takes over."""
+        """Return the whole state as JSON, for a tracker that takes over."""
         return msgspec.json.encode(self._state)
 
     @property
@@ -239,28 +239,28 @@ class Tracker:
 
     @property
     def confirmed(self) -> tuple[str, ...]:
-        """Return the tags of the last prompts of ours that the CLI has taken."""
+        """Return the tags of our last prompts that the CLI has accepted."""
         return tuple(self._state.confirmed)
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Return the tags of our prompts that the CLI works on, or is about to."""
+        """Return the tags of our prompts on which the CLI works or is about to work."""
         prompts = self._state.prompts if self._state.is_running else []
         known = [prompt.tag for prompt in prompts] + self._state.awaited
         return tuple(tag for tag in known if tag is not None)
 
     @property
     def usage(self) -> Usage | None:
-        """Return what the turn that runs has used so far; None where nothing is known of it."""
+        """Return the usage of the running turn so far, or None if it is unknown."""
         return _sum(list(self._state.counted.values())) if self._state.is_running else None
 
     @property
     def runs_tool(self) -> bool:
-        """Tell whether a tool of the turn has not returned yet."""
+        """Return whether a tool call of the turn has not returned yet."""
         return bool(self._state.calls)
 
     def feed(self, item: Item) -> list[Outcome]:  # noqa: C901  # one case for each kind of item
-        """Take one item; return what follows from it."""
+        """Process one item and return the outcomes."""
         match item:
             case Started() | Asked():
                 return [item]
@@ -276,7 +276,7 @@ class Tracker:
             case Prompted():
                 return self._prompted(item)
             case Attached():
-                # A prompt of ours asks for no file; a person's own prompt may.
+                # Our prompts ask for no files; a person's own prompt may.
                 prompts = self._state.prompts
                 is_ours = any(prompt.tag for prompt in prompts if prompt.id == prompts[-1].id)
                 return [item] if is_ours and self._is_new(item.id) else []
@@ -305,9 +305,9 @@ class Tracker:
                 assert_never(item)
 
     def _ours(self, text: str) -> tuple[str | None, ...]:
-        """Return the tags of our prompts in one that the CLI has taken.
+        """Return the tags of our prompts in one that the CLI has accepted.
 
-        Behind its start one that was taken before is a quotation, unless it is still to be written down.
+        After its start, a prompt that was accepted before is a quotation, unless its record is still missing.
         """
         state, first = self._state, tag_in(text)
         return tuple(
@@ -344,7 +344,7 @@ class Tracker:
         ]
 
     def _begin_call(self, name: str) -> None:
-        # A hook may say that a tool has run before the record says that it was called.
+        # A hook may report that a tool has run before the record says that it was called.
         if _returned(name) not in self._state.seen:
             self._state.calls.append(name)
 
@@ -357,7 +357,7 @@ class Tracker:
         state = self._state
         state.calls = []
         if not state.is_running and state.awaited:
-            # The CLI took prompts but wrote none of them down: those are what has ended.
+            # The CLI accepted prompts but recorded none of them: those have ended now.
             state.prompts = [_Prompt(f"#{tag}", tag) for tag in state.awaited if tag is not None]
             state.is_running, state.awaited, state.replies = bool(state.prompts), [], 0
         replies: list[Outcome] = [self._reply(item)] if state.is_running or state.blocks else []
@@ -390,19 +390,19 @@ class Tracker:
         return [*ended, *self._close(), item]
 
     def _forget_counts(self) -> None:
-        """Reset the count: usage of one turn never counts for another."""
+        """Reset the count: usage of one turn must not count for another."""
         for name in self._state.counted:
             _remember(self._state.told, name)
         self._state.counted = {}
 
     def _flush(self) -> list[Outcome]:
-        """Give away text that came after the end of its turn."""
+        """Return text that came after the end of its turn."""
         tag, blocks = self._tags()[0], self._state.blocks
         self._state.blocks = []
         return [CapturedActivity(id=block.id, text=block.text, tag=tag) for block in blocks]
 
     def _tags(self) -> tuple[str | None, tuple[str, ...]]:
-        """Return the tag that the turn's text belongs to, the last one of ours, with the others."""
+        """Return the tag to which the turn's text belongs, our last one, and the other tags."""
         tags = [prompt.tag for prompt in self._state.prompts if prompt.tag is not None]
         return (tags[-1], tuple(tags[:-1])) if tags else (None, ())
 

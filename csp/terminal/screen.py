@@ -1,4 +1,4 @@
-"""What a terminal shows: rows of styled text, in whole frames; the patterns by which a CLI's is read."""
+"""The screen of a terminal: rows of styled text, whole frames, and the patterns to read a CLI's screen."""
 
 import re
 from enum import StrEnum
@@ -9,30 +9,30 @@ import msgspec
 
 from csp.protocol.screen_frames import PLAIN, RunView, StyleView
 
-#: A program that has not ended its frame for so long, or that has drawn so much, is not waited for.
+#: Do not wait for the end of a frame that takes longer than this, or that is larger than this.
 FRAME_S: Final = 0.2
 MAX_FRAME_BYTES: Final = 1 << 20
-#: Synchronised output: what stands between is one frame.
+#: Synchronised output: everything between these sequences is one frame.
 _BEGIN: Final = b"\x1b[?2026h"
 _END: Final = b"\x1b[?2026l"
 
 
 class Frames:
-    """Holds back a frame until the program has said that it is whole: half a frame would be misread."""
+    """Holds back a frame until the program marks it as complete: half a frame would be misread."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._since = 0.0
 
     def feed(self, data: bytes, now: float) -> bytes:
-        """Take output in any pieces; return what may be shown."""
+        """Process output in any pieces; return what may be shown."""
         searched = max(0, len(self._held) - len(_END) + 1)
         self._held += data
         end = self._held.rfind(_END, searched)
         begin = self._held.find(_BEGIN, 0 if end < 0 else end + len(_END))
         whole = begin
         if begin < 0:
-            # The first bytes of a frame may be the last ones of a piece.
+            # The end of this piece may be the start of a frame marker.
             sizes = range(len(_BEGIN) - 1, 0, -1)
             whole = len(self._held) - next((n for n in sizes if self._held.endswith(_BEGIN[:n])), 0)
         if whole or not searched:
@@ -43,11 +43,11 @@ class Frames:
 
     @property
     def due(self) -> float | None:
-        """Return when to `release` what is held back, if anything is."""
+        """Return when to `release` the held output, if there is any."""
         return self._since + FRAME_S if self._held else None
 
     def release(self) -> bytes:
-        """Return what is held back, whole or not."""
+        """Return the held output, complete or not."""
         held = bytes(self._held)
         self._held.clear()
         return held
@@ -63,7 +63,7 @@ class ScreenRow(msgspec.Struct, frozen=True, dict=True):
         return "".join(run.text for run in self.runs).rstrip(" ")
 
     def style_at(self, place: int) -> StyleView:
-        """Give the style of the character at a place of the text; plain behind its end."""
+        """Return the style of the character at this place of the text; plain after its end."""
         for run in self.runs:
             if place < len(run.text):
                 return run.style
@@ -75,7 +75,7 @@ BLANK: Final = ScreenRow()
 
 
 class Screen(msgspec.Struct, frozen=True, kw_only=True):
-    """One moment of a terminal; the cursor counts cells from 0, at the top left."""
+    """The content of a terminal at one moment; the cursor is counted in cells from 0 at the top left."""
 
     rows: tuple[ScreenRow, ...]
     cols: int
@@ -88,11 +88,11 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Give the rows as lines, without blank ones at the end."""
+        """Return the rows as lines, without blank lines at the end."""
         return "\n".join(row.text for row in self.rows).rstrip("\n")
 
 
-# --- how the screen of one kind of CLI is read ----------------------------------------------------
+# --- rules to read the screen of a CLI ------------------------------------------------------------
 
 
 class SignPlace(StrEnum):
@@ -105,17 +105,17 @@ class SignPlace(StrEnum):
 
 
 class Frame(StrEnum):
-    """How a CLI sets its composer off from the rest."""
+    """How a CLI separates its composer from the rest."""
 
     BORDERS = "borders"  # between two border rows
-    SHADED = "shaded"  # between two border rows, else by its background
+    SHADED = "shaded"  # between two border rows, or else by its background
     SIGN = "sign"  # from the last row that begins with the prompt sign
-    CURSOR = "cursor"  # the row that the cursor is in
+    CURSOR = "cursor"  # the row of the cursor
     NONE = "none"
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
-    """A pattern that means something in one place; `kind` says what, `until` is a group of the pattern."""
+    """A pattern with a meaning in one place; `kind` names the meaning, `until` is a group of the pattern."""
 
     pattern: re.Pattern[str]
     place: SignPlace
@@ -132,9 +132,9 @@ class ComposerRules(msgspec.Struct, frozen=True, kw_only=True):
     #: The border above a composer whose first rows, with the sign, are hidden.
     scrolled: re.Pattern[str] | None = None
     sign: re.Pattern[str] | None = None
-    #: Stands in for the sign when what is typed is not a prompt, as in a shell mode: never empty.
+    #: Replaces the sign when the input is not a prompt, as in a shell mode; such a composer is never empty.
     other_sign: re.Pattern[str] | None = None
-    #: What closes a row at the right, as the side of a box does.
+    #: What closes a row at the right, such as the side of a box.
     edge: re.Pattern[str] | None = None
     placeholder: re.Pattern[str] | None = None
     placeholder_colours: frozenset[str] = frozenset()
@@ -143,7 +143,7 @@ class ComposerRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DialogKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A pattern in a question or its choices, and what such a dialog is called."""
+    """A pattern for a question or its choices, and the name of such a dialog."""
 
     pattern: re.Pattern[str]
     kind: str = ""
@@ -156,12 +156,12 @@ class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
     choice: re.Pattern[str] | None = None
     #: The selected row of a list without numbers, with the cursor on it: groups `mark`, `label`.
     listed: re.Pattern[str] | None = None
-    #: The labels that approve, that deny, where no key does.
+    #: The labels that approve and deny, if no key does.
     yes: re.Pattern[str] | None = None
     no: re.Pattern[str] | None = None
-    #: The row above a dialog's first.
+    #: The row above the first row of a dialog.
     top: re.Pattern[str] | None = None
-    #: What frames its rows, to be cut off.
+    #: The frame around its rows, which is cut off.
     side: re.Pattern[str] | None = None
     is_question_first: bool = False
     question: re.Pattern[str] | None = None
@@ -170,7 +170,7 @@ class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScreenRules(msgspec.Struct, frozen=True, kw_only=True):
-    """All that reading a screen needs to know about a CLI."""
+    """Everything about a CLI that is needed to read its screen."""
 
     #: Rows that are never part of an answer.
     furniture: re.Pattern[str] | None = None
@@ -180,5 +180,5 @@ class ScreenRules(msgspec.Struct, frozen=True, kw_only=True):
     busy: tuple[Sign, ...] = ()
     limits: tuple[Sign, ...] = ()
     overlays: tuple[Sign, ...] = ()
-    #: What shows in the place of a notice that would say why nothing may be typed yet.
+    #: Shown in place of a notice that would say why nothing may be typed yet.
     starting: tuple[Sign, ...] = ()

@@ -35,17 +35,17 @@ ENTERED: Final = "entered"
 
 
 class Composer(msgspec.Struct, frozen=True, kw_only=True):
-    """The place to type in. `text` has neither the prompt sign nor a placeholder."""
+    """The input area; `text` contains neither the prompt sign nor a placeholder."""
 
     text: str
     is_empty: bool
-    #: The CLI shows a marker in place of a long paste.
+    #: The CLI shows a marker instead of a long paste.
     is_pasted: bool = False
     first_row: int = 0
     last_row: int = 0
 
     def holds(self, text: str) -> bool:
-        """Tell whether `text` stands in it, however it is wrapped."""
+        """Return whether it contains `text`, however it is wrapped."""
         return _UNSEEN.sub("", text) in _UNSEEN.sub("", self.text)
 
 
@@ -56,7 +56,7 @@ class DialogChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScreenDialog(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that waits for a key. `subject` is what it is about, as shown: a command, a diff."""
+    """A question that waits for a key; `subject` is what it is about, such as a command or a diff."""
 
     kind: str
     question: str
@@ -64,20 +64,20 @@ class ScreenDialog(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[DialogChoice, ...]
     first_row: int = 0
     last_row: int = 0
-    #: Whether the number of a choice is its key; else it is selected, then entered.
+    #: Whether the number of a choice is its key; otherwise it is selected, then entered.
     is_numbered: bool = True
 
     @property
     def selected(self) -> int:
-        """The number of the choice that Enter would take; 0 for none."""
+        """The number of the choice that Enter would choose; 0 for none."""
         return next((choice.number for choice in self.choices if choice.is_selected), 0)
 
     def is_same(self, other: "ScreenDialog | None") -> bool:
-        """Tell whether another look shows the same question, whichever choice is selected in it."""
+        """Return whether the other one is the same question, whichever choice is selected in it."""
         return other is not None and (other.question, other.subject) == (self.question, self.subject)
 
     def choice_for(self, label: re.Pattern[str] | None) -> int:
-        """Return the number of the first choice with such a label; 0 for none."""
+        """Return the number of the first choice whose label matches; 0 for none."""
         return next((choice.number for choice in self.choices if label and label.search(choice.label)), 0)
 
 
@@ -89,31 +89,31 @@ class Blocked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """A usage limit; `until_text` is the CLI's word for its end, or empty."""
+    """A usage limit; `until_text` is its end in the CLI's words, or empty."""
 
     text: str
     until_text: str
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What one screen says about its CLI."""
+    """What one screen shows about its CLI."""
 
     composer: Composer | None = None
     dialog: ScreenDialog | None = None
     blocked: Blocked | None = None
-    #: The dialog of a screen that only a person can get past: it can be answered, but is about no tool.
+    #: The dialog of a screen that only a person can get past: it can be answered, but it is not about a tool.
     blocking: ScreenDialog | None = None
     is_busy: bool = False
-    #: The rows that show work, by their words: these stay the same while spinners and clocks move.
+    #: The text of rows that show work, letters only: these stay the same while spinners and clocks change.
     work: tuple[str, ...] = ()
     is_starting: bool = False
     limit: Limit | None = None
-    #: What shows of the conversation. Signs of work are left out but for the tokens that they count.
+    #: The visible conversation, without signs of work except for their token counts.
     said: str = ""
 
 
 def without_work(reading: Reading, rows: Collection[str]) -> Reading:
-    """Return a reading for which the signs of work in these rows are none."""
+    """Return the reading without the signs of work in these rows."""
     work = tuple(row for row in reading.work if row not in rows)
     return (
         reading if work == reading.work else msgspec.structs.replace(reading, work=work, is_busy=bool(work))
@@ -121,7 +121,7 @@ def without_work(reading: Reading, rows: Collection[str]) -> Reading:
 
 
 def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
-    """Read the composer first: with one in place nothing above it is a dialog, whatever an agent writes."""
+    """Read a screen. The composer comes first: above it nothing is a dialog, whatever an agent writes."""
     composer = find_composer(screen, rules.composer)
     dialog = None if composer else find_dialog(screen, rules.dialog)
     places = _Places(screen, composer, dialog)
@@ -149,7 +149,7 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
 
 
 class _Places:
-    """The rows of a screen by the place they are in."""
+    """The rows of a screen by place."""
 
     def __init__(self, screen: Screen, composer: Composer | None, dialog: ScreenDialog | None) -> None:
         self._rows: dict[SignPlace, Sequence[ScreenRow]] = dict.fromkeys(SignPlace, ())
@@ -162,7 +162,7 @@ class _Places:
             self._rows[SignPlace.BARE] = screen.rows
 
     def rows_with(self, signs: Sequence[Sign]) -> Iterator[tuple[Sign, ScreenRow]]:
-        """Yield each sign that shows, with the row it is in; the lowest row first."""
+        """Yield each sign that is shown with its row; the lowest row first."""
         for sign in signs:
             rows = [row for row in self._rows[sign.place] if row.text]
             for row in reversed(rows[-ROWS_ABOVE:] if sign.place is SignPlace.ABOVE else rows):
@@ -171,7 +171,7 @@ class _Places:
                     yield sign, row
 
     def limits(self, signs: Sequence[Sign]) -> Iterator[Limit]:
-        """Look through whole paragraphs, for a long notice wraps; those right above the composer."""
+        """Yield the limits in the paragraphs right above the composer, joining the rows of each."""
         for sign in signs:
             grouped = groupby(self._rows[sign.place], key=lambda row: bool(row.text.strip(_FRAME)))
             paragraphs = [list(rows) for is_text, rows in grouped if is_text]
@@ -182,7 +182,7 @@ class _Places:
                     yield Limit(text=text, until_text=(match.groupdict().get("until") or "").strip())
 
     def said(self, rules: ScreenRules) -> str:
-        """Give the rows of the conversation; the clock in a sign of work moves even if nothing else does."""
+        """Return the rows of the conversation; in signs of work only token counts, because clocks change."""
         patterns = [sign.pattern for sign in rules.busy] + ([rules.furniture] if rules.furniture else [])
         lines: list[str] = []
         for row in (*self._rows[SignPlace.ABOVE], *self._rows[SignPlace.BARE]):
@@ -191,14 +191,14 @@ class _Places:
         return "\n".join(lines)
 
     def text_around(self, sign: Sign, row: ScreenRow) -> str:
-        """Give the row itself beside a composer, else all of the dialog or screen."""
+        """Return the row itself beside a composer, else the whole dialog or screen."""
         is_beside = sign.place in (SignPlace.ABOVE, SignPlace.BELOW)
         lines = (row.text.strip(_FRAME) for row in ((row,) if is_beside else self._rows[sign.place]))
         return "\n".join(line for line in lines if line)
 
 
 def _is_styled(row: ScreenRow, start: int) -> bool:
-    """Tell whether the first word behind a place is coloured or faint; an agent's plain text is not."""
+    """Return whether the first word after a place is coloured or faint, unlike an agent's plain text."""
     word = _WORD.search(row.text, start)
     style = row.style_at(word.start() if word else start)
     return style.fg is not None or style.faint
@@ -208,7 +208,7 @@ def _is_styled(row: ScreenRow, start: int) -> bool:
 
 
 def find_composer(screen: Screen, rules: ComposerRules) -> Composer | None:
-    """Find the composer that the cursor is in."""
+    """Find the composer that contains the cursor."""
     if not 0 <= screen.cursor_row < len(screen.rows) or rules.frame is Frame.NONE:
         return None
     area = _AREAS[rules.frame](screen, rules)
@@ -218,7 +218,8 @@ def find_composer(screen: Screen, rules: ComposerRules) -> Composer | None:
     rows = screen.rows[first : last + 1]
     sign = _sign_in(rows[0], rules)
     width = sign.end() if sign else 0
-    # The cursor is right behind the sign of an empty composer; of a draft too, but that looks different.
+    # In an empty composer the cursor is right after the sign. A draft can look so too, but is drawn
+    # differently.
     is_at_start = screen.cursor_row == first and screen.cursor_col <= width + 1
     lines: list[str] = []
     if not (is_at_start and _is_placeholder(rows, width, rules)):
@@ -235,7 +236,7 @@ def find_composer(screen: Screen, rules: ComposerRules) -> Composer | None:
 
 
 def _bordered(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
-    """Go from the cursor up to the one border, then down to the other."""
+    """Find the rows between a border above the cursor and one below it."""
     first = last = screen.cursor_row
     rows = screen.rows
     if not rules.top or not rules.bottom or _is_border(rows[first], rules):
@@ -253,7 +254,7 @@ def _bordered(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
 
 
 def _shaded(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
-    """Take what is between borders, else the rows around the cursor that share its background."""
+    """Find the rows between borders, or else the rows around the cursor with the same background."""
     if area := _bordered(screen, rules):
         return area
     rows, first = screen.rows, screen.cursor_row
@@ -277,7 +278,7 @@ def _is_border(row: ScreenRow, rules: ComposerRules) -> bool:
 
 
 def _signed(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
-    """Take the rows from the last prompt sign to the blank row before the footer; the cursor must be seen."""
+    """Find the rows from the last prompt sign to the footer; the cursor must be visible."""
     rows, first = screen.rows, screen.cursor_row
     while first >= 0 and not _sign_in(rows[first], rules):
         if rows[first].text[:1].strip():
@@ -319,7 +320,7 @@ def _sign_in(row: ScreenRow, rules: ComposerRules) -> re.Match[str] | None:
 
 
 def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules) -> bool:
-    """Tell whether all that stands behind a sign of that width is drawn as a placeholder."""
+    """Return whether all text after a sign of that width is drawn as a placeholder."""
     runs = []
     for row in rows:
         left = width
@@ -342,7 +343,7 @@ def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules)
 
 
 def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
-    """Find the choices at the end of the screen, of which one is marked."""
+    """Find the choices at the end of the screen, one of which is marked."""
     lines = [_unframed(row.text, rules) for row in screen.rows]
     numbered = _numbered(lines, rules)
     found = numbered or _listed(screen, lines, rules)
@@ -364,7 +365,7 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
 
 
 def _unframed(text: str, rules: DialogRules) -> str:
-    """Cut off the sides of boxes, one inside another; a row that is all border becomes a blank one."""
+    """Cut off the sides of nested boxes; a row that consists of borders becomes a blank one."""
     while rules.side and (inner := rules.side.sub("", text)) != text:
         text = inner
     return "" if _BORDER.match(text) else text
@@ -387,7 +388,7 @@ def _numbered(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[Di
         label = match["label"].strip()
         for line in lines[y + 1 : end]:
             text = line.strip()
-            # A label goes on in the rows that begin below its own text.
+            # A label continues in rows that start below its own text.
             if not text or line.find(text) != match.start("label"):
                 break
             label += text if _BROKEN_WORD.search(label) else f" {text}"
@@ -398,7 +399,7 @@ def _numbered(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[Di
 def _listed(
     screen: Screen, lines: list[str], rules: DialogRules
 ) -> tuple[list[int], tuple[DialogChoice, ...]] | None:
-    """Read a list without numbers: the rows around the cursor whose text begins in the same column."""
+    """Read a list without numbers: the rows around the cursor whose text starts in the same column."""
     at = screen.cursor_row
     marked = rules.listed.match(lines[at]) if rules.listed and 0 <= at < len(lines) else None
     # An agent may draw such a list too, but the cursor is not in it.
@@ -420,17 +421,17 @@ def _listed(
 
 
 def _is_at_end(lines: list[str], last: int, rules: DialogRules) -> bool:
-    """Tell whether hardly anything stands below the last choice."""
+    """Return whether hardly any text is below the last choice."""
     return sum(bool(line.strip()) for line in lines[last + 1 :]) <= rules.max_rows_after
 
 
 def _indent(line: str) -> int:
-    """Return where the text of a row begins; -1 for a blank one."""
+    """Return the indentation of a row; -1 for a blank one."""
     return len(line) - len(line.lstrip()) if line.strip() else -1
 
 
 def _first_row(texts: list[str], choices: int, rules: DialogRules) -> int:
-    """Go up from the choices to the row below the dialog's top, else over the paragraph above them."""
+    """Return the first row of a dialog: the one below its top, else the paragraph above the choices."""
     if rules.top:
         return next((y + 1 for y in range(choices - 1, -1, -1) if rules.top.search(texts[y])), 0)
     y = choices
@@ -442,7 +443,7 @@ def _first_row(texts: list[str], choices: int, rules: DialogRules) -> int:
 
 
 def _parts(lines: list[str], rules: DialogRules) -> tuple[str, str]:
-    """Tell the question from its subject; an agent's words in the subject do not become the question."""
+    """Separate the question from its subject; an agent's text in the subject must not become the question."""
     paragraphs = []
     for is_text, group in groupby(lines, key=lambda line: bool(line.strip())):
         if is_text:

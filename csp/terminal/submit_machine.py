@@ -1,7 +1,7 @@
-"""How one message gets into a CLI: typed, checked, submitted, proven.
+"""State machine that gets one message into a CLI: typed, checked, submitted and confirmed.
 
-The machine knows no clock, terminal or room. It is told what is seen, at what time, and says what to do;
-its shell does that, then asks again on every change or when `wake_at` has come.
+The machine knows no clock, terminal or room. Its shell reports what is seen at what time, performs the
+returned steps, and calls again after every change or at `wake_at`.
 """
 
 from collections.abc import Callable
@@ -12,51 +12,51 @@ import msgspec
 
 from csp.protocol.enums import DeliveryState, HeldReason
 
-#: How long the CLI may take to read what is written, to show it in its composer, to clear that.
+#: How long the CLI may take to read what is written, to show it in its composer, or to clear the composer.
 WRITE_S: Final = 10.0
 SHOW_S: Final = 4.0
 CLEAR_S: Final = 1.5
 MAX_CLEARS: Final = 3
 MAX_LOST: Final = 3
-#: How long to wait before Enter is pressed again while the CLI has drawn nothing; how long in all.
+#: How long to wait before pressing Enter again while the CLI has drawn nothing, and how long in all.
 UNREAD_S: Final = 2.5
 ENTER_S: Final = 12.0
-#: How long nothing else is typed for the sake of a message that has left the composer without a word of it:
-#: a CLI may first search its files for each name in it, and what comes behind would overtake it.
+#: How long nothing else is typed after a message that has left the composer without a confirmation: a CLI may
+#: first search its files for each name in it, and a later message would overtake it.
 LATE_S: Final = 45.0
-#: How long an empty composer must stand, or a screen without the message, where there is no other proof: a
+#: How long an empty composer, or a screen without the message, must be shown if there is no other proof: a
 #: composer that is being redrawn looks the same.
 LEFT_S: Final = 0.6
 GONE_S: Final = 3.0
-#: What is said when the screen has not shown whether the message was submitted.
+#: Reason given if the screen has not shown whether the message was submitted.
 UNSURE: Final = "the screen did not show whether it was submitted"
-#: What is said of a message that was typed, but that no composer has shown since.
+#: Reasons given for a message that was typed but that no composer has shown since.
 UNSHOWN: Final = "the composer did not show the message"
 MAYBE: Final = "the composer did not show the message, which may still have arrived"
-#: What is said when the CLI ended after Enter, and has no record that could show whether it took the message.
+#: Reason given if the CLI ended after Enter and has no record that shows whether it accepted the message.
 ENDED: Final = "the CLI ended after Enter was pressed; the message may have arrived"
-#: What is said when a crash left nobody who knows whether the message was submitted.
+#: Reason given if nobody knows after a crash whether the message was submitted.
 UNKNOWN: Final = "unknown"
 
 
 class SubmitRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a profile's CLI wants to be typed into."""
+    """How to type into the CLI of a profile."""
 
     gap_s: float = 0.1
-    #: Waits between one Enter and the next, while the text still stands in the composer.
+    #: Waits between one Enter and the next while the text is still in the composer.
     enter_again_s: tuple[float, ...] = (0.4, 0.8, 1.2, 2.0, 3.0, 4.0)
-    #: How soon the CLI's own word comes as a rule once the composer is empty; 0: it never gives one.
+    #: How soon after the composer is empty the CLI usually confirms a prompt; 0 if it never does.
     proof_s: float = 6.0
-    #: Whether the composer can be read at all; without that, one Enter has to do.
+    #: Whether the composer can be read at all; otherwise a single Enter must suffice.
     reads_composer: bool = True
 
 
 class SubmitPhase(Enum):
     WAITING = auto()  # for the gates
-    ANNOUNCED = auto()  # `typed` is on its way into the journal
+    ANNOUNCED = auto()  # `typed` is being written to the journal
     PASTED = auto()  # the text is on its way into the composer
     SHOWN = auto()  # Enter was pressed
-    SENT = auto()  # the composer is empty again; the proof is awaited
+    SENT = auto()  # the composer is empty again; waits for the proof
     CLEARING = auto()
     STUCK = auto()
     DONE = auto()
@@ -66,23 +66,23 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     """What is seen of one message in one pane."""
 
     gate: HeldReason | None = None
-    #: The room has journalled that the message is being typed.
+    #: The journal records that the message is being typed.
     is_announced: bool = False
     #: When the CLI had read all bytes of the last keys; None while it has not.
     written_at: float | None = None
-    #: Our header, or the CLI's marker for a long paste, stands in the composer.
+    #: Our header, or the CLI's marker for a long paste, is in the composer.
     is_in_composer: bool = False
     is_composer_empty: bool = False
-    #: It is no longer where it stood, although no empty composer shows.
+    #: It is no longer where it was, although no empty composer is shown.
     has_left: bool = False
     #: The screen shows neither a composer nor the message, and may be about to be drawn.
     is_unseen: bool = False
     has_dialog: bool = False
-    #: The CLI itself said that it has taken the prompt.
+    #: The CLI itself has reported that it accepted the prompt.
     is_proven: bool = False
-    #: A person pressed a key just as the text was to be written, so nothing was.
+    #: A person pressed a key just before the text was written, so nothing was written.
     is_refused: bool = False
-    #: The CLI has written something since the last keys were written: it has read them.
+    #: The CLI has written something since the last keys were written, so it has read them.
     has_reacted: bool = True
 
 
@@ -114,7 +114,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     _held: HeldReason | None = None
     _since: float = 0.0
     _entered: int = 0
-    #: Whether the text stood in a composer that was drawn after the last Enter.
+    #: Whether the text was in a composer that was drawn after the last Enter.
     _has_stayed: bool = False
     _first_enter: float = 0.0
     _cleared: int = 0
@@ -126,7 +126,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
 
     @classmethod
     def resumed(cls, rules: SubmitRules, now: float) -> Self:
-        """Go on with a message that somebody else had begun to type into the same composer."""
+        """Continue with a message that a previous process began to type into the same composer."""
         return cls(rules=rules, phase=SubmitPhase.PASTED, _since=now, _is_resumed=True)
 
     @property
@@ -135,25 +135,25 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
 
     @property
     def has_touched(self) -> bool:
-        """Tell whether something of the message may stand in the composer."""
+        """Return whether a part of the message may be in the composer."""
         return self.phase in (SubmitPhase.PASTED, SubmitPhase.SHOWN, SubmitPhase.CLEARING, SubmitPhase.STUCK)
 
     @property
     def has_entered(self) -> bool:
-        """Tell whether Enter was pressed since the last paste."""
+        """Return whether Enter was pressed since the last paste."""
         return self._entered > 0
 
     @property
     def may_be_taken(self) -> bool:
-        """Tell whether the CLI may have taken the message, for all that the screen has shown."""
+        """Return whether the CLI may have accepted the message, as far as the screen has shown."""
         return self._entered > 0 and not self._has_stayed
 
     def give_up(self, reason: str) -> None:
-        """Press Enter no more: take the message out of the composer; it may have been sent all the same."""
+        """Press Enter no more and remove the message from the composer; it may have been sent already."""
         self._given_up = reason
 
     def step(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Return what to do next; nothing while there is only waiting to do."""
+        """Return what to do next; an empty list means to wait."""
         self.wake_at = None
         if self.is_done:
             return []
@@ -166,7 +166,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self.wake_at = None if for_s is None else now + for_s
 
     def _over(self, for_s: float, now: float) -> bool:
-        """Tell whether the phase has lasted `for_s`; else have the shell come back when it has."""
+        """Return whether the phase has lasted `for_s`; otherwise set `wake_at` to that moment."""
         return self._is_past(self._since + for_s, now)
 
     def _is_past(self, at: float, now: float) -> bool:
@@ -192,7 +192,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         if self._given_up:
             return self._end(DeliveryState.FAILED, self._given_up)
         if seen.gate is not None:
-            # The gate fell shut while the room wrote its line; nothing has been typed yet.
+            # The gate closed while the room wrote its event; nothing has been typed yet.
             self._enter_phase(SubmitPhase.WAITING, now)
             return self._hold(seen.gate)
         if not seen.is_announced:
@@ -216,13 +216,13 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             self._shown_at = None
             shows_by = max(self._since, seen.written_at) + self.rules.gap_s + SHOW_S
             return self._miss(seen, now) if self._is_past(shows_by, now) else []
-        # A busy machine may have the CLI take the text long after it was written; an Enter right behind
-        # it would be part of the paste.
+        # On a busy machine the CLI may read the text long after it was written; an Enter right after it would
+        # be part of the paste.
         self._shown_at = now if self._shown_at is None else self._shown_at
         return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
 
     def _miss(self, seen: PasteObservation, now: float) -> list[Step]:
-        """The text is not where it was put: gone, or behind something that is not ours to remove."""
+        """Handle text that is not where it was put: gone, or behind something that is not ours to remove."""
         self._problem = UNKNOWN if self._is_resumed else UNSHOWN
         if self._is_resumed:
             return self._end(DeliveryState.FAILED, self._problem)
@@ -254,7 +254,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._sent(now)
         if seen.is_unseen and not seen.has_dialog:
             return self._get_stuck(now) if self._over(LATE_S, now) else []
-        # A CLI that has not even drawn anything may still have the last Enter before it, and would take both.
+        # A CLI that has not drawn anything may not have read the last Enter yet, and would process both.
         wait = self.rules.enter_again_s[self._entered - 1]
         wait = wait if seen.has_reacted else max(wait, UNREAD_S)
         if not self._is_past(max(self._since, seen.written_at) + wait, now):
@@ -278,19 +278,19 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
 
     @property
     def _proof_wait_s(self) -> float:
-        # Of a message that was swallowed before, the sender is to hear soon.
+        # If a message was swallowed before, its sender should be told soon.
         return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
     def _await_proof(self, seen: PasteObservation, now: float) -> list[Step]:
         if seen.is_in_composer and not seen.has_dialog:
-            # The composer was only being redrawn: the Enter before did nothing.
+            # The composer was only being redrawn: the last Enter did nothing.
             return (
                 self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
             )
         if not self.rules.proof_s:
             return self._watch_screen(seen, now)
         if seen.has_dialog:
-            # A CLI may ask before it takes the prompt; the answer decides.
+            # A CLI may ask a question before it accepts the prompt; the answer decides.
             self._since = now
         if not self._over(self._proof_wait_s, now):
             return []
@@ -299,7 +299,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self._end(DeliveryState.SUBMITTED)
 
     def _watch_screen(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Believe that the message was submitted once the screen has shown for a while that it has left."""
+        """Treat the message as submitted once the screen has shown for a while that it has left."""
         if not (seen.is_composer_empty or seen.has_left):
             self._since = now
             is_late = self._is_past(self._first_enter + LATE_S, now)
@@ -317,21 +317,21 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._end(DeliveryState.FAILED, self._problem)
         if not self._over(CLEAR_S, now):
             return []
-        # A key that clears a composer may do worse to anything else.
+        # In anything but a composer, the key that clears it may do harm.
         if self._cleared < MAX_CLEARS and seen.is_in_composer and not seen.has_dialog:
             return self._clear(now)
         return self._get_stuck(now)
 
     def _get_stuck(self, now: float) -> list[Step]:
-        """Wait for a person; whatever is the reason, the room must know that the message may stand there."""
+        """Wait for a person; in any case the room must know that the message may be in the composer."""
         self._enter_phase(SubmitPhase.STUCK, now)
         return [*self._hold(HeldReason.STUCK), KeyAction.RELEASE]
 
     def _watch_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Our text may stand in the composer; only an empty one shows that it does not."""
+        """Wait while our text may be in the composer; only an empty one shows that it is not."""
         is_at_rest = seen.gate in (None, HeldReason.DRAFT)
         if not is_at_rest or seen.has_dialog or seen.written_at is None:
-            # What has not been read yet would act twice if it were typed again.
+            # Keys that have not been read yet would act twice if they were typed again.
             return []
         if seen.is_in_composer and not self._cleared:
             if not self._is_past(seen.written_at + self.rules.enter_again_s[0], now):
@@ -341,13 +341,14 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         if not seen.is_composer_empty:
             return []
         if self._entered and not self.rules.proof_s:
-            # A person has sent it or taken it away.
+            # A person has sent it or removed it.
             return self._end(DeliveryState.FAILED, self._problem or UNSURE)
         if self._entered:
-            # It may have been submitted: typing it again could double it, so only a proof counts.
+            # It may have been submitted, and typing it again could duplicate it, so only a proof counts.
             return self._sent(now)
         if not self.rules.proof_s:
-            # A program that comes up may have read it long before it shows it: typed again, it would double.
+            # A starting program may have read it long before it shows it: typed again, it would be
+            # duplicated.
             is_late = self._is_past(max(self._since, seen.written_at) + LATE_S, now)
             return self._end(DeliveryState.FAILED, MAYBE) if is_late else []
         if not self._is_past(seen.written_at + self.rules.gap_s + SHOW_S, now):

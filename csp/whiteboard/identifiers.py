@@ -32,7 +32,7 @@ _ORDINARY: Final = frozenset({"github", "javascript", "typescript", "openai", "o
 
 
 def identifiers(text: str) -> dict[str, None]:
-    """Return the identifiers in a text in lower case, in order; of a path also its parts."""
+    """Return the identifiers in a text in lower case, in order; for a path also its parts."""
     return {name.lower(): None for run in _runs(text) for name in _names(run)}
 
 
@@ -55,7 +55,7 @@ def _names(run: str) -> list[str]:
 
 
 def is_identifier(word: str) -> bool:
-    """Tell whether a word is an identifier."""
+    """Return whether a word is an identifier."""
     if not 2 <= len(word) <= _MAX_LENGTH or word.lower() in _ORDINARY or _SENTENCE.match(word):
         return False
     if any(kind.match(word) for kind in (_HASH, _VERSION, _NUMBER, _ERRNO, _CODE, _FILE)):
@@ -72,7 +72,7 @@ def is_identifier(word: str) -> bool:
 
 
 def is_hash(name: str) -> bool:
-    """Tell whether an identifier may be the beginning of a longer hash."""
+    """Return whether an identifier may be the beginning of a longer hash."""
     return _HASH.match(name) is not None
 
 
@@ -83,7 +83,7 @@ def spelt_out(text: str) -> str:
 
 
 def _is_camel(word: str) -> bool:
-    """Tell whether a word of letters and digits has a capital letter inside: `parseJson`, `HTTPServer`."""
+    """Return whether a word of letters and digits has a capital letter inside: `parseJson`, `HTTPServer`."""
     if _PLAIN.match(word) is None:
         return False
     hump = _HUMP.search(word)

@@ -63,7 +63,7 @@ _COMPACTED: Final = b'"change":"compacted"'
 _COMPACT: Final = "UPDATE notes SET is_off = 1 WHERE session = ? AND seq <= ? AND kind != ?"
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _WORD: Final = re.compile(r"\w+")
-#: How many entries of the index a search by words may read; the rarest words come first.
+#: How many index entries a search by words may read; the rarest words come first.
 _MOST_ENTRIES: Final = 20_000
 #: The highest score for words: a note that repeats a word is not a better answer.
 _MOST_WORDS: Final = 1.5
@@ -80,7 +80,7 @@ COMMON_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which notes to return; a field that is None does not matter."""
+    """Conditions for the notes to return; a field that is None is ignored."""
 
     session: str | None = None
     author: str | None = None
@@ -144,7 +144,7 @@ class NoteIndex:
             self._generation = view.generation
 
     def extend(self, view: JournalView, max_lines: int) -> bool:
-        """Index the next lines; tell whether nothing is left."""
+        """Index the next lines; return whether nothing is left."""
         notes, compacted, upto = _next_notes(view, self.upto, max_lines, self._secrets)
         if upto == self.upto:
             return True
@@ -186,20 +186,20 @@ class NoteIndex:
         return [row[0] for row in self._opened.execute(f"SELECT row FROM notes WHERE 1{where}", values)]
 
     def from_row(self, row: int, count: int) -> list[Entry]:
-        """Return the notes from a row on."""
+        """Return up to `count` notes, starting at a row."""
         sql = "SELECT seq, row, offset FROM notes WHERE row >= ? ORDER BY row LIMIT ?"
         return [Entry(*found) for found in self._opened.execute(sql, (row, count))]
 
     def vectors(self) -> list[bytes]:
         """Return the stored vectors of the notes in the order of their rows."""
-        # SQLite notices no flipped bit in a value, and a changed vector would silently change the ranking.
+        # SQLite does not notice a flipped bit in a value, which would silently change the ranking.
         stored = [row[0] for row in self._opened.execute("SELECT vector FROM vectors ORDER BY row")]
         if not all(isinstance(one, bytes) and _with_checksum(one[:-4]) == one for one in stored):
             raise sqlite3.DatabaseError("a stored vector is damaged")
         return [one[:-4] for one in stored]
 
     def add_vectors(self, row: int, vectors: Sequence[bytes]) -> None:
-        """Store the vectors of the notes from a row on."""
+        """Store the vectors of the notes starting at a row."""
         with self._rollback_on_error(), transaction(self._opened):
             stored = map(_with_checksum, vectors)
             self._opened.executemany("INSERT INTO vectors VALUES (?, ?)", enumerate(stored, row))
@@ -248,7 +248,7 @@ class NoteIndex:
         if not self.in_memory:
             delete_board(self._folder)
 
-    # --- inside ----------------------------------------------------------------------------------
+    # --- internals -------------------------------------------------------------------------------
 
     @property
     def _opened(self) -> sqlite3.Connection:

@@ -13,7 +13,7 @@ from csp.protocol.enums import MessageId
 from csp.protocol.notes import NoteView
 from csp.room.board_state import file_of, seq_of
 
-#: A store expires so many days after its last use.
+#: Days after its last use after which a store expires.
 DAYS: Final = 7
 _TIMEOUT_S: Final = 10.0
 _TRIES: Final = 1
@@ -42,7 +42,7 @@ class OpenAIStore:
             return store
 
     def renew(self, store: str) -> bool:
-        """Renew the lease of a store; tell whether the store still exists."""
+        """Renew the lease of a store; return whether the store still exists."""
         from openai import NotFoundError
 
         with _failures():

@@ -18,7 +18,7 @@ _MOST_PICKED: Final = 0.3
 
 
 class Meanings:
-    """The meanings of the notes of one room; only `compare` may run beside other methods."""
+    """The meanings of the notes of one room; only `compare` may run concurrently with other methods."""
 
     def __init__(self, model: WordVectors) -> None:
         self._model = model
@@ -38,7 +38,7 @@ class Meanings:
         return index.count - self._count
 
     def add(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None:
-        """Make the vectors of the next notes."""
+        """Compute the vectors of the next notes."""
         entries = index.from_row(self._count, most) if self.missing(index) else []
         if entries:
             vectors = np.stack([self._model.embed(text_of(entry)) for entry in entries]).astype(np.float16)

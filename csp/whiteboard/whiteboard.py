@@ -23,11 +23,11 @@ from csp.whiteboard.note_index import Entry, Filter, NoteIndex, event_at
 log = logging.getLogger(__name__)
 
 LINES: Final = 1000
-#: How many notes each way of searching contributes; the reader may not be allowed to see some of them.
+#: How many notes each kind of search contributes; the reader may not be allowed to see some of them.
 _CANDIDATES: Final = 200
 #: How many notes are compared word by word.
 COMPARED: Final = 30
-#: How much the words of a note count beside its meaning, tuned on the labelled set.
+#: The weight of a note's words relative to its meaning, tuned on the labelled set.
 WORDS_SHARE: Final = 0.2
 #: Notes whose meaning is further away than this are unrelated to the query.
 LEAST_MEANING: Final = 0.1
@@ -82,7 +82,7 @@ class NotePage(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A candidate: how many of the names and how much of the words it has, and how near its meaning is."""
+    """A candidate: how many of the names it contains, its score for words, and how near its meaning is."""
 
     entry: Entry
     names: int
@@ -116,7 +116,7 @@ class Whiteboard:
         self._concerns = concerns
         self._secrets = secrets
         self._index = NoteIndex(journal.folder, secrets)
-        #: The index that is being built on the disk while the other one is in memory.
+        #: The index that is being rebuilt on the disk while the other one is in memory.
         self._spare: NoteIndex | None = None
         self._retry_at = 0.0
         self._load_meaning = meaning
@@ -132,7 +132,7 @@ class Whiteboard:
     # --- indexing --------------------------------------------------------------------------------
 
     def catch_up(self, max_lines: int = LINES) -> bool:
-        """Index the next lines of the journal or the next meanings; tell whether nothing is left."""
+        """Index the next lines of the journal or the next meanings; return whether nothing is left."""
 
         def step() -> bool:
             is_current = self._extend(view, max_lines)
@@ -143,7 +143,7 @@ class Whiteboard:
             return self._try(step)
 
     def _return_to_disk(self, view: JournalView, max_lines: int) -> bool:
-        """If the index is in memory, build the next part of one on the disk; tell whether that is done."""
+        """If the index is in memory, build the next part of one on the disk; return whether that is done."""
         if not self._index.in_memory or time.monotonic() < self._retry_at:
             return True
         self._spare = self._spare or NoteIndex(self._journal.folder, self._secrets)
@@ -163,7 +163,7 @@ class Whiteboard:
         return True
 
     def _add_meanings(self, view: JournalView) -> bool:
-        """Compute the meaning of the next notes; tell whether none is left."""
+        """Compute the meanings of the next notes; return whether none is left."""
 
         def text_of(entry: Entry) -> str:
             note = self._read(view, entry, None)
@@ -227,7 +227,7 @@ class Whiteboard:
     # --- reading ---------------------------------------------------------------------------------
 
     def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> NotePage:
-        """Return the newest notes, or with `after` the first ones after it; oldest first."""
+        """Return the newest notes, or with `after` the first notes after it; oldest first in both cases."""
         newest_first = wanted.after is None
 
         def read(view: JournalView) -> list[NoteView]:

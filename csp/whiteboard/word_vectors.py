@@ -23,7 +23,7 @@ Array = NDArray[np.float32]
 
 DIMENSIONS: Final = 256
 _MODEL: Final = "l2_supercat"
-#: The beginning of a text says what it is about; this also bounds the work for one text.
+#: The start of a text says what it is about; this also limits the work for one text.
 _MAX_CHARACTERS: Final = 4096
 #: Special, byte and single-character pieces come first in the vocabulary.
 _FIRST_WORD: Final = 300
@@ -32,12 +32,12 @@ _COMMON_WEIGHT: Final = 0.2
 _PUNCTUATION_WEIGHT: Final = 0.05
 #: Lighter pieces (punctuation, bytes, the most frequent words) are not compared one by one.
 _LIGHT: Final = 0.06
-#: How much the word-by-word comparison counts beside that of whole texts; tuned on the labelled set.
+#: The weight of the word-by-word comparison relative to that of whole texts; tuned on the labelled set.
 _WORD_BY_WORD: Final = 0.8
 
 
 class WordVectors:
-    """Texts as vectors; any thread may use it, because it never changes.
+    """Converts texts to vectors; any thread may use it, because it is immutable.
 
     `tokenizer` splits a text into pieces, and row n of `vectors` is the vector of piece n.
     """
@@ -88,7 +88,7 @@ class WordVectors:
 def load_word_vectors() -> WordVectors | None:
     """Load the installed weights; None, with a warning, if they cannot be read.
 
-    Its wheel is read and not imported: that takes a second and loads much that is not used here.
+    Its wheel is read, not imported: an import takes a second and loads much that is not used here.
     """
     found = importlib.util.find_spec("wordllama")
     if found is None or found.origin is None:
@@ -112,7 +112,7 @@ def load_word_vectors() -> WordVectors | None:
 def _load_tokenizer(path: Path) -> Any:
     """Load a tokenizer for texts in lower case, in steps.
 
-    As a whole it would stop all other threads for about 0.1 s; a third of it is for capital letters.
+    Loaded as a whole, it would block all other threads for about 0.1 s; a third of it is for capital letters.
     """
     from tokenizers import Tokenizer, models
 

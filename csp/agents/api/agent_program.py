@@ -39,7 +39,7 @@ _PAST: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStay:
-    """Who joins which room with which model; `room` is empty if only the room's address is known."""
+    """The name, the model and the room of an agent; `room` is empty if only the room's address is known."""
 
     name: str
     role: JoinRole
@@ -52,12 +52,12 @@ class AgentStay:
     cwd: str
     prompts: Mapping[str, str]
     window: WindowSize
-    #: What of the environment a record of us is to hold: nothing that is secret.
+    #: The part of the environment to store in the agent's record, without secrets.
     env: Mapping[str, str]
 
 
 class AgentProgram:
-    """Runs one model in one room, until it is removed or told to stop."""
+    """Runs one model in one room until it is removed or stopped."""
 
     def __init__(self, stay: AgentStay, model: Model, pane: ModelPane) -> None:
         self._stay = stay
@@ -67,14 +67,14 @@ class AgentProgram:
         self.agent = ""
 
     async def join(self) -> Registered:
-        """Join the room; reuse the id of an agent of the same name that no longer runs."""
+        """Join the room; reuse the id of an agent with the same name that is no longer running."""
         stay = self._stay
         before = left_behind(str(stay.state_dir), stay.room, stay.name) if stay.room else None
         if before and before.get("url") == stay.url:
             try:
                 return await self._register(str(before.get("token")))
             except (Unauthenticated, Forbidden, NotFound):
-                pass  # somebody else has had the id meanwhile, or the room is a new one
+                pass  # the id has a new owner, or the room is new
         return await self._register(stay.token)
 
     async def _register(self, token: str) -> Registered:
@@ -91,7 +91,7 @@ class AgentProgram:
         self._record(joined)
         client = Client(self._stay.url, joined.token, after=joined.seq)
         voice = self._voice()
-        # The list of prices takes a while to load: an Allstop would be the wrong moment for it.
+        # Load the price list now, because that takes a while and must not delay an Allstop.
         await asyncio.to_thread(voice.price, Usage(input=1, output=1))
         connector = Connector(voice, client, self._pane)
         await self._catch_up(connector, joined)
@@ -155,7 +155,7 @@ class AgentProgram:
         except CspError as error:
             log.info("turns were not given back", extra={"why": error.message})
 
-    # --- what the room has to know, what we have to know -----------------------------------------
+    # --- exchanging state with the room ----------------------------------------------------------
 
     def _record(self, joined: Registered) -> None:
         """Write the record that the panes look for; a room known only by its address has none."""
@@ -221,13 +221,13 @@ def taken_up(gateway: GatewayClient, agent: str) -> list[str]:
     ]
     shown = [field(gateway.get(f"/sessions/{id}"), "orchestration", dict) for id in running]
     turns = [mode.get("turns", {}).get(agent) for mode in shown]
-    # Asked for last: a turn that came up meanwhile is still waiting for us.
+    # Read last: a turn that was requested meanwhile is still in the inbox.
     waiting = {item.get("turn") for item in objects(field(gateway.get(f"/inbox/{agent}"), "items", list))}
     return [turn for turn in turns if turn and turn not in waiting]
 
 
 def end_reason(error: BaseException | None) -> str:
-    """Return why the connection to a room has ended; raise an error that is not the room's."""
+    """Return why the connection to a room has ended; raise errors that do not concern the room."""
     if error is None:
         return "the connection to the room has ended"
     if isinstance(error, Unauthenticated | Forbidden):

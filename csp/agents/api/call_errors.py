@@ -1,7 +1,7 @@
-"""What it means that a call failed: whether to try again, after how long, what people are told.
+"""Interpret a failed call: whether and when to retry it, and what to tell people.
 
-What a provider says may hold a part of the key, so of a refused key nothing is repeated, and everywhere else
-what looks like one is taken out.
+A provider's message may contain a part of the key. So nothing is quoted if a key was refused, and in all
+other messages text that looks like a key is removed.
 """
 
 import json
@@ -24,13 +24,13 @@ _KEYLIKE: Final = re.compile(
 )
 _REFUSED_KEY: Final = frozenset({401, 403})
 _TOO_MANY: Final = 429
-#: How deep a body hides its words, at most.
+#: How deep the message may be nested in the body.
 _DEPTH: Final = 4
-#: Who is told to wait longer asks again all the same: nobody means a thousand years.
+#: Upper limit for Retry-After; larger values are not meant seriously.
 _LONGEST_S: Final = 24 * 3600.0
-#: What these raise without a status has happened on the way to the provider.
+#: Errors of these packages without a status happened on the way to the provider.
 _NETWORK: Final = frozenset({"anyio", "httpcore2", "httpx2"} | sdk_packages())
-#: A quota that is used up comes with the same code as too many calls, but does not pass by itself.
+#: A used-up quota has the same status as too many calls, but does not recover by itself.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _PASSING_CODES: Final = frozenset(
     {
@@ -41,7 +41,7 @@ _PASSING_CODES: Final = frozenset(
 
 
 def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
-    """Return what an exception of an SDK means; `secret` is the key, which must not be told to anybody."""
+    """Return the failure for an exception of an SDK; `secret` is the key, which must not be revealed."""
     if isinstance(error, CallFailed):
         return error
     status, body, code = getattr(error, "status_code", None), getattr(error, "body", None), _code(error)
@@ -51,7 +51,7 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
             return CallFailed(f"no connection to the provider ({kind})", is_passing=True)
         return CallFailed(f"the call could not be made: {scrubbed(f'{kind}: {error}', secret)}")
     if not isinstance(status, int) or status < 400:
-        # The stream had begun well.
+        # The error came after the start of the stream.
         return broken_off(code, body, secret)
     if status in _REFUSED_KEY:
         return CallFailed(f"{status}: the key was refused", "check the key, or what it may do")
@@ -64,7 +64,7 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
 
 
 def broken_off(code: object, body: object, secret: str, what: str = "the answer broke off") -> CallFailed:
-    """Return the failure for an error that a provider sent instead of an answer, or after its beginning."""
+    """Return the failure for an error that a provider sent instead of an answer, or in the middle of one."""
     word = str(code or "")
     is_status = word.isdecimal() and (int(word) == _TOO_MANY or int(word) >= 500)
     return CallFailed(_said(body or code, secret, what), is_passing=word in _PASSING_CODES or is_status)
@@ -81,7 +81,7 @@ def _code(error: Exception) -> str:
 
 
 def _said(body: object, secret: str, what: str) -> str:
-    """Return what happened, followed by the provider's own message in any of the usual shapes, but HTML."""
+    """Return what happened and the provider's message, in any of the usual formats except HTML."""
     if isinstance(body, bytes):
         data: bytes = body
         try:
@@ -125,11 +125,11 @@ def _bounded(after_s: float) -> float:
 
 
 def wait_s(failure: CallFailed, tries: int) -> float:
-    """Return the delay before the next try: what the provider asks for, else a growing one.
+    """Return the delay before the next try: what the provider requests, or else an increasing one.
 
-    A little is added, so that many connectors do not come back at one moment.
+    A random part is added, so that many connectors do not retry at the same moment.
     """
     full = min(LAST_S, FIRST_S * 2.0 ** min(tries, 16))
     jitter_s = full * random.uniform(0.5, 1.0)
-    # A provider that wants no wait at all, over and over, is not hammered for it.
+    # Even if a provider repeatedly requests no delay, wait a little.
     return jitter_s if failure.after_s is None else max(failure.after_s + jitter_s * 0.2, jitter_s)

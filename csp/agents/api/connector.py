@@ -1,4 +1,4 @@
-"""A model as a participant: it answers each delivery of the room with one call."""
+"""A model as a participant: one call for each delivery of the room."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ from csp.room.sessions.session_state import WindowItem as Heard
 
 log = logging.getLogger(__name__)
 
-#: Threads whose last words are remembered.
+#: Number of threads whose last messages are remembered.
 KEPT_THREADS: Final = 64
 #: States in which nobody waits for the reply of a turn any more.
 _GIVEN_UP: Final = frozenset(TurnState) - OPEN - {TurnState.REPLIED}
@@ -63,7 +63,7 @@ class AgentConfig:
 
 
 class _Work:
-    """One delivery that is being answered; if it is not `wanted` any more, nothing is posted."""
+    """One delivery that is being answered; if it is no longer `wanted`, nothing is posted."""
 
     def __init__(self, item: Deliver) -> None:
         self.item = item
@@ -79,7 +79,7 @@ class _Work:
         return calling.usage if calling else None
 
     def begin(self) -> None:
-        """Raise CancelledError if it was cancelled before it began."""
+        """Raise CancelledError if it was cancelled before it started."""
         self._has_begun = True
         if self._is_cancelled:
             raise asyncio.CancelledError
@@ -87,8 +87,8 @@ class _Work:
     def cancel(self, *, is_wanted: bool) -> None:
         self.is_wanted = self.is_wanted and is_wanted
         is_news, self._is_cancelled = not self._is_cancelled, True
-        # A task that is cancelled before its first step does not even come to its end; one that is
-        # cancelled again while it says that it is over does not come to say it.
+        # A task that is cancelled before its first step never runs its cleanup, and one that is cancelled
+        # again during its cleanup never finishes it.
         if is_news and self.task is not None and self._has_begun:
             self.task.cancel()
 
@@ -106,10 +106,10 @@ class Connector:
         self._lines: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._trouble = ""
-        #: Why there will be no more answers, once that is so.
+        #: Why there will be no more answers, once that is decided.
         self._leaving = ""
         self._limited_until = 0.0
-        #: Who streams into the pane: two answers at once would run together.
+        #: The work that streams into the pane: two answers at once would be mixed.
         self._speaking: _Work | None = None
         self._is_watched = False
         self._told: tuple[ReportedAgentState, str, float | None] | None = None
@@ -146,7 +146,7 @@ class Connector:
                 pass
 
     def hear(self, said: Heard, thread: str) -> None:
-        """Remember what was said, for the window of an answer."""
+        """Remember a message for the window of an answer."""
         items = self._heard.pop(thread, None) or deque(maxlen=KEPT_ITEMS)
         if all(item.id != said.id for item in items):
             items.append(said)
@@ -180,7 +180,7 @@ class Connector:
             if item.kind is DeliverKind.TURN:
                 await self._answer(work)
             else:
-                # One message after the other, so that each answer knows the one before.
+                # Answer one message after the other, so that each answer includes the one before.
                 async with self._lines.setdefault(item.thread, asyncio.Lock()):
                     await self._answer(work)
         except asyncio.CancelledError:
@@ -194,7 +194,7 @@ class Connector:
 
     async def _answer(self, work: _Work) -> None:
         voice, item, is_turn = self._voice, work.item, work.item.kind is DeliverKind.TURN
-        # The clock of a turn runs from its confirmation on.
+        # The clock of a turn starts with its confirmation.
         state = ReportedState.SUBMITTED if is_turn else ReportedState.TYPED
         if await self._refusal(lambda: self.client.report(item.id, state), "delivery was withdrawn", item):
             return
@@ -237,7 +237,7 @@ class Connector:
     async def _post(self, work: _Work, reply: str) -> None:
         item, priced = work.item, self._priced(work.take_usage())
         if self._speaking is not work:
-            # Another answer was on its way in the pane while this one came.
+            # Another answer was streaming into the pane while this one arrived.
             self._pane.line(Listener().hear(reply))
         self._pane.finish()
         if priced is not None:
@@ -255,7 +255,7 @@ class Connector:
             await self._fail(work, CallFailed(why), Ending.FAILED)
 
     async def _tell_cost(self, work: _Work, priced: Usage | None) -> None:
-        """Report the usage of a call whose answer nobody waits for; the room drops the rest."""
+        """Report the usage of a call whose answer is no longer wanted; the room drops the rest."""
         if priced is None or work.item.kind is not DeliverKind.TURN:
             return
         fields: dict[str, Any] = {"turn": work.item.turn, "ending": Ending.INTERRUPTED, "id": uuid4().hex}
@@ -264,7 +264,7 @@ class Connector:
         )
 
     async def _fail(self, work: _Work, failure: CallFailed, ending: Ending) -> None:
-        """Report that there will be no answer, and why; it is not part of the conversation."""
+        """Report that there will be no answer, and why; this is not part of the conversation."""
         item, reason, priced = work.item, failure.message, self._priced(work.take_usage())
         log.warning("call failed", extra={"message_id": item.id, "why": reason})
         self._pane.finish()
@@ -311,7 +311,7 @@ class Connector:
                 return error.message
 
     async def _recover(self, after_s: float) -> None:
-        """Report that the provider's Retry-After is over."""
+        """Report that the provider's Retry-After has passed."""
         await asyncio.sleep(after_s + 0.1)
         await self._tell_state()
 
@@ -329,7 +329,7 @@ class Connector:
             self._told = told
             await self._refusal(lambda: self.client.state(state, detail, until), "state was not taken")
 
-    # --- controls, watchers ----------------------------------------------------------------------
+    # --- controls and watchers -------------------------------------------------------------------
 
     async def _obey(self, item: Deliver) -> None:
         problem, turn = "", item.turn
@@ -349,7 +349,7 @@ class Connector:
         )
 
     def _show(self, work: _Work, words: str) -> None:
-        """Show words as they come: one answer at a time in the pane, all of them to watchers."""
+        """Show text as it arrives: in the pane only one answer at a time, to watchers all of them."""
         if not words:
             return
         if self._speaking is None:
@@ -362,7 +362,7 @@ class Connector:
     # --- the end ---------------------------------------------------------------------------------
 
     async def stop(self, reason: str) -> None:
-        """Fail what is being worked on; nobody else will answer it."""
+        """Fail the work in progress; nobody else will answer it."""
         self._leaving = reason
         works = list(self._works.values())
         for work in works:

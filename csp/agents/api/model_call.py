@@ -1,4 +1,4 @@
-"""One call of a model, from the first try to its answer."""
+"""One call of a model, with its retries, until its answer."""
 
 import asyncio
 import time
@@ -15,18 +15,18 @@ from csp.protocol.enums import MAX_TEXT_BYTES
 from csp.protocol.requests import Usage
 from csp.room.sessions.session_state import tokens_in
 
-#: How long a step may take with all its tries.
+#: Time limit of a step including all retries.
 STEP_S: Final = 300.0
-#: The room's own clock ends a turn after the same time; who knows the reason should be first.
+#: How long before the room's own deadline to give up, so that the actual reason is reported first.
 EARLIER_S: Final = 2.0
 
 Hear = Callable[[str], None]
 
 
 class ModelCall:
-    """Calls a model until it answers or a retry is hopeless; `hear` gets its words as they come.
+    """Calls a model until it answers or a retry is hopeless; `hear` gets the text as it arrives.
 
-    `note` is told why there is another try. `usage` is what all tries together have taken so far.
+    `note` gets the reason for each retry. `usage` is the total of all tries so far.
     """
 
     def __init__(self, model: Model, name: str, secret: str, step_s: float = STEP_S) -> None:
@@ -37,7 +37,7 @@ class ModelCall:
         self.usage: Usage | None = None
 
     async def run(self, ask: ModelRequest, hear: Hear, note: Hear) -> str:
-        """Return the whole answer; raise CallFailed where there is none."""
+        """Return the whole answer; raise CallFailed if there is none."""
         deadline = asyncio.get_running_loop().time() + max(self._step_s - EARLIER_S, self._step_s / 2)
         try:
             async with asyncio.timeout_at(deadline) as limit:
@@ -78,7 +78,7 @@ class ModelCall:
         finally:
             text = "".join(pieces)
             if counted is None and text:
-                # The provider has reported nothing, so this is an estimate.
+                # The provider has not reported the usage, so estimate it.
                 counted = Usage(input=ask.tokens, output=tokens_in(text), model=self._name, estimated=True)
             if counted is not None:
                 before = self.usage or Usage()

@@ -1,4 +1,4 @@
-"""The pane of a model: one line for what it is asked, then its answer and its cost."""
+"""The pane of a model: each request as one line, then the answer and its cost."""
 
 import re
 from collections import deque
@@ -18,7 +18,7 @@ _FAINT: Final = "\x1b[2m"
 _BOLD: Final = "\x1b[1m"
 _PLAIN: Final = "\x1b[0m"
 _ASKED_CHARS: Final = 160
-#: An escape sequence whose end is still to come.
+#: An escape sequence whose end has not arrived yet.
 _UNFINISHED: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]*\x1b?|[()*+\-./#%])?\Z")
 _MAX_HELD: Final = 256
 
@@ -36,7 +36,7 @@ class ModelPane:
         self._held = ""
 
     def say(self, text: str) -> None:
-        """Show a part of an answer as it comes; nothing in it can act on the terminal."""
+        """Show a part of an answer as it arrives; nothing in it can control the terminal."""
         text = self._held + text
         unfinished = _UNFINISHED.search(text)
         cut = unfinished.start() if unfinished and len(unfinished[0]) <= _MAX_HELD else len(text)
@@ -66,9 +66,9 @@ class ModelPane:
         self.line(f"  {text}", _FAINT)
 
     def ask(self, item: Deliver) -> None:
-        """Show what is asked as one line."""
+        """Show a request as one line."""
         is_turn = item.kind is DeliverKind.TURN
-        # The first line of a turn says which round it is; the rest is for the model.
+        # The first line of a turn names the round; the rest is for the model.
         words = " ".join((item.text.partition("\n")[0] if is_turn else item.text).split())
         cut = words if len(words) <= _ASKED_CHARS else f"{words[: _ASKED_CHARS - 1]}…"
         who = f"turn {item.turn}" if is_turn else item.sender

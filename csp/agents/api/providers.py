@@ -1,7 +1,7 @@
-"""Who serves models: one function each, which streams an answer by the provider's own SDK.
+"""The providers of models: one function each, which streams an answer with the provider's own SDK.
 
-An SDK takes seconds to load, so each is loaded by the function that needs it. Their own retries are off:
-whether a call is worth another try is decided in one place for all.
+An SDK takes seconds to load, so each is loaded by the function that needs it. The SDKs' own retries are off,
+because one place decides for all providers whether to retry a call.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from csp.protocol.requests import Usage
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-#: How long the answer of a model may be, where its provider wants to be told.
+#: Maximum length of an answer, for providers that require one.
 MAX_TOKENS: Final = 8192
-#: OpenAI refuses to be limited to less.
+#: The lowest limit that OpenAI accepts.
 _LEAST_OUTPUT: Final = 16
-#: For servers that want no key; the SDK wants one.
+#: The key for servers without one, because the SDK requires a key.
 _NO_KEY: Final = "none"
-#: What a stream is called that ends because the model will not answer.
+#: The name of a stream's end if the model declines to answer.
 REFUSAL: Final = "refusal"
 _UNWILLING: Final = frozenset({REFUSAL, "content_filter"})
 _LINGER_S: Final = 1.0
-#: By which words a server is known to refuse an option, where it may be left out.
+#: Words in a server's error that show that it rejects an option which can be left out.
 _SIGNS: Final = {
     "output_config": ("output_config", "output_format", "json_schema", "structured output", "output format"),
     "text": ("text.format", "json_schema", "structured output", "response_format"),
@@ -39,7 +39,7 @@ _SIGNS: Final = {
     "max_tokens": ("max_tokens",),
 }
 
-#: A piece of text, or at the end what it took.
+#: A part of the text, or at the end the usage.
 Piece = str | Usage
 
 
@@ -106,7 +106,7 @@ def anthropic(target: Target) -> Model:
 
 
 def anthropic_usage(counted: dict[str, Any], model: str) -> Usage:
-    """Return Anthropic's figures as we count: its input leaves out what came from a cache or went there."""
+    """Convert Anthropic's usage to ours, whose input includes cache reads and writes."""
     read = counted.get("cache_read_input_tokens") or 0
     written = counted.get("cache_creation_input_tokens") or 0
     details = counted.get("output_tokens_details") or {}
@@ -166,7 +166,7 @@ def openai(target: Target) -> Model:
 
 
 def chat(target: Target) -> Model:
-    """Call a Chat Completions server; options that it does not know are left out from then on."""
+    """Call a Chat Completions server; options that it rejects are left out from then on."""
     client = _openai_client(target)
     unknown: set[str] = set()
 
@@ -197,7 +197,7 @@ def chat(target: Target) -> Model:
 
 
 async def _parts(events: Any, key: str) -> AsyncGenerator[tuple[Any, Any, str | None], None]:
-    """Yield words, figures, the reason to end; a server that does not stream has all of them in one part."""
+    """Yield text, usage and the end reason; a server that does not stream returns all in one part."""
     if is_streamed(events):
         async for event in events:
             one = event.choices[0] if event.choices else None
@@ -215,7 +215,7 @@ async def _parts(events: Any, key: str) -> AsyncGenerator[tuple[Any, Any, str | 
     yield whole.choices[0].message, whole.usage, whole.choices[0].finish_reason
 
 
-# --- what several share --------------------------------------------------------------------------
+# --- shared by several providers -----------------------------------------------------------------
 
 
 def _openai_client(target: Target) -> "AsyncOpenAI":
@@ -230,7 +230,7 @@ def _openai_client(target: Target) -> "AsyncOpenAI":
 
 
 def openai_usage(counted: dict[str, Any], model: str, before: str, after: str) -> Usage:
-    """Return OpenAI's figures as we count; its two APIs name what goes in and what comes out differently."""
+    """Return OpenAI's usage in our terms; its two APIs name input and output differently."""
     put_in = counted.get(f"{before}_tokens_details") or {}
     put_out = counted.get(f"{after}_tokens_details") or {}
     return Usage(
@@ -243,11 +243,11 @@ def openai_usage(counted: dict[str, Any], model: str, before: str, after: str) -
     )
 
 
-# --- what the streams of all SDKs have in common -------------------------------------------------
+# --- shared by all streams -----------------------------------------------------------------------
 
 
 async def begin(create: Callable[..., Awaitable[Any]], options: Mapping[str, Any], unknown: set[str]) -> Any:
-    """Return the stream of a call; options that the server refuses are left out from then on."""
+    """Return the stream of a call; options that the server rejects are left out from then on."""
     while True:
         wanted = {name: value for name, value in options.items() if name not in unknown}
         try:
@@ -260,7 +260,7 @@ async def begin(create: Callable[..., Awaitable[Any]], options: Mapping[str, Any
 
 
 def unsupported(error: Exception, wanted: Mapping[str, Any]) -> str:
-    """Return the option that a server does not know, if that is why it refused the call."""
+    """Return the option that a server rejects, if that is why it refused the call."""
     if getattr(error, "status_code", None) not in (400, 404, 422, 501):
         return ""
     said = str(getattr(error, "message", "")).lower()
@@ -280,7 +280,7 @@ async def check_streamed(events: Any, key: str) -> None:
 
 
 async def drain(events: Any) -> None:
-    """Read what follows the end of an answer, for a second at most.
+    """Read what follows the end of an answer, for at most a second.
 
     An abandoned stream leaves generators behind that cannot be closed in order.
     """
@@ -316,7 +316,7 @@ responses_usage: Final = partial(openai_usage, before="input", after="output")
 chat_usage: Final = partial(openai_usage, before="prompt", after="completion")
 
 
-# --- which function calls whom -------------------------------------------------------------------
+# --- the table of providers ----------------------------------------------------------------------
 
 #: By the names in csp.model_providers.
 OPENERS: Final[dict[str, Callable[[Target], Model]]] = {

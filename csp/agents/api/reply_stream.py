@@ -7,10 +7,10 @@ from typing import Any, Final
 import msgspec
 
 _MESSAGE: Final = re.compile(r'"message"\s*:\s*"')
-#: Of a string in JSON: characters as they are, a code point, or another escape.
+#: In a JSON string: plain characters, a code point, or another escape.
 _PART: Final = re.compile(r'([^"\\]+)|\\u(.{4})|\\([^u])', re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
-#: How much is read before a reply that has not begun its message is taken for something else.
+#: After this many characters without the start of a message, a reply is not treated as an envelope.
 _HEAD_CHARS: Final = 2000
 
 
@@ -36,7 +36,7 @@ def is_blank(reply: str) -> bool:
 
 
 def _decoded(reply: str) -> dict[str, Any]:
-    """Return the members of an envelope; none of any other text."""
+    """Return the members of an envelope; empty for any other text."""
     try:
         found = msgspec.json.decode(reply)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -45,10 +45,10 @@ def _decoded(reply: str) -> dict[str, Any]:
 
 
 class Listener:
-    """Reads a reply piece by piece; of an envelope it returns only the message."""
+    """Reads a reply piece by piece; from an envelope it returns only the message."""
 
     def __init__(self) -> None:
-        #: What was heard and not returned yet.
+        #: Text that was received but not returned yet.
         self._rest = ""
         self._is_plain = False
         self._is_open = False
@@ -69,7 +69,7 @@ class Listener:
                 return self._rest
             found = _MESSAGE.search(self._rest)
             if not found:
-                # Who begins so and never comes to a message is shown once it is whole.
+                # A text that starts like an envelope but has no message is shown when it is complete.
                 self._is_over = len(self._rest) > _HEAD_CHARS
                 return ""
             self._is_open, self._rest = True, self._rest[found.end() :]
@@ -83,7 +83,7 @@ class Listener:
         return "".join(words)
 
     def _unit(self, code: str) -> str:
-        """Return the character of an escape; half of a surrogate pair waits for its other half."""
+        """Return the character of an escape; the first half of a surrogate pair waits for the second."""
         try:
             unit = int(code, 16)
         except ValueError:

@@ -10,13 +10,13 @@ from csp.room.commands import DEFAULT_WINDOW, WindowSize
 from csp.room.sessions.session_state import WindowItem, tokens_in
 from csp.room.sessions.turn_prompt import newest, render, visible_items
 
-#: The names by which a schema is known to who wants one.
+#: The name of the schema, for providers that require one.
 SCHEMA_NAME: Final = "reply"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelMessage:
-    """One message of a conversation with a model; `by_model` is one of its own."""
+    """One message of a conversation with a model; `by_model` marks the model's own messages."""
 
     text: str
     by_model: bool = False
@@ -28,7 +28,7 @@ class ModelMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One call of a model; without a schema its answer is plain text, of `max_output` tokens at most."""
+    """One call of a model; without a schema the answer is plain text. It has at most `max_output` tokens."""
 
     system: str
     said: tuple[ModelMessage, ...]
@@ -37,18 +37,18 @@ class ModelRequest:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation in the form that all providers accept."""
+        """The conversation in the format that all providers accept."""
         return [{"role": one.role, "content": one.text} for one in self.said]
 
     @property
     def tokens(self) -> int:
-        """About how many tokens it takes."""
+        """An estimate of its number of tokens."""
         return tokens_in(self.system) + sum(tokens_in(one.text) for one in self.said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """The last request in a thread with its answer."""
+    """The last request in a thread and its answer."""
 
     asked: str
     answered: str
@@ -64,7 +64,7 @@ def ask_for(
 ) -> ModelRequest:
     """Return the request for a delivery: the prompt of a turn, or a message with its window.
 
-    A repair shows the model its answer `before`, because it remembers nothing.
+    A repair includes the model's previous answer `before`, because the model remembers nothing.
     """
     if item.kind is not DeliverKind.TURN:
         known = newest([one for one in window if one.id != item.id], size)
@@ -78,10 +78,10 @@ def ask_for(
 
 
 def reply_schema(handoff_to: Sequence[str]) -> dict[str, Any]:
-    """Return the shape of a reply in a turn.
+    """Return the JSON schema of a reply in a turn.
 
-    Strict schemas want every property, so what may be left out is nullable; how long texts may be is not in
-    their language.
+    Strict schemas require every property, so optional ones are nullable. They cannot limit the length of
+    texts.
     """
     final = {"type": ["boolean", "null"], "description": "true if the whole work is done"}
     properties: dict[str, Any] = {"message": {"type": "string", "description": "what all shall read"}}

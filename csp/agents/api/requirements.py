@@ -1,4 +1,4 @@
-"""Check that a provider can be called before anything is started for it: its SDK, its address, its key."""
+"""Check before anything is started that a provider can be called: its SDK, its address and its key."""
 
 import importlib
 import importlib.util
@@ -11,7 +11,7 @@ from csp.errors import BadInput, Refused
 from csp.model_providers import Provider, provider_named
 from csp.setting_types import WEB, read_text
 
-#: Under which name of a service a keyring has our keys.
+#: The service name of our keys in a keyring.
 SERVICE: Final = "csp"
 _ROOT: Final = Path(__file__).resolve().parents[3]
 

@@ -1,8 +1,7 @@
 """Run a demo agent in a terminal.
 
-Two variables of the environment matter: CSP_DEMO_SPEED says how many times as fast as usual it thinks; with 0
-its answers are there at once. CSP_TRANSCRIPT names a file that gets a transcript in the form that
-csp.clis.plain.transcript describes.
+Two environment variables matter. CSP_DEMO_SPEED is a factor for its speed of thinking; with 0 its answers
+appear at once. CSP_TRANSCRIPT names a file for a transcript in the format of csp.clis.plain.transcript.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from csp.errors import BadInput
 SPEED: Final = "CSP_DEMO_SPEED"
 TRANSCRIPT: Final = "CSP_TRANSCRIPT"
 AGENT: Final = "CSP_AGENT"
-#: Set by people who want none, see no-color.org.
+#: Set by people who want no colours, see no-color.org.
 NO_COLOUR: Final = "NO_COLOR"
 
 STREAM_S: Final = 0.06
@@ -42,7 +41,7 @@ _WORDS: Final = re.compile(rf"(?:\s*\S+){{1,{WORDS_AT_ONCE}}}\s*")
 
 @dataclass(slots=True, kw_only=True)
 class _Answer:
-    """An answer that is being given: `shown` of its characters are on the screen."""
+    """An answer in progress: `shown` of its characters are on the screen."""
 
     prompt: str
     what: str
@@ -52,7 +51,7 @@ class _Answer:
 
 
 class Record:
-    """The transcript that csp.clis.plain.transcript describes.
+    """The transcript in the format of csp.clis.plain.transcript.
 
     Appends one line for each event to the file of this run; without a file it does nothing.
     """
@@ -62,7 +61,7 @@ class Record:
         self._fd = os.open(path, flags, 0o600) if path else -1
 
     def write(self, kind: str, **fields: object) -> None:
-        """Add an event; one write, so that a reader never sees half of it for long."""
+        """Add an event with a single write, so that a reader hardly ever sees half of it."""
         if self._fd < 0:
             return
         line = json.dumps({"type": kind, "ts": time.time(), **fields}, ensure_ascii=False)
@@ -96,11 +95,11 @@ class Program:
         self._leave_until = 0.0
 
     def run(self) -> int:
-        """Talk until the person leaves or the terminal has gone; return the exit code."""
+        """Run until the person leaves or the terminal is gone; return the exit code."""
         try:
             return asyncio.run(self._run())
         except OSError:
-            # The terminal has gone, so there is nobody to talk to.
+            # The terminal is gone, so there is nobody to talk to.
             return 128 + signal.SIGHUP
         finally:
             if self._answer:
@@ -132,7 +131,7 @@ class Program:
             "A scripted demo agent of CSP. There is no model behind it, no key, no network: fixed rules make "
             "its answers from your words.",
         )
-        # Its composer takes keys from the first screen on.
+        # The composer accepts keys from the first screen on.
         app.after_render += self._started
         worker = asyncio.ensure_future(self._answer_all())
         worker.add_done_callback(lambda task: self._exit(1))
@@ -156,11 +155,11 @@ class Program:
             self._pane.app.exit(result=code)
 
     def _continue(self) -> None:
-        """Take the terminal back; a shell may have used it meanwhile."""
+        """Restore the terminal modes; a shell may have changed them meanwhile."""
         self._pane.app.input.raw_mode().__enter__()
         self._pane.show_again()
 
-    # --- the bottom ------------------------------------------------------------------------------
+    # --- the rows below the conversation ---------------------------------------------------------
 
     def _busy(self) -> str:
         if self._answer is None:
@@ -190,7 +189,7 @@ class Program:
 
         @keys.add(Keys.BracketedPaste)
         def paste(event: KeyPressEvent) -> None:
-            """Insert a paste without anything that could act on a terminal."""
+            """Insert a paste without characters that could control a terminal."""
             text = event.data.replace("\r\n", "\n").replace("\r", "\n")
             kept = (char for char in text if char in "\n\t" or (char >= " " and not "\x7f" <= char <= "\x9f"))
             event.current_buffer.insert_text("".join(kept))
@@ -206,7 +205,7 @@ class Program:
         return keys
 
     def _ctrl_c(self, event: KeyPressEvent) -> None:
-        """Clear, else interrupt, else leave at the second time."""
+        """Clear the composer, else interrupt the answer, else exit on the second press."""
         if event.current_buffer.text:
             event.current_buffer.reset()
         elif self._answer:
@@ -224,13 +223,13 @@ class Program:
     # --- answers ---------------------------------------------------------------------------------
 
     async def _answer_all(self) -> None:
-        """Answer one prompt after the other."""
+        """Answer the prompts one after the other."""
         while True:
             prompt = await self._prompts.get()
             what = self._persona.busy[self._turns % len(self._persona.busy)]
             self._answer = answer = _Answer(prompt=prompt, what=what, began=time.monotonic())
             self._turns += 1
-            # It is on the screen before anybody reads of it in the transcript.
+            # Show it before its event appears in the transcript.
             self._pane.add("prompt", prompt)
             self._write("prompt", id=str(self._turns), text=prompt)
             self._answering = asyncio.ensure_future(self._give(answer))
@@ -247,8 +246,8 @@ class Program:
             self._tell(answer, "done" if is_whole else "interrupted")
 
     async def _give(self, answer: _Answer) -> None:
-        """Find an answer, do the work that it speaks of, and show it as somebody would write it."""
-        # The first screen does not wait for what only an answer needs.
+        """Compute an answer, do the work that it describes, and show it at typing speed."""
+        # Loaded late, because the first screen does not need it.
         from csp.agents.demo.demo_prompt import read_prompt
         from csp.agents.demo.responder import reply
         from csp.agents.demo.review_script import work_of
@@ -269,11 +268,11 @@ class Program:
                 await asyncio.sleep(STREAM_S / self._speed)
 
     def _tell(self, answer: _Answer, how: str) -> None:
-        """Write down what came of an answer."""
+        """Record the result of an answer."""
         said = answer.text[: answer.shown]
         if said:
             self._write("text", id=str(self._turns), text=said)
-        # Words stand in for the tokens of a model.
+        # Words are counted in place of a model's tokens.
         self._write("usage", input=len(answer.prompt.split()), output=len(said.split()), model="demo")
         self._write("end", how=how)
 

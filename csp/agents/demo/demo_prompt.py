@@ -1,7 +1,8 @@
-"""What a demo agent is asked: the text in its terminal, and the state of its turn as the room has it.
+"""Parse what a demo agent is asked: the text in its terminal, and the state of its turn in the room.
 
-A message is answered by its words. What a turn wants (a position, a vote, the next step of a review) is asked
-of the room by the same HTTP calls that any agent may make, so no wording of a prompt has to be understood.
+A message is answered by its text. What a turn requires (a position, a vote, the next step of a review) is
+read from the room with the same HTTP calls that any agent may make, so the wording of prompts does not
+matter.
 """
 
 import re
@@ -21,10 +22,10 @@ from csp.protocol.review_messages import RunDetail, RunsView
 from csp.protocol.session_parts import Status
 from csp.room.sessions.modes import MODES
 
-#: How long a room that is away is asked again; a killed gateway is back within seconds.
+#: How long an unreachable room is retried; a killed gateway is back within seconds.
 PATIENCE_S: Final = 60.0
 _PAUSE_S: Final = 0.2
-#: How many of the last words of a session are read.
+#: How many of the last messages of a session are read.
 WINDOW: Final = 40
 _SPOKEN: Final = "human_message,agent_call,agent_response"
 _HEADER: Final = re.compile(
@@ -34,7 +35,7 @@ _FOOTER: Final = re.compile(r"\n?\[end #[^\]\n]{1,800}\]\s*\Z")
 
 
 class Kind(StrEnum):
-    """What an answer has to be."""
+    """What kind of answer is required."""
 
     TALK = "talk"
     POSITION = "position"
@@ -47,7 +48,7 @@ class Kind(StrEnum):
     REVIEW = "review"
 
 
-#: By the names of the phases in csp.room.sessions.modes; the others depend on the mode.
+#: By the names of the phases in csp.room.sessions.modes; for other phases it depends on the mode.
 _PHASES: Final = {
     "positions": Kind.POSITION,
     "responses": Kind.REBUTTAL,
@@ -59,7 +60,7 @@ _PHASES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What one participant has said; `to` and `task` are those of its handoff."""
+    """A participant's message; `to` and `task` are those of its handoff."""
 
     name: str
     text: str
@@ -69,7 +70,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPrompt:
-    """A prompt with all that an answer depends on; `others` are those that work could be handed to."""
+    """A prompt with everything that the answer depends on; `others` are possible targets of a handoff."""
 
     kind: Kind = Kind.TALK
     text: str
@@ -93,12 +94,12 @@ class DemoPrompt:
 
     @property
     def theirs(self) -> tuple[Said, ...]:
-        """What the others have said."""
+        """The messages of the others."""
         return tuple(one for one in self.said if one.name != self.me)
 
     @property
     def task(self) -> str:
-        """What somebody else has asked this agent to do next."""
+        """The task that was last handed to this agent."""
         return next((one.task for one in reversed(self.said) if one.to == self.me), "")
 
 
@@ -109,7 +110,7 @@ def turn_of(prompt: str) -> str:
 
 
 def message(prompt: str, me: str) -> DemoPrompt:
-    """Return a prompt that is answered by its words alone."""
+    """Return a prompt that is answered by its text alone."""
     header = _HEADER.match(prompt)
     if not header:
         return DemoPrompt(text=prompt.strip(), me=me)
@@ -143,13 +144,13 @@ def asked(
         can_finish=decides and (MODES[view.mode].respects_final or view.mode is Mode.AUTOPILOT),
         run=run,
     )
-    # Where nobody else has said anything there is nothing to rebut.
+    # If nobody else has spoken, there is nothing to rebut.
     is_lonely = kind is Kind.REBUTTAL and all(one.name == "human" for one in found.theirs)
     return replace(found, kind=Kind.POSITION) if is_lonely else found
 
 
 def read_prompt(prompt: str, me: str, env: Mapping[str, str]) -> DemoPrompt:
-    """Return a prompt with the state of its turn; without a room that knows the turn it is a message."""
+    """Return a prompt with the state of its turn; if no room knows the turn, it is a message."""
     turn, url, token = turn_of(prompt), env.get("CSP_GATEWAY_URL"), env.get("CSP_AUTH_TOKEN")
     deadline = time.monotonic() + PATIENCE_S
     while turn and url and token:
@@ -160,7 +161,7 @@ def read_prompt(prompt: str, me: str, env: Mapping[str, str]) -> DemoPrompt:
                 break
             time.sleep(_PAUSE_S)
         except (CspError, msgspec.ValidationError):
-            break  # the room is of another version: any answer is better than none
+            break  # the room has another version: any answer is better than none
     return message(prompt, me)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Persona:
-    """One character: how it introduces itself, works, answers; `likes` are words it votes for."""
+    """One character: how it introduces itself, works and answers; `likes` are words that it votes for."""
 
     name: str
     motto: str
@@ -26,9 +26,9 @@ class Persona:
     tasks: tuple[str, ...]
     verdicts: tuple[str, ...]
     likes: tuple[str, ...]
-    #: How long it thinks, in seconds at the usual speed.
+    #: Thinking time in seconds at the normal speed.
     think_s: float = 1.0
-    #: As a terminal has it in its palette of sixteen.
+    #: Index in the terminal's palette of sixteen colours.
     colour: int = 32
     is_brief: bool = False
 

@@ -1,7 +1,7 @@
-"""What a demo agent says to a prompt: fixed rules, no model.
+"""Compute a demo agent's answer to a prompt with fixed rules, without a model.
 
-Nothing here is random or remembered: the same prompt at the same turn gets the same answer. Words of a prompt
-are quoted inside of our own sentences alone, so that no line of an answer is a command by accident.
+Nothing here is random or remembered: the same prompt at the same turn gets the same answer. Text of a prompt
+is quoted only inside our own sentences, so that no line of an answer is a command by accident.
 """
 
 import json
@@ -21,7 +21,7 @@ MOST_WORDS: Final = 7
 MAX_QUOTE: Final = 80
 MAX_TOPIC: Final = 90
 FEWEST_WORDS: Final = 3
-#: How many turns of collaboration an agent wants to see before it calls the work done.
+#: Turns of a collaboration after which an agent calls the work done.
 ENOUGH_ROUNDS: Final = 3
 
 _CLAUSE: Final = re.compile(r"[^.!?;:,\n\r\"“”`*_#>|\[\](){}]+")
@@ -44,7 +44,7 @@ _LEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _TRAIL: Final = re.compile(r" (?:in|for|on|at|of|with|when|if|as)\b", re.IGNORECASE)
-#: What the one who sets a goal may wish: when to end, in which shape to answer.
+#: Wishes in a goal: when to end, in which form to answer.
 _AT_ONCE: Final = re.compile(r"\bthen stop\b|\bin (?:1|one) sentence\b", re.IGNORECASE)
 _ENDLESS: Final = re.compile(r"\bindefinitely\b|\bfor ?ever\b|\bwithout (?:an )?end\b", re.IGNORECASE)
 _CAP: Final = re.compile(r"(?:≤|<=|at most|up to)\s*(?P<n>\d{1,3}) (?:rounds|turns|steps)\b", re.IGNORECASE)
@@ -84,9 +84,9 @@ def _pick(choices: Sequence[T], *seed: object) -> T:
 
 
 def quote(text: str, *seed: object, among: int = 4) -> str:
-    """Return a few words that stand in `text` one behind the other; three at least, if it has so many.
+    """Return a few consecutive words of `text`; at least three if it has that many.
 
-    They come from one of the first clauses, as many as `among` says.
+    They come from one of the first `among` clauses.
     """
     first_paragraph = _BLANK.split(text.strip(), maxsplit=1)[0]
     spoken = _CONTROLS.sub("\n", first_paragraph)
@@ -101,7 +101,7 @@ def quote(text: str, *seed: object, among: int = 4) -> str:
 
 
 def _shortened(clause: str) -> str:
-    """Return the first words of a clause, as they stand there."""
+    """Return the first words of a clause unchanged."""
     words = list(_WORD.finditer(clause))
     chosen = words[:MOST_WORDS]
     while len(chosen) > FEWEST_WORDS and chosen[-1].end() > MAX_QUOTE:
@@ -118,7 +118,7 @@ def _topic(heard: DemoPrompt) -> str:
 
 
 def _sides(persona: Persona, heard: DemoPrompt) -> tuple[str, str]:
-    """Return what this agent is for, what it is against: the better liked of two, else yes or no."""
+    """Return what this agent is for and against: the better liked of two sides, or else yes and no."""
     found = _SIDES.search(_topic(heard).strip('"'))
     if not found:
         sides = ["the simple way", "the thorough way"]
@@ -129,7 +129,7 @@ def _sides(persona: Persona, heard: DemoPrompt) -> tuple[str, str]:
 
 
 def _side(words: str, *, last: bool) -> str:
-    """Return a side of an alternative without the words that lead to it, three at most."""
+    """Return a side of an alternative without the words that introduce it, at most three words."""
     plain = words.strip()
     while (lead := _LEAD.match(plain)) and lead.end() < len(plain):
         plain = plain[lead.end() :]
@@ -147,7 +147,7 @@ def _fill(phrase: str, persona: Persona, heard: DemoPrompt, *, quoted: str = "",
 
 def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     if heard.text.startswith("[CSP:"):
-        # A digest or an answer of the room, not somebody's words.
+        # A digest or an answer of the room, not a participant's text.
         return "NOOP"
     if persona is CONDUCTOR and heard.sender == "human" and (command := _mode_command(heard.text)):
         return command
@@ -161,7 +161,7 @@ def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
         return f'{to}You are welcome. I keep "{quoted}" as a compliment.'
     phrases = persona.opinions if "?" in heard.text else persona.remarks
     said = f"{to}{_pick(phrases, persona.name, heard.text).format(quote=quoted)}"
-    # A small block of code or a list, where the prompt gives reason for it.
+    # Add a short block of code or a list if the prompt suggests it.
     if persona is not CONDUCTOR and _CODE.search(heard.text):
         name = "_".join(re.findall(r"[a-z0-9]+", quoted.lower())[:4]) or "it"
         body = f"    return {len(heard.text.split())}  # words in your message"
@@ -174,7 +174,7 @@ def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _mode_command(text: str) -> str:
-    """Return the command that sets or shows the mode somebody asks an orchestrator for."""
+    """Return the command that sets or shows the mode that somebody requests from an orchestrator."""
     found = _MODE.match(text.strip())
     if found:
         rounds = f" --rounds {found['rounds']}" if found["rounds"] else ""
@@ -213,12 +213,12 @@ def _rebuttal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _words_of(text: str, heard: DemoPrompt, *seed: object, among: int = 4) -> str:
-    """Return words of a speaker's own, not of the topic it speaks about."""
+    """Return words of the speaker, excluding the topic."""
     return quote(text.replace(_topic(heard), "\n"), *seed, among=among)
 
 
 def _latest(said: Sequence[Said]) -> list[Said]:
-    """Return what each agent said last; people are heard only where nobody else speaks."""
+    """Return the last message of each agent; messages of people count only if no agent has spoken."""
     last: dict[str, Said] = {}
     for one in said:
         last.pop(one.name, None)
@@ -235,7 +235,7 @@ def _proposal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 def _vote(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     def liking(option: tuple[str, str]) -> tuple[bool, int, int]:
-        """Return how much a text is to the taste of an agent, whatever place it has; its own comes last."""
+        """Return how much an agent likes a text, independent of its position; its own text comes last."""
         words = set(re.findall(r"\w+", option[1].lower()))
         is_own = any(reason in option[1] for reason in persona.reasons)
         return not is_own, sum(word in words for word in persona.likes), _number(persona.name, option[1])
@@ -246,7 +246,7 @@ def _vote(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _work(persona: Persona, heard: DemoPrompt, turn: int) -> str:
-    """Return a step of common work, then who goes on with it; each step reads differently."""
+    """Return a step of common work and who continues; each step reads differently."""
     number = heard.round if heard.round is not None else turn + 1
     step = _pick(persona.steps, heard.text, turn)
     last = _latest(heard.theirs)[-1:]
@@ -271,7 +271,7 @@ def _work(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _next(persona: Persona, heard: DemoPrompt, turn: int, number: int) -> HandOver | Finish | None:
-    """Return the line that ends the work or names the next agent; empty for neither."""
+    """Return the command that ends the work or names the next agent, or None."""
     cap = _CAP.search(heard.topic)
     caps = [] if heard.last_round is None else [heard.last_round]
     caps += [int(cap["n"])] if cap else []
@@ -293,7 +293,7 @@ def _next(persona: Persona, heard: DemoPrompt, turn: int, number: int) -> HandOv
 
 
 def _lead(persona: Persona, heard: DemoPrompt, turn: int) -> str:
-    """Hand the next task to one who has not reported yet; sum up when all have."""
+    """Hand the next task to an agent that has not reported yet; summarise when all have."""
     reported = {one.name for one in heard.theirs}
     idle = [name for name in heard.others if name not in reported]
     if not idle:

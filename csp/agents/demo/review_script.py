@@ -1,7 +1,7 @@
-"""What a demo agent does as builder or reviewer of a run: fixed rules, no model.
+"""Compute what a demo agent does as builder or reviewer of a run, with fixed rules and without a model.
 
-The builder writes one small file. Its first try leaves out what a revision then adds, so a test for it fails
-first and passes afterwards.
+The builder writes one small file. Its first try omits what the revision adds, so a test for it fails first
+and passes afterwards.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from csp.protocol.review_messages import RunDetail, RunPhase
 
 FILE: Final = "csp-demo.txt"
-#: What the second try adds; `grep -q fixed csp-demo.txt` is a test that fails first.
+#: The text that the second try adds; `grep -q fixed csp-demo.txt` is a test that fails first.
 FIXED: Final = "fixed"
 _ANSWERS: Final = {
     RunPhase.START: "ACK: ready to look at it",
@@ -28,7 +28,7 @@ class Work(NamedTuple):
 
 
 def answer(run: RunDetail) -> str:
-    """Return the answer of the demo agent whose turn it is in a run."""
+    """Return the answer of the demo agent that has the turn in a run."""
     if run.run.phase is RunPhase.EXECUTION:
         tried = "second try, with what was missing" if _open(run) else "first try"
         return f"DONE: wrote {FILE}, {tried}\nMETRIC: files = 1"
@@ -43,7 +43,7 @@ def answer(run: RunDetail) -> str:
 
 
 def work_of(run: RunDetail) -> Work | None:
-    """Return what the builder has to write now, if anything."""
+    """Return the file that the builder has to write now, or None."""
     place = run.context.worktree or run.context.dir if run.context else ""
     if run.run.phase is not RunPhase.EXECUTION or not place:
         return None

@@ -1,4 +1,4 @@
-"""What is done about a run from outside: by a script, a person, CSP's own hands, the texts of its agents."""
+"""Commands for a review run: from scripts, people and CSP's own worker, and from the texts of its agents."""
 
 import math
 import re
@@ -34,12 +34,12 @@ from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import cut
 
 P = RunPhase
-#: How a run ends that a person aborts in one of these phases.
+#: How a run ends if a person aborts it in one of these phases.
 _AT_ABORT: Final = {P.ESCALATED: EndReason.CAP_REACHED, P.HALTED: EndReason.HALTED}
 
 
 def known_run(runs: dict[str, ReviewRun], run_id: str) -> ReviewRun:
-    """Return a run that is remembered, or say which there are."""
+    """Return a run if it is remembered; raise NotFound with the known runs otherwise."""
     found = runs.get(run_id)
     if found is None:
         hint = nearest(run_id, list(runs)) if runs else "begin one with: csp review start"
@@ -48,7 +48,7 @@ def known_run(runs: dict[str, ReviewRun], run_id: str) -> ReviewRun:
 
 
 def say(draft: RoomDraft, command: SayInRun) -> None:
-    """Take a message that came as a file or a request; the same one again changes nothing."""
+    """Handle a message from a file or a request; a repeated message changes nothing."""
     run = known_run(draft.room.runs.by_id, command.run)
     if command.key and command.key in run.keys:
         return
@@ -70,11 +70,11 @@ def _check_live(run: ReviewRun) -> None:
         raise Refused(f"run {run.id} has ended: {run.reason}", "begin a new one with: csp review start")
 
 
-# --- CSP's own hands -------------------------------------------------------------------------------
+# --- results of CSP's worker -----------------------------------------------------------------------
 
 
 def prepare(draft: RoomDraft, command: PrepareRun) -> None:
-    """Note where the run works; then it begins."""
+    """Record where the run works, and start it."""
     run = draft.room.runs.by_id.get(command.run)
     if run is None or run.phase is not P.SETUP or run.is_over:
         return
@@ -88,7 +88,7 @@ def prepare(draft: RoomDraft, command: PrepareRun) -> None:
 
 
 def check(draft: RoomDraft, command: CheckRun) -> None:
-    """Note the diff and the tests of the last step, unless it is the last no more."""
+    """Record the diff and the tests of the last step, unless a newer step has replaced it."""
     run = draft.room.runs.by_id.get(command.run)
     if run is None or run.is_over or run.is_checked or run.update is None:
         return
@@ -100,7 +100,7 @@ def check(draft: RoomDraft, command: CheckRun) -> None:
 
 
 def deliver(draft: RoomDraft, command: DeliverRun) -> None:
-    """Note where the accepted work can be found."""
+    """Record where the accepted work is."""
     run = draft.room.runs.by_id.get(command.run)
     if run is None or not run.owes_branch:
         return
@@ -112,13 +112,13 @@ def deliver(draft: RoomDraft, command: DeliverRun) -> None:
         draft.notice(ALL, NoticeCode.RUN_NOTE(run=run.id, note=command.note), thread=run.thread)
 
 
-# --- a person --------------------------------------------------------------------------------------
+# --- actions of a person ---------------------------------------------------------------------------
 
 
 def act(draft: RoomDraft, command: ActOnRun) -> None:
-    """Do what a person says."""
+    """Perform a person's action."""
     run = known_run(draft.room.runs.by_id, command.run)
-    # A finding is judged, a missed defect noted, also when the run is over.
+    # Findings can be judged, and missed defects recorded, also after the end of the run.
     if command.action is RunAction.FINDING:
         _judge(draft, run, command)
         return
@@ -157,7 +157,7 @@ def _judge(draft: RoomDraft, run: ReviewRun, command: ActOnRun) -> None:
 
 
 def _record_defect(draft: RoomDraft, run: ReviewRun, command: ActOnRun) -> None:
-    """Note a defect that the reviewer missed; the same text again changes nothing."""
+    """Record a defect that the reviewer missed; a repeated text changes nothing."""
     text = (command.defect or "").strip()
     if not text:
         raise BadInput("a defect is missing", "say what was wrong: csp review defect RUN TEXT")
@@ -179,7 +179,7 @@ def _go(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
 
 
 def _edit(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
-    """Take the plan that a person has changed."""
+    """Accept a plan that a person has edited."""
     if command.plan is not None and command.plan != run.plan:
         header = draft.run_header(f"plan of {len(command.plan.steps)} steps", by=command.sender)
         draft.room_draft.emit(RunEdited(*header, plan=command.plan))
@@ -187,7 +187,7 @@ def _edit(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
 
 
 def is_plan_open(run: ReviewRun) -> bool:
-    """Tell whether a person may still change the plan: there is one, nobody works by it yet."""
+    """Return whether a person may still edit the plan: there is one, and work on it has not started."""
     at = run.back if run.phase is P.HALTED else run.phase
     return run.plan is not None and at in (P.FEEDBACK, P.APPROVAL)
 
@@ -245,11 +245,11 @@ def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
 
 # --- the message in an agent's text ---------------------------------------------------------------
 #
-# Either the JSON message stands in a fence or is the whole text, or lines in capitals say the same, outside
-# code, at the start of a line:
+# The message is JSON, in a fence or as the whole text, or it is written in lines with keys in capitals,
+# outside code and at the start of the line:
 #
-#     PLAN: summary           then one step a line, as a list; TOOLS: ESTIMATE: CONFIDENCE:
-#     STEP: what was done     a step on the way; METRIC: name = value
+#     PLAN: summary           then a list with one step per line; TOOLS: ESTIMATE: CONFIDENCE:
+#     STEP: what was done     an intermediate step; METRIC: name = value
 #     DONE: what was done     the submission; METRIC: name = value
 #     END: summary
 #     ACK: note               SUBSCRIBE: steps, diffs, tests
@@ -260,7 +260,7 @@ def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
 
 MAX_LINE: Final = 1900
 MAX_LINES: Final = 50
-#: What a person could still read; every line takes a few microseconds of the whole room.
+#: Longer than a person would read; every line takes a few microseconds in which the whole room waits.
 MAX_LINES_READ: Final = 3_000
 _KEYS: Final = (
     *("PLAN", "STEP", "DONE", "END", "ACK", "RISK", "ALERT", "DECISION"),
@@ -275,7 +275,7 @@ _EXPECTED: Final = {
     RunRole.BUILDER: "a line that begins with PLAN:, STEP:, DONE: or END:",
     RunRole.REVIEWER: "a line that begins with ACK:, RISK:, ALERT: or DECISION:",
 }
-#: For each role its keys, the weakest first, with the message that each begins.
+#: For each role its keys, those with the lowest precedence first, and the message that each starts.
 _MESSAGES: Final[dict[RunRole, dict[str, MessageType]]] = {
     RunRole.BUILDER: {
         "PLAN": MessageType.PLAN_PROPOSED,
@@ -290,12 +290,12 @@ _MESSAGES: Final[dict[RunRole, dict[str, MessageType]]] = {
         "DECISION": MessageType.REVIEW_DECISION,
     },
 }
-#: The fields of a message as they were written; `read_body` checks them.
+#: The fields of a message as written; `read_body` validates them.
 Fields = dict[str, object]
 
 
 class _Entry(NamedTuple):
-    """What stands behind a key: its own text, the items of the list below it."""
+    """A key with its text and the items of the list below it."""
 
     key: str
     text: str
@@ -303,7 +303,7 @@ class _Entry(NamedTuple):
 
 
 def read_message(text: str, role: RunRole, run_id: str) -> AnyMessage:
-    """Return the message in `text`; raise BadInput that says what is wrong with it."""
+    """Return the message in `text`; raise BadInput with the reason if there is no valid one."""
     whole = text.strip()
     texts = (whole,) if whole.startswith("{") and whole.endswith("}") else fenced_objects(text)
     objects: list[Fields] = []
@@ -323,13 +323,13 @@ def read_message(text: str, role: RunRole, run_id: str) -> AnyMessage:
     if not heads:
         hint = f"write {_EXPECTED[role]}, or the JSON message in a fence"
         raise BadInput("there is no message in it", hint)
-    # One that ends something is meant where a text has several.
+    # If a text has several messages, one that ends something takes precedence.
     head = max(heads, key=lambda entry: list(known).index(entry.key))
     return read_body(known[head.key], _fields(head, entries))
 
 
 def _from_object(fields: Fields, role: RunRole, run_id: str) -> AnyMessage:
-    """Read a message; what it says of itself besides its type may be left out, but must not be wrong."""
+    """Read a message from JSON; its envelope fields besides the type are optional, but must not be wrong."""
     given = {"schema_version": SCHEMA_VERSION, "sender": role.value, "run_id": run_id}
     for name, right in given.items():
         if fields.get(name, right) != right:
@@ -344,7 +344,7 @@ def _from_object(fields: Fields, role: RunRole, run_id: str) -> AnyMessage:
     return read_body(MessageType(message_type), body)
 
 
-# --- lines -----------------------------------------------------------------------------------------
+# --- messages written as lines ---------------------------------------------------------------------
 
 
 def _entries(text: str) -> list[_Entry]:
@@ -361,13 +361,13 @@ def _entries(text: str) -> list[_Entry]:
 
 
 def _texts(entries: list[_Entry], key: str) -> list[str]:
-    """Return all that stands behind a key, as often as it is there."""
+    """Return all texts after a key, from all lines with that key."""
     found = [text for one in entries if one.key == key for text in (one.text, *one.items) if text]
     return found[:MAX_LINES]
 
 
 def _fields(head: _Entry, entries: list[_Entry]) -> Fields:
-    """Return the fields of the message that a line begins."""
+    """Return the fields of the message that a line starts."""
     said = cut("; ".join((head.text, *head.items) if head.text else head.items), MAX_LINE)
     grade, rest = _graded(head.text)
     match head.key:
@@ -417,7 +417,7 @@ def _plan(head: _Entry, entries: list[_Entry]) -> Fields:
 
 
 def _number(text: str) -> float | None:
-    """Return the number that a text is; JSON knows none that is not finite."""
+    """Return a text as a number; reject infinity and NaN, which JSON does not have."""
     try:
         number = float(text)
     except ValueError:
@@ -426,14 +426,14 @@ def _number(text: str) -> float | None:
 
 
 def _graded(text: str) -> tuple[str, str]:
-    """Return the word that a text begins with, in small letters, then the rest."""
+    """Return the first word of a text in lower case, and the rest."""
     found = _GRADED.match(text)
     return (found[1].lower(), text[found.end() :].strip()) if found else ("", text)
 
 
 def read_alert(text: str) -> AnyMessage | None:
-    """Return the alert in words that nobody asked for, if there is one."""
-    # Every word of an agent comes by here, and hardly any is one.
+    """Return the alert in an unprompted text, if there is one."""
+    # This runs for every text of an agent, and hardly any has an alert.
     entries = [entry for entry in _entries(text) if entry.key == "ALERT"] if "ALERT" in text else []
     if not entries:
         return None

@@ -1,4 +1,4 @@
-"""The course of a run: which message may follow which, whom it waits for, how it is shown."""
+"""The protocol of a review run: the order of its messages and phases, and the views of a run."""
 
 from collections.abc import Iterable
 from typing import Final, assert_never
@@ -19,7 +19,7 @@ from csp.room.sessions.turns import ask, cancel
 
 P, M = review.RunPhase, review.MessageType
 _BUILDER, _REVIEWER = review.RunRole.BUILDER, review.RunRole.REVIEWER
-#: Which messages may come in a phase, from whom; whatever is not here is refused.
+#: The messages that are legal in each phase, with their senders; all others are refused.
 LEGAL: Final[dict[review.RunPhase, dict[review.MessageType, review.RunRole]]] = {
     P.START: {M.SESSION_ACK: _REVIEWER},
     P.PLAN: {M.PLAN_PROPOSED: _BUILDER},
@@ -30,7 +30,7 @@ LEGAL: Final[dict[review.RunPhase, dict[review.MessageType, review.RunRole]]] = 
     P.DECISION: {M.REVIEW_DECISION: _REVIEWER, M.EXECUTION_ALERT: _REVIEWER},
     P.CLOSING: {M.SESSION_END: _BUILDER},
 }
-#: Whose turn it is in a phase; in the others nobody is asked.
+#: Whose turn it is in a phase; in other phases nobody is asked.
 TURN_OF: Final[dict[review.RunPhase, review.RunRole]] = {
     P.START: _REVIEWER,
     P.PLAN: _BUILDER,
@@ -40,13 +40,13 @@ TURN_OF: Final[dict[review.RunPhase, review.RunRole]] = {
     P.DECISION: _REVIEWER,
     P.CLOSING: _BUILDER,
 }
-#: In these a person is asked, with these words.
+#: The phases in which a person is asked, with the text of the request.
 CALLS: Final[dict[review.RunPhase, str]] = {
     P.APPROVAL: "csp review go {run}, or: csp review decide {run} revise|abort",
     P.ESCALATED: "csp review decide {run} accept|revise|abort",
     P.HALTED: "csp review resume {run}, or: csp review abort {run} WHY",
 }
-#: How often one is asked for a message in a phase before a person is called.
+#: How often an agent is asked for a message in a phase before a person is called.
 ASKS: Final = 2
 #: Steps of a cycle without a submission after which a person is called.
 MAX_STEPS: Final = 30
@@ -54,10 +54,10 @@ _ROWS: Final = {row.name: at for at, row in enumerate(MODES[Mode.REVIEW].phases)
 
 
 def ask_next(draft: SessionDraft) -> None:
-    """Ask the role that the run needs next; called when nobody owes a reply."""
+    """Ask the role that the run needs next; called when no turn is open."""
     run, session = draft.run, draft.session
     if run is None:
-        # Its beginning stood in a damaged line.
+        # The event that started it was on a damaged line.
         end(draft, EndReason.ALL_FAILED)
     elif session.stage.is_waiting:
         return
@@ -70,14 +70,14 @@ def ask_next(draft: SessionDraft) -> None:
 
 
 def give_up(draft: SessionDraft, when: str) -> None:
-    """Ask nobody any more for the message of this phase; a person says how it goes on."""
+    """Stop asking for the message of this phase; a person decides how the run continues."""
     run = draft.known_run
     if run.phase is P.CLOSING:
-        # The work is accepted already; the room writes the summary itself.
+        # The work is already accepted; the room writes the summary itself.
         end(draft, EndReason.ACCEPTED)
         return
     if run.phase is P.WATCH:
-        # Nobody has to say something about a step on the way.
+        # A comment on an intermediate step is optional.
         enter_phase(draft, P.EXECUTION)
         return
     wanted = next(iter(LEGAL[run.phase]))
@@ -94,7 +94,7 @@ def enter_phase(
     back: review.RunPhase | None = None,
     by: AgentId | None = None,
 ) -> None:
-    """Bring the run to a phase; a person that it waits for is told what to do."""
+    """Move the run to a phase; if the phase waits for a person, tell that person what to do."""
     run, session = draft.known_run, draft.session
     role = TURN_OF.get(phase)
     draft.room_draft.emit(
@@ -123,7 +123,7 @@ def enter_phase(
 
 
 def halt(draft: SessionDraft, why: str, *, by: AgentId | None = None) -> None:
-    """Stop all work on the run until a person says how it goes on."""
+    """Stop all work on the run until a person decides how it continues."""
     back = draft.known_run.phase
     for turn in list(draft.session.turns.values()):
         if not cancel(draft, turn, "halted"):
@@ -137,7 +137,7 @@ def halt(draft: SessionDraft, why: str, *, by: AgentId | None = None) -> None:
 def handle_message(
     draft: SessionDraft, role: review.RunRole, body: review.AnyMessage, origin: str, key: str = ""
 ) -> None:
-    """Take a message of a role; one that is not expected is refused by its name."""
+    """Process a message of a role; refuse an unexpected one by name."""
     run = draft.known_run
     wanted, body = body, check_message(run, role, body)
     if _decision_of(wanted) is not _decision_of(body):
@@ -146,7 +146,7 @@ def handle_message(
     draft.room_draft.emit(RunSaid(*header, role=role, body=body, origin=origin, key=key))
     turn = draft.session.turns.get(run.agent_of(role))
     if turn is not None and not isinstance(body, review.ExecutionAlert):
-        # It came another way than the one it was asked by.
+        # It did not come as the reply to the turn request.
         draft.withdraw(turn)
         draft.move(turn, TurnState.REPLIED, f"by {origin}")
     continue_after(draft, body)
@@ -157,7 +157,7 @@ def _decision_of(body: review.AnyMessage) -> review.Decision | None:
 
 
 def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage) -> review.AnyMessage:
-    """Return a message as it will be taken; refuse one that may not come now, or contradicts itself."""
+    """Return a message in the form that is recorded; raise if it is not legal now or contradicts itself."""
     legal, message_type = LEGAL.get(run.phase, {}), review.type_of_body(body)
     if legal.get(message_type) is not role:
         expected = ", ".join(f"{name} by the {who}" for name, who in legal.items()) or "none, it waits"
@@ -165,7 +165,7 @@ def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage)
         raise Refused(what, f"expected: {expected}")
     match body:
         case review.ExecutionUpdate():
-            # What CSP finds out itself cannot come from anybody else.
+            # Metrics that CSP measures itself must not come from anybody else.
             own = [name for name in body.metrics if name.startswith(review.OWN_METRICS)]
             if own:
                 hint = f"use a name that does not begin with {review.OWN_METRICS}"
@@ -175,7 +175,7 @@ def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage)
             tests = None if body.tests is None else replace(body.tests, claimed=True)
             return replace(body, tests=tests, figures=None)
         case review.PlanProposed():
-            # Where it lies from now on, whatever it was read from.
+            # The path of the recorded plan, whatever it was read from.
             return replace(body, plan_path=f"runs/{run.id}/plan.json")
         case review.ReviewDecision():
             return _settled(run, body)
@@ -184,7 +184,7 @@ def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage)
 
 
 def _line_of(body: review.AnyMessage) -> str:
-    """Return a message in one line, for those who only look on."""
+    """Return a one-line text of a message, for observers."""
     match body:
         case review.SessionStart():
             said = body.goal
@@ -206,7 +206,7 @@ def _line_of(body: review.AnyMessage) -> str:
 
 
 def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDecision:
-    """Return a decision as it is taken, its new findings numbered; refuse one that contradicts itself."""
+    """Return a decision as recorded, with its new findings numbered; raise if it contradicts itself."""
     known = {one.id: one for one in run.findings}
     named = (*decision.resolved, *(one.id for one in decision.findings if one.id in known))
     closed = [one for one in named if one not in known or not known[one].is_open]
@@ -227,7 +227,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
         if weighty:
             grade = weighty[0].severity
             raise Refused(f"accept does not go with a {grade} finding", "decide revise, or grade it minor")
-        # What was reason for a revision is resolved; minor findings stay as notes.
+        # The findings that caused revisions are resolved; minor findings stay as notes.
         done = [str(one.id) for one in run.open_findings if one.is_weighty]
         return replace(decision, resolved=tuple(dict.fromkeys((*decision.resolved, *done))))
     is_weighty = any(one.is_weighty for one in (*left, *decision.findings))
@@ -235,16 +235,16 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
         return decision
     if not left and not decision.findings:
         raise Refused("a revise needs a finding", "name what is wrong, as FINDING: major - text")
-    # A revision for minor findings alone is taken as what it is: an accept with notes.
+    # A revision for minor findings only counts as an accept with notes.
     note = f"revise for minor findings alone, taken as accept. {decision.rationale}".strip()
     return replace(decision, decision=review.Decision.ACCEPT, rationale=note[:2000])
 
 
-# --- what comes of each ----------------------------------------------------------------------------
+# --- after a message -------------------------------------------------------------------------------
 
 
 def continue_after(draft: SessionDraft, body: review.AnyMessage) -> None:
-    """Bring a run to the phase that follows a message."""
+    """Move a run to the phase that follows a message."""
     match body:
         case review.SessionStart():
             enter_phase(draft, P.START)
@@ -298,13 +298,13 @@ def _on_decision(draft: SessionDraft, body: review.ReviewDecision) -> None:
 
 
 def revise(draft: SessionDraft, why: str = "", *, by: AgentId | None = None) -> None:
-    """Let the builder go over its work once more."""
+    """Have the builder revise its work."""
     run = draft.known_run
     enter_phase(draft, P.EXECUTION, why, cycle=run.cycle + 1, revisions=run.revisions + 1, by=by)
 
 
 def announce(draft: SessionDraft) -> None:
-    """Say in the builder's name that the run begins; the place to work in is ready."""
+    """Announce the start of the run in the builder's name; its worktree is ready."""
     run = draft.known_run
     body = review.SessionStart(
         goal=run.goal or "(no goal was given)",
@@ -318,7 +318,7 @@ def announce(draft: SessionDraft) -> None:
 
 
 def record_check(draft: SessionDraft, update: review.ExecutionUpdate, note: str) -> None:
-    """Note what CSP has found out about the last step; the run goes on unless it was halted meanwhile."""
+    """Record the diff and tests of the last step; the run continues unless it was halted meanwhile."""
     run = draft.known_run
     header = draft.run_header(_line_of(update))
     draft.room_draft.emit(RunChecked(*header, cycle=run.cycle, update=update, note=note))
@@ -329,7 +329,7 @@ def record_check(draft: SessionDraft, update: review.ExecutionUpdate, note: str)
 
 
 def after_checks(draft: SessionDraft) -> None:
-    """Go on from a step whose diff and tests are known."""
+    """Continue after a step whose diff and tests are known."""
     run = draft.known_run
     if run.update is not None and run.update.final:
         enter_phase(draft, P.DECISION)
@@ -342,12 +342,12 @@ def after_checks(draft: SessionDraft) -> None:
 
 
 def unknown_role(run: ReviewRun, agent: AgentId) -> BadInput:
-    """Return why somebody has no say in a run."""
+    """Return the error for an agent that has no role in a run."""
     who = f"builder is {run.builder}, reviewer is {run.reviewer}"
     return BadInput(f"{agent} has no role in run {run.id}", who)
 
 
-# --- how runs are shown ----------------------------------------------------------------------------
+# --- views -----------------------------------------------------------------------------------------
 
 
 def run_view(run: ReviewRun) -> review.RunSummary:
@@ -374,7 +374,7 @@ def run_view(run: ReviewRun) -> review.RunSummary:
 
 
 def run_detail(run: ReviewRun, folder: str = "") -> review.RunDetail:
-    """Return all that is known of a run."""
+    """Return everything known about a run."""
     return review.RunDetail(
         run=run_view(run),
         expects=tuple(LEGAL.get(run.phase, {})),
@@ -393,7 +393,7 @@ def run_detail(run: ReviewRun, folder: str = "") -> review.RunDetail:
 
 
 def stats(runs: Iterable[ReviewRun]) -> tuple[review.ReviewerStats, ...]:
-    """Return for each reviewer what came of its reviews, over the runs that have ended."""
+    """Return the results of each reviewer over the runs that have ended."""
     by_reviewer: dict[str, list[ReviewRun]] = {}
     for run in runs:
         if run.phase is review.RunPhase.ENDED:
@@ -428,16 +428,17 @@ def _stats(reviewer: str, runs: list[ReviewRun]) -> review.ReviewerStats:
     )
 
 
-# --- waiting -----------------------------------------------------------------------------------------
+# --- reminders ---------------------------------------------------------------------------------------
 
 
-#: After so long the first reminder comes, then each after twice the time: it waits for days without nagging.
+#: The first reminder comes after this time, later ones after twice the previous time, so that a run can wait
+#: for days without nagging.
 REMIND_S: Final = 600.0
 CSP: Final = AgentId("csp")
 
 
 def waits_for(run: ReviewRun) -> AgentId | None:
-    """Return whom a run waits for, None if it is over."""
+    """Return the participant for which a run waits; None if the run is over."""
     if run.is_over:
         return None
     if run.phase in TURN_OF:
@@ -446,14 +447,14 @@ def waits_for(run: ReviewRun) -> AgentId | None:
 
 
 def remind_at(run: ReviewRun) -> float | None:
-    """Return when the next reminder is due: only people and files have no clock of their own."""
+    """Return when the next reminder is due: only people and message files have no turn clock."""
     if waits_for(run) not in (HUMAN, review.MAILBOX):
         return None
     return (run.since or run.started_at) + REMIND_S * float(2 ** (run.reminded + 1) - 1)
 
 
 def remind(draft: SessionDraft) -> None:
-    """Say of a run that has waited for long that it still does, once even if many reminders were missed."""
+    """Post a reminder that a run is still waiting, only one even if many were missed."""
     run, now = draft.run, draft.clock
     at = None if run is None else remind_at(run)
     if run is None or at is None or at > now:

@@ -1,7 +1,7 @@
-"""The state of the runs of a room: what was said in each of them, how far it has come; a run in words.
+"""The state of the review runs of a room: their messages and progress, and their texts for prompts.
 
-`ReviewRuns.apply` is the one way from one state to the next. It decides nothing: which phase follows which
-stands in the events themselves.
+`ReviewRuns.apply` is the only way to change it. It decides nothing: the events themselves contain the next
+phase.
 """
 
 from typing import Final, assert_never
@@ -15,7 +15,7 @@ from csp.protocol.enums import AgentId, SessionId
 from csp.protocol.session_parts import EndReason
 from csp.room.sessions.session_state import cut
 
-#: How many runs that have ended are remembered; how many messages of a run, to tell one that comes again.
+#: How many ended runs are remembered; how many message keys of a run, to detect repeated messages.
 KEPT_ENDED: Final = 200
 KEPT_KEYS: Final = 500
 
@@ -28,25 +28,25 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     builder: AgentId
     reviewer: AgentId
     started_at: float
-    #: The first, the last of its events.
+    #: The first and the last of its events.
     first_seq: int
     seq: int
     terms: review.RunTerms = review.RunTerms()
     max_revisions: int = review.MAX_REVISIONS
     phase: review.RunPhase = review.RunPhase.SETUP
-    #: When it came to this phase, how often somebody was reminded of that.
+    #: When it entered this phase, and how many reminders were posted since.
     since: float = 0.0
     reminded: int = 0
     why: str = ""
-    #: Where it goes on after a halt.
+    #: The phase to which it returns after a halt.
     back: review.RunPhase | None = None
     context: review.RunContext | None = None
     plan: review.Plan | None = None
     feedback: review.PlanFeedback | None = None
-    #: How often the reviewer wanted another plan.
+    #: How often the reviewer asked for another plan.
     alternatives: int = 0
     telemetry: tuple[review.Telemetry, ...] = ()
-    #: Cycles count from 1, a revision begins a new one; the steps are those of this cycle.
+    #: Cycles count from 1, and a revision starts a new one; the steps are those of this cycle.
     cycle: int = 1
     revisions: int = 0
     steps: int = 0
@@ -64,7 +64,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     ended_at: float | None = None
     branch: str = ""
     is_delivered: bool = False
-    #: What was found in the accepted work afterwards.
+    #: Defects found in the accepted work afterwards.
     defects: tuple[review.Defect, ...] = ()
 
     @property
@@ -81,16 +81,16 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def owes_branch(self) -> bool:
-        """Whether what was accepted is still to be put on a branch."""
+        """Whether the accepted work still has to be put on a branch."""
         is_wanted = self.reason is EndReason.ACCEPTED and self.terms.on_accept is review.OnAccept.BRANCH
         return is_wanted and not self.is_delivered
 
     def agent_of(self, role: review.RunRole) -> AgentId:
-        """Return who plays a role."""
+        """Return the agent with a role."""
         return self.builder if role is review.RunRole.BUILDER else self.reviewer
 
     def role_of(self, agent: AgentId) -> review.RunRole | None:
-        """Return which role somebody plays, if any."""
+        """Return the role of an agent, or None."""
         return next((role for role in review.RunRole if self.agent_of(role) == agent), None)
 
 
@@ -98,7 +98,7 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
     by_id: dict[str, ReviewRun] = msgspec.field(default_factory=dict)
 
     def copy(self) -> "ReviewRuns":
-        """Return runs that can go on by themselves."""
+        """Return a copy that can be changed independently."""
         return ReviewRuns(dict(self.by_id))
 
     def of_session(self, session: SessionId) -> ReviewRun | None:
@@ -106,7 +106,7 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
         return next((run for run in self.by_id.values() if run.session == session), None)
 
     def apply(self, event: events.AnyEvent) -> None:
-        """Bring the run that an event is about up to date."""
+        """Update the run that an event is about."""
         if isinstance(event, events.RunStarted):
             self.by_id[event.run] = ReviewRun(
                 id=event.run,
@@ -125,14 +125,14 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
         elif isinstance(event, events.RunEvent) and event.run in self.by_id:
             self.by_id[event.run] = replace(_step(self.by_id[event.run], event), seq=event.seq)
             if isinstance(event, events.RunEnded):
-                # In the order of their ends: one that outlives many others is not the first to go.
+                # Sorted by end, so that a run that outlived many others is not forgotten first.
                 self.by_id[event.run] = self.by_id.pop(event.run)
                 ended = [run.id for run in self.by_id.values() if run.is_over]
                 for old in ended[:-KEPT_ENDED]:
                     del self.by_id[old]
 
     def drop_texts(self) -> None:
-        """Take out what was said in the runs that are over."""
+        """Remove the texts of the runs that are over."""
         for key, run in self.by_id.items():
             if run.is_over:
                 findings = tuple(replace(one, text="-") for one in run.findings)
@@ -218,7 +218,7 @@ def _said(run: ReviewRun, event: events.RunSaid) -> ReviewRun:
             is_critical = event.body.level is review.AlertLevel.CRITICAL
             return replace(run, alerts=run.alerts + 1, alert=event.body if is_critical else run.alert)
         case review.ReviewDecision():
-            # What was resolved is closed, what is new is added; its ids were given when it was decided on.
+            # Resolved findings are closed and new ones added; their ids were assigned with the decision.
             resolved = event.body.resolved
             old = tuple(
                 replace(one, resolved=run.cycle) if one.id in resolved and one.is_open else one
@@ -234,15 +234,15 @@ def _said(run: ReviewRun, event: events.RunSaid) -> ReviewRun:
             assert_never(event.body)
 
 
-# --- a run in words --------------------------------------------------------------------------------
+# --- texts about a run -----------------------------------------------------------------------------
 
-#: How much of a diff, of the output of tests a prompt holds; the files hold all of it.
+#: How much of a diff and of the test output a prompt contains; the files contain everything.
 MAX_DIFF: Final = 24_000
 MAX_OUTPUT: Final = 4_000
 
 
 def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
-    """Return what the placeholders of a prompt stand for besides those of every session."""
+    """Return the values of placeholders that only the prompts of a run have."""
     role = run.role_of(agent) or review.RunRole.BUILDER
     other = review.RunRole.REVIEWER if role is review.RunRole.BUILDER else review.RunRole.BUILDER
     return {
@@ -283,7 +283,7 @@ def _feedback(run: ReviewRun) -> str:
 
 
 def _work(run: ReviewRun, *, is_whole: bool) -> str:
-    """Return the last step with its diff and its tests; of a step on the way, what was subscribed to."""
+    """Return the last step with its diff and tests; for an intermediate step, only what was subscribed to."""
     update = run.update
     if update is None:
         return "(nothing yet)"
@@ -307,14 +307,14 @@ def _work(run: ReviewRun, *, is_whole: bool) -> str:
 
 
 def _fenced(text: str, kind: str = "") -> str:
-    """Put a text between fences that are longer than any in it."""
+    """Put a text into a fence that is longer than any fence in it."""
     longest = max((len(run) for run in text.split() if set(run) == {"`"}), default=0)
     mark = "`" * max(3, longest + 1)
     return f"{mark}{kind}\n{text}\n{mark}"
 
 
 def summary_of(run: ReviewRun, reason: EndReason) -> str:
-    """Say what became of a run, what each role had to do with it."""
+    """Return a summary of a run: its result, and what each role did."""
     done = run.update.step if run.update is not None else "nothing was done"
     counts = [f"{sum(one.severity is grade for one in run.findings)} {grade}" for grade in review.Severity]
     judged = f"risk {run.risk}; " if run.risk else ""

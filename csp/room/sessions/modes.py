@@ -1,7 +1,7 @@
-"""The modes, one row each, and how interfaces describe them.
+"""The table of modes, one row each, and their descriptions for the interfaces.
 
-A row says which phases a session goes through, who speaks next in them, what ends it. The engine reads
-these rows alone; a new mode is a new row.
+A row defines the phases of a session, who speaks next in each phase, and what ends it. The session engine
+reads only these rows, so a new mode is a new row.
 """
 
 from dataclasses import dataclass, replace
@@ -17,28 +17,28 @@ from csp.protocol.session_parts import EndReason, PhaseKind, Setup
 
 
 class NextSpeaker(StrEnum):
-    """Who speaks next in a relay."""
+    """The rule for the next speaker of a relay."""
 
-    EACH = "each"  # everybody once, in the turn order
-    NEXT = "next"  # the turn order, over and over again
-    HANDOFF = "handoff"  # whom the last speaker names
+    EACH = "each"  # every agent once, in turn order
+    NEXT = "next"  # repeatedly in turn order
+    HANDOFF = "handoff"  # the agent that the last speaker names
     HANDOFF_OR_NEXT = "handoff_or_next"
-    LEAD = "lead"  # the lead, then whom it names, then the lead again
+    LEAD = "lead"  # the lead, then the agent it names, then the lead again
 
 
 class Times(StrEnum):
     """How often a phase is run."""
 
     ONCE = "once"
-    OTHER_ROUNDS = "other_rounds"  # for every round but the first
+    OTHER_ROUNDS = "other_rounds"  # for every round except the first
     IF_BALLOT = "if_ballot"
     IF_SYNTH = "if_synth"
-    IF_CUT = "if_cut"  # if a limit ended what came before
+    IF_CUT = "if_cut"  # if a limit ended the phase before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseRow:
-    """A phase of a mode; `prompt` names the template of what is asked in it."""
+    """A phase of a mode; `prompt` names the template of its prompt."""
 
     kind: PhaseKind
     name: str
@@ -51,24 +51,24 @@ class PhaseRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeRow:
-    """A mode; `rounds` is how many it has unless somebody says otherwise, None where it has no end."""
+    """A mode; `rounds` is its default number of rounds, or None if it has no fixed end."""
 
     phases: tuple[PhaseRow, ...] = ()
     rounds: int | None = None
-    #: Who may say otherwise: one who gives `rounds`, one who gives `steps`, nobody.
+    #: The option that changes this number: `rounds` or `steps`, or empty if it is fixed.
     unit: str = ""
     fewest: int = 1
     most: int | None = None
     is_round_a_turn: bool = False
     respects_final: bool = True
     follows_handoff: bool = True
-    #: Whether plain words of an API agent are not enough, because they name nobody to go on.
+    #: Whether an API agent must reply in an envelope, because plain text names no next speaker.
     needs_envelope: bool = False
     without_handoff: EndReason = EndReason.NO_HANDOFF
     at_cap: EndReason = EndReason.CAP_REACHED
-    #: Whether the room's limits hold without being asked for.
+    #: Whether the room's limits apply without being requested.
     is_limited: bool = False
-    #: Reasons after which nobody is asked for a synthesis.
+    #: End reasons after which no synthesis is requested.
     needs_no_synthesis: frozenset[EndReason] = frozenset()
     #: Whether the outcome of its vote is the outcome of the session.
     is_decided_by_vote: bool = False
@@ -76,8 +76,8 @@ class ModeRow:
 
 RELAY_NAME: Final = "turns"
 _SYNTHESIS: Final = PhaseRow(kind=PhaseKind.SOLO, name="synthesis", prompt="synthesise", times=Times.IF_SYNTH)
-#: The phases of a run by name, with the prompt of those in which somebody is asked; which follows which
-#: stands in csp.room.runs.run_protocol.
+#: The phases of a run by name, with the prompts of those in which an agent is asked.
+#: csp.room.runs.run_protocol defines their order.
 _RUN_PROMPTS: Final = {
     RunPhase.START: "review_ack",
     RunPhase.PLAN: "build_plan",
@@ -88,7 +88,7 @@ _RUN_PROMPTS: Final = {
     RunPhase.CLOSING: "build_end",
 }
 _LAST_WORD: Final = replace(_SYNTHESIS, times=Times.IF_CUT)
-#: Limits that are there for emergencies alone.
+#: Limits that exist only for emergencies.
 EMERGENCIES: Final = frozenset(
     {
         EndReason.EMERGENCY_TURNS,
@@ -143,7 +143,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         is_round_a_turn=True,
         needs_envelope=True,
         is_limited=True,
-        # The last word of the lead is the synthesis.
+        # The final message of the lead is the synthesis.
         needs_no_synthesis=frozenset({EndReason.FINAL}),
     ),
     Mode.DEBATE: ModeRow(
@@ -197,7 +197,7 @@ def row_of(setup: Setup) -> ModeRow:
 
 
 def repetitions(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: bool) -> int:
-    """Return how often a phase is run in a session whose phase before it ended for `reason`."""
+    """Return how often a phase is run if the phase before it ended for `reason`."""
     has_last_word = has_synth and reason not in row_of(setup).needs_no_synthesis
     return {
         Times.ONCE: 1,
@@ -209,29 +209,29 @@ def repetitions(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: 
 
 
 def respects_final(setup: Setup) -> bool:
-    """Tell whether an agent may end the session."""
+    """Return whether an agent may end the session."""
     return row_of(setup).respects_final or setup.respect_final
 
 
-# --- how the modes are described to every interface -----------------------------------------------
+# --- descriptions for the interfaces --------------------------------------------------------------
 
 
 _PASSES_ON = (NextSpeaker.NEXT, NextSpeaker.HANDOFF, NextSpeaker.HANDOFF_OR_NEXT)
 
 
 def mode_names() -> list[str]:
-    """Return the names of the modes, those that are used most first."""
+    """Return the names of the modes, the most used first."""
     return [str(mode) for mode in dict.fromkeys((*catalogue.MODE_TEXTS, *MODES))]
 
 
 def mode_entries() -> tuple[ModeEntry, ...]:
-    """Return every mode in which a session runs."""
+    """Return the catalogue entries of all modes that run sessions."""
     rows = {str(mode): row for mode, row in MODES.items()}
     return tuple(_entry(name, rows[name]) for name in mode_names() if rows[name].phases)
 
 
 def build_catalogue() -> Catalogue:
-    """Return the whole catalogue as an interface gets it."""
+    """Return the whole catalogue for the interfaces."""
     return Catalogue(
         modes=mode_entries(),
         delivery_states=catalogue.DELIVERY_STATES,
@@ -257,7 +257,7 @@ def _entry(name: str, row: ModeRow) -> ModeEntry:
         ModeOption.FIRST: not speakers.isdisjoint(_PASSES_ON),
         ModeOption.SYNTH: Times.IF_SYNTH in times and not row.needs_no_synthesis,
         ModeOption.BALLOT: Times.IF_BALLOT in times,
-        # Elsewhere a final word either ends the session anyway, or nobody hands over.
+        # In other modes, a final message ends the session anyway, or nobody hands over.
         ModeOption.RESPECT_FINAL: row.follows_handoff and not row.respects_final,
         ModeOption.LIMITS: row.is_limited,
         ModeOption.ROLES: any(phase.kind is PhaseKind.REVIEW for phase in row.phases),

@@ -34,7 +34,7 @@ _Words = events.Activity | events.AgentResponse
 
 
 def handle_reply(draft: RoomDraft, command: PostReply) -> None:
-    """Handle what a participant wrote: as the reply to its turn, or as something else it said."""
+    """Handle an agent's text, as the reply to its turn or as an ordinary message."""
     if command.id is not None and is_repeated(draft.room, command.sender, command.id):
         return
     ask = _ask_of(draft.room, command) or _forgotten_ask(draft.room, command)
@@ -47,7 +47,7 @@ def handle_reply(draft: RoomDraft, command: PostReply) -> None:
         handle_working(draft, command)
         _handle_alert(draft, command)
         if command.usage is not None and draft.has_sessions:
-            # Words out of turn were paid for too, so a limit may be reached.
+            # A message outside a turn costs tokens too, so it may reach a limit.
             for one in draft.sessions.live_with(command.sender):
                 advance(SessionDraft(draft, one.id))
         return
@@ -69,7 +69,7 @@ def handle_reply(draft: RoomDraft, command: PostReply) -> None:
 
 
 def _handle_alert(draft: RoomDraft, command: PostReply) -> None:
-    """Handle the alert of a reviewer that nobody has asked; what it says in its pane is not meant."""
+    """Handle an unprompted alert of a reviewer; text that stays in its pane is ignored."""
     alert = None if command.local or not draft.before.runs.by_id else read_alert(command.text)
     if alert is None:
         return
@@ -81,7 +81,7 @@ def _handle_alert(draft: RoomDraft, command: PostReply) -> None:
 
 
 def handle_working(draft: RoomDraft, command: PostReply | Send) -> None:
-    """Give an agent more time that asks for it in words to somebody else."""
+    """Extend the turn of an agent that asks for more time in a message to somebody else."""
     if not draft.has_sessions or "working" not in command.text.lower():
         return
     if any(command.sender in session.turns for session in draft.sessions.live_with(command.sender)):
@@ -92,13 +92,13 @@ def handle_working(draft: RoomDraft, command: PostReply | Send) -> None:
 
 
 def _ask_of(room: Room, command: PostReply) -> Message | None:
-    """Return the ask that a reply is bound to, by its turn or by the message; of another's turn, nothing."""
+    """Return the turn request of a reply, by turn or by message; None if it is another agent's turn."""
     if command.turn is not None:
         message = room.ask_of(command.turn)
     else:
         message = room.message(command.reply_to) if command.reply_to else None
         if message is not None and message.sender == SYSTEM and message.reply_to is not None:
-            # What the room answered to a question in a turn is a step on the way to its reply.
+            # The room's answer to a query in a turn is only a step towards the reply of that turn.
             message = room.message(message.reply_to)
     if message is None or message.kind is not DeliverKind.TURN or command.sender not in message.deliveries:
         return None
@@ -106,7 +106,7 @@ def _ask_of(room: Room, command: PostReply) -> Message | None:
 
 
 def _forgotten_ask(room: Room, command: PostReply) -> Message | None:
-    """Return the ask of an open turn that is too old to be remembered, as far as it is needed."""
+    """Rebuild the needed parts of an open turn's request that is too old to be remembered."""
     for session in room.sessions.live_with(command.sender):
         turn = session.turns.get(command.sender)
         if turn is None or (command.turn or command.reply_to) not in (turn.id, turn.message):
@@ -127,25 +127,25 @@ def _forgotten_ask(room: Room, command: PostReply) -> Message | None:
 
 
 class _Taken(NamedTuple):
-    """The message of a run that a reply holds."""
+    """A message of a run found in a reply."""
 
     role: RunRole
     body: AnyMessage
 
 
 class _Reply:
-    """What an agent wrote for a turn; `turn` is None where that is over already."""
+    """An agent's text for a turn; `turn` is None if the turn is already over."""
 
     def __init__(self, draft: SessionDraft, command: PostReply, ask: Message, turn: Turn | None) -> None:
         self._draft = draft
         self._command = command
         self._ask = ask
         self._turn = turn
-        #: What the agent has sent because of this turn; with the reply the turn is over.
+        #: Messages that the agent has sent during this turn; the reply ends the turn.
         self._sent = sent_for_prompt(draft.room, command.sender)
 
     def handle(self) -> None:
-        """Act on the reply."""
+        """Process the reply."""
         confirm_delivery(self._draft.room_draft, self._ask, self._command)
         turn = self._turn
         if turn is None:
@@ -153,7 +153,7 @@ class _Reply:
             if has_text or self._command.usage is not None:
                 is_reply = has_text and not self._command.activity
                 self._post(events.AgentResponse if is_reply else events.Activity, self._command, late=True)
-            # It was paid for, so a limit may be reached.
+            # It used tokens, so a limit may be reached.
             advance(self._draft)
         elif self._command.ending is not Ending.DONE:
             self._broke_off(turn)
@@ -170,10 +170,10 @@ class _Reply:
             else:
                 self._reply(turn, said)
 
-    # --- each kind of reply ----------------------------------------------------------------------
+    # --- kinds of replies ------------------------------------------------------------------------
 
     def _broke_off(self, turn: Turn) -> None:
-        # What broke off has said nothing, but it may have been paid for.
+        # A call that broke off is not a reply, but it may have used tokens.
         if self._command.text.strip() or self._command.usage is not None:
             self._post(events.Activity, self._command)
         why = f"its answer was {self._command.ending}"
@@ -187,7 +187,7 @@ class _Reply:
         advance(self._draft)
 
     def _go_on(self, turn: Turn, said: agent_text.AgentText) -> None:
-        """Post words from the midst of the work; the turn stays open."""
+        """Post text from the middle of a turn; the turn stays open."""
         if not self._note(turn):
             return
         vote = self._vote(said.commands)
@@ -196,7 +196,7 @@ class _Reply:
         self._runner(self._command).run(runnable(said.commands))
         notes = [spoken.note for spoken in said.commands if isinstance(spoken, agent_text.Working)]
         if not self._is_open(turn):
-            return  # it has set another mode
+            return  # it has started another mode
         if notes or turn.state is not TurnState.ASKED:
             keep_open(self._draft, turn, notes[-1] if notes else "")
         else:
@@ -227,7 +227,7 @@ class _Reply:
         self._accept(turn, envelope, said, vote)
 
     def _say_in_run(self, turn: Turn, envelope: agent_text.Envelope, said: agent_text.AgentText) -> None:
-        """Take the message of a builder or reviewer; one that is none is asked for once more."""
+        """Process a builder's or reviewer's message; ask once more if the text is not a valid one."""
         draft, run = self._draft, self._draft.known_run
         role = run.role_of(self._command.sender) or RunRole.BUILDER
         try:
@@ -241,7 +241,7 @@ class _Reply:
             self._post(events.Activity, self._command)
             fail(draft, turn, TurnState.FAILED, f"its reply is no message of a {role}: {problem}")
             if draft.session.is_running:
-                # It was asked once more already; who does not answer at all is another matter.
+                # It was already asked twice; an agent that does not answer at all is handled elsewhere.
                 give_up(draft, "though it was asked once more")
             advance(draft)
             return
@@ -255,7 +255,7 @@ class _Reply:
         vote: BallotVote | None,
         taken: _Taken | None = None,
     ) -> None:
-        """Post the reply, run its commands, let the session go on; a new mode comes after all that."""
+        """Post the reply, run its commands and advance the session; a new mode starts after all that."""
         draft = self._draft
         command = replace(
             self._command,
@@ -269,7 +269,7 @@ class _Reply:
         if vote is not None:
             cast(self._draft, turn, vote, reply)
         runner = self._runner(command)
-        # The session acts on a line that hands over as the envelope says.
+        # The session acts on a handoff line in the same way as on the envelope.
         to = envelope.handoff.to if envelope.handoff else None
         commands = [
             spoken
@@ -290,22 +290,22 @@ class _Reply:
             advance(self._draft)
 
     def _note(self, turn: Turn) -> bool:
-        """Post words that are no reply yet; tell whether the turn goes on: they may use up a limit."""
+        """Post text that is not the reply yet; return whether the turn goes on: it may reach a limit."""
         self._post(events.Activity, self._command)
         advance(self._draft)
         return self._is_open(turn)
 
     def _is_open(self, turn: Turn) -> bool:
-        """Tell whether a turn still waits for its reply; its agent may have got another one instead."""
+        """Return whether this turn still waits for its reply; its agent may have another turn by now."""
         now = self._draft.session.turns.get(turn.agent)
         return now is not None and now.id == turn.id
 
-    # --- its parts -------------------------------------------------------------------------------
+    # --- parts of a reply ------------------------------------------------------------------------
 
     def _envelope(self, commands: tuple[agent_text.Spoken, ...]) -> agent_text.Envelope:
         command = self._command
         if command.handoff is not None or command.final:
-            # Its fields were sent beside the text: there is no envelope to read.
+            # The fields were sent separately from the text, so there is no envelope to parse.
             handoff = None if command.final else command.handoff
             return agent_text.Envelope(message=command.text, handoff=handoff, final=command.final)
         is_relay = self._draft.phase.kind is PhaseKind.RELAY
@@ -314,7 +314,7 @@ class _Reply:
         return agent_text.Envelope.parse(command.text, commands, is_required=is_required)
 
     def _handoff(self, envelope: agent_text.Envelope) -> Handoff | None:
-        """Return the handoff if the mode knows any, if whom it names takes part."""
+        """Return the handoff if the mode supports handoffs and the named agent takes part."""
         session, handoff = self._draft.session, envelope.handoff
         if handoff is None or not row_of(session.setup).follows_handoff:
             return None
@@ -333,7 +333,7 @@ class _Reply:
     def _post(
         self, kind: type[_Words], command: PostReply, *, late: bool = False, malformed: bool = False
     ) -> MessageId:
-        """Emit the words; return their id."""
+        """Emit the text; return the id of the message."""
         draft, session = self._draft, self._draft.session
         idx = None
         if kind is events.AgentResponse and not late and draft.rules.board_replies:
@@ -341,7 +341,7 @@ class _Reply:
                 idx = draft.room.boards.of(session.id).next_idx
             else:
                 notice_full(draft.room_draft, session.id, session.thread)
-        # What comes after a turn may be about any of the sealed phases that the agent is in.
+        # Text after a turn may be about any sealed phase of the agent.
         seals = draft.room.sessions.seals_of(command.sender) if late else {}
         seals.pop(session.id, None)
         header = draft.room_draft.message_header(

@@ -1,4 +1,4 @@
-"""The end of a session: what it releases, its summary, and the notices on the way there."""
+"""The end of a session: what it releases, its summary, and the notices while it runs."""
 
 from typing import Final
 
@@ -23,14 +23,14 @@ BY_HAND: Final = frozenset({EndReason.STOPPED_BY_USER, EndReason.CANCELED, EndRe
 
 
 def end(draft: SessionDraft, reason: EndReason, *, by: AgentId = SYSTEM, note: str = "") -> None:
-    """End the session: nothing is asked or posted in it any more; `note` says why a run is given up."""
+    """End the session: no turns or messages follow in it; `note` says why a run is given up."""
     session = draft.session
     for turn in list(session.turns.values()):
         is_back = draft.withdraw(turn)
         if reason is EndReason.STOPPED_BY_USER and not is_back:
             draft.interrupt(turn)
         draft.move(turn, TurnState.CANCELLED, reason)
-    # After a stop nobody wants what was held back for a turn that will not come.
+    # After a stop by a person, nobody wants messages that were held for a turn that will not come.
     release_held(draft, DeliveryState.WITHDRAWN if reason in BY_HAND else DeliveryState.QUEUED)
     _end_run(draft, reason, note)
     draft.change(Change.ENDED, f"{session.setup.mode} ended: {reason}", by=by, reason=reason)
@@ -39,7 +39,7 @@ def end(draft: SessionDraft, reason: EndReason, *, by: AgentId = SYSTEM, note: s
     draft.notice(summary(draft.session, reason, draft.now))
     terms = session.setup.collaboration
     if terms is not None:
-        # Where somebody waits for the result; what a person stopped has none.
+        # Posted where the caller waits for the result; a collaboration stopped by a person has none.
         told = NoticeCode.COLLABORATION_ENDED(session=session.id, closing=closing.text)
         if reason not in BY_HAND:
             result = outcome(draft.session, reason, draft.now)
@@ -50,7 +50,7 @@ def end(draft: SessionDraft, reason: EndReason, *, by: AgentId = SYSTEM, note: s
 
 
 def _end_run(draft: SessionDraft, reason: EndReason, note: str) -> None:
-    """End the run of the session; what its builder did not say at the end is said for it."""
+    """End the run of the session; if the builder's final message is missing, the room writes it."""
     run = draft.run
     if run is None or run.is_over:
         return
@@ -71,17 +71,17 @@ def _end_run(draft: SessionDraft, reason: EndReason, note: str) -> None:
 
 
 def release_held(draft: SessionDraft, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
-    """End the wait of what the session holds back, for all `but` those who get it with their turn.
+    """Release the messages held by the session, except those that agents in `but` get with their turn.
 
-    What another sealed phase holds back as well waits for that one.
+    Messages that another sealed phase also holds stay held until that phase ends.
     """
     session, room = draft.session, draft.room
     held: list[tuple[Message, AgentId]] = []
     for agent, participant in room.participants.items():
-        # A stop must not take long because queues are: what came before the session is not held by it.
+        # A stop must be fast even with long queues, so skip messages from before the session.
         waiting = room.unfinished(newer(participant.queue, session.seq))
         held += [(one, agent) for one in waiting if one.deliveries[agent].is_held_for_turn]
-    # What this command has posted itself comes last, in its own order.
+    # Messages posted by this command come last, in their own order.
     held.sort(key=lambda one: max(one[0].seq, draft.room_draft.before.seq))
     for message, agent in held:
         if session.id not in (message.session, *message.seals):
@@ -98,7 +98,7 @@ def release_held(draft: SessionDraft, state: DeliveryState, but: tuple[AgentId, 
 
 
 def _comes_with_turn(sessions: Sessions, message: Message, agent: AgentId) -> bool:
-    """Tell whether a message waits for a turn in the session that it was said in."""
+    """Return whether a message waits for a turn in the session in which it was sent."""
     session = sessions.get(message.session)
     if session is None or session.is_over or session.setup.soft_turns:
         return False
@@ -109,7 +109,7 @@ def _comes_with_turn(sessions: Sessions, message: Message, agent: AgentId) -> bo
 
 
 def remind(draft: SessionDraft, agent: AgentId) -> None:
-    """Say after a reply of `agent` what a person may want to act on."""
+    """Post reminders after a reply of `agent` if a person may want to act."""
     session = draft.session
     is_open = row_of(session.setup).is_limited and not respects_final(session.setup)
     if is_open and session.last is not None and session.last.final:
@@ -126,28 +126,28 @@ def remind(draft: SessionDraft, agent: AgentId) -> None:
 
 
 def warn_of_limits(draft: SessionDraft) -> None:
-    """Say once of each limit that it is nearly used up."""
+    """Post one notice for each limit that is nearly used up."""
     for reason in limits_near(draft.session):
         if reason not in draft.session.warned:
             draft.change(Change.WARNED, "warned", reason=reason)
             draft.notice(limit_near(draft.session, reason))
 
 
-# --- what it came to ---------------------------------------------------------------------------------
+# --- the result --------------------------------------------------------------------------------------
 
 
 _LINE: Final = 200
 
 
 def outcome(session: Session, reason: EndReason, now: float) -> str:
-    """Return what a session has come to: its last word on the whole, else who said what."""
+    """Return the result of a session, or else a summary of its messages."""
     return session.result.text if session.result is not None else summary(session, reason, now).text
 
 
 def summary(session: Session, reason: EndReason, now: float) -> NoticeWords:
-    """Say who said what, how the vote went, what it took, why it ended."""
+    """Return a summary: who said what, the vote, the usage and the reason of the end."""
     used = session.used
-    # What each agent has cost, with its model where that is known.
+    # The cost of each agent, with its model if that is known.
     costs = ", ".join(
         f"{row.agent} "
         + ("at an unknown price" if row.known_cost is None else f"{row.cost_usd:.4f}")
@@ -178,7 +178,7 @@ def _short(text: str) -> str:
 
 
 def votes_counted(session: Session) -> NoticeWords:
-    """Say how many votes each got, who won, who voted for what with which reason."""
+    """Return the count of the votes, the winner, and each vote with its reason."""
     named = {one.label: one.agent for one in (session.stage.candidates or session.counted)}
     result = tally_of(session)
     counts = ", ".join(f"{label} ({named[label]}) {count}" for label, count in result.counts.items())

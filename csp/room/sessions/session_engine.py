@@ -1,4 +1,4 @@
-"""The course of a session: from turn to turn, from phase to phase, to its end."""
+"""The mode engine: moves a session from turn to turn and from phase to phase until it ends."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,18 +16,18 @@ from csp.room.sessions.turn_prompt import agrees
 from csp.room.sessions.turns import ask, cancel
 from csp.room.sessions.votes import candidates, tally_of
 
-#: Turns of the lead in a row that name nobody, after which it is asked to conclude.
+#: Turns of the lead in a row without a handoff, after which it is asked to conclude.
 STALLS: Final = 3
 
 
 def begin(draft: SessionDraft) -> None:
-    """Ask for the first turns of a session."""
+    """Request the first turns of a session."""
     _enter(draft, 0, 1)
     advance(draft)
 
 
 def advance(draft: SessionDraft) -> None:
-    """Go on until somebody owes a reply, or the session is over; a session that is paused waits."""
+    """Advance until a turn is open or the session is over; a paused session waits."""
     session = draft.session
     reason = limit_hit(session, draft.clock)
     if session.is_running and reason is not None:
@@ -39,11 +39,11 @@ def advance(draft: SessionDraft) -> None:
 
 
 def _cut_short(draft: SessionDraft, reason: EndReason, words: NoticeWords) -> None:
-    """Stop what goes on because of a limit; a synthesis may still be asked for."""
+    """Stop the current phase because of a limit; a synthesis may still be requested."""
     draft.notice(words)
     for turn in list(draft.session.turns.values()):
         if not cancel(draft, turn, reason):
-            # An agent at work would keep spending for nothing.
+            # An agent that works on would spend money for nothing.
             draft.interrupt(turn)
     _phase_over(draft, reason)
 
@@ -52,7 +52,7 @@ def _cut_short(draft: SessionDraft, reason: EndReason, words: NoticeWords) -> No
 
 
 def _phase_over(draft: SessionDraft, reason: EndReason) -> None:
-    """Enter the next phase, or end where there is none."""
+    """Enter the next phase, or end the session if there is none."""
     session = draft.session
     final = session.winding or reason
     following = None if session.winding else _following(draft, reason)
@@ -67,14 +67,14 @@ def _phase_over(draft: SessionDraft, reason: EndReason) -> None:
 
 
 def _following(draft: SessionDraft, reason: EndReason) -> tuple[int, int] | None:
-    """Return which row of the mode comes next, for the how-many-eth time."""
+    """Return the next row of the mode and its cycle number, or None if there is none."""
     session = draft.session
     setup, stage = session.setup, session.stage
     has_synth = bool(draft.synthesisers())
     phases = row_of(setup).phases
     runs = [repetitions(phase, setup, reason, has_synth=has_synth) for phase in phases]
     is_cut = reason in EMERGENCIES
-    # Those who agree need no more rounds.
+    # Agents that agree need no more rounds.
     if not is_cut and stage.cycle < runs[stage.row] and not _is_agreed(session):
         return stage.row, stage.cycle + 1
     later = range(stage.row + 1, len(phases))
@@ -83,7 +83,7 @@ def _following(draft: SessionDraft, reason: EndReason) -> tuple[int, int] | None
 
 
 def _is_agreed(session: Session) -> bool:
-    """Tell whether every reply of this round says that it agrees."""
+    """Return whether every reply of this round agrees."""
     here = [
         one for outputs in session.outputs.values() for one in outputs if one.phase == session.stage.number
     ]
@@ -123,7 +123,7 @@ def _enter(
         stage.name,
         stage=stage,
         reason=reason if stage.kind is PhaseKind.SOLO else None,
-        # Which proposal is whose is nobody's business until the votes are in.
+        # The authors of the proposals are hidden until all votes are in.
         sealed=stage.number if stage.candidates else 0,
     )
     if not row_of(session.setup).is_round_a_turn and stage.round > session.stage.round:
@@ -150,11 +150,11 @@ def _ask_synth(draft: SessionDraft) -> None:
         ask(draft, agent)
 
 
-# --- what follows when nobody owes a reply -------------------------------------------------------
+# --- the next turns when none is open ------------------------------------------------------------
 
 
 def _relay_goes_on(draft: SessionDraft) -> None:
-    """Ask who comes next; where several may speak at once, as many as that."""
+    """Request the next turns of the relay, up to the number of agents that may speak at once."""
     while len((session := draft.session).turns) < session.width:
         following = _next_in_relay(session, draft.phase.speaker)
         why_not = following if isinstance(following, EndReason) else ask(draft, following)
@@ -171,7 +171,7 @@ def _relay_goes_on(draft: SessionDraft) -> None:
 
 
 def _next_in_relay(session: Session, speaker: NextSpeaker) -> AgentId | EndReason:
-    """Return who speaks next, or why nobody does; the order of these rules is that of the guards."""
+    """Return who speaks next, or why nobody does; the rules are in the order of their priority."""
     mode = row_of(session.setup)
     if session.fails >= max(2, len(session.agents)):
         return EndReason.ALL_FAILED
@@ -198,7 +198,7 @@ def _was_answered(session: Session) -> bool:
 
 
 def _in_order(session: Session) -> AgentId | EndReason:
-    """Return who comes after the last speaker, the first at the beginning; nobody speaks twice at once."""
+    """Return the agent after the last speaker, at the start the first; no agent has two turns at once."""
     order = session.setup.agents
     at = order.index(session.cursor) + 1 if session.cursor in order else 0
     others = (agent for agent in (*order[at:], *order[:at]) if agent in session.agents)
@@ -252,7 +252,7 @@ def _ballot_over(draft: SessionDraft) -> None:
     is_tie = result.is_quorate and len(result.leaders) > 1
     is_open = is_tie and not session.stage.is_again
     tied = ", ".join(one.label for one in result.leaders)
-    # Who proposed what stays unknown as long as it can be voted on.
+    # The authors stay hidden as long as their proposals can be voted on.
     draft.notice(NoticeCode.BALLOT_TIED(labels=tied) if is_open else votes_counted(session))
     if is_open:
         _enter(draft, session.stage.row, session.stage.cycle, tied=result.leaders)

@@ -1,4 +1,4 @@
-"""Limits of a session on turns, tokens, minutes and cost: what is used up, and which one is reached."""
+"""Limits of a session on turns, tokens, minutes and cost: how much is used, and which limit is reached."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,11 +12,11 @@ _Limit = Callable[[Limits], float | None]
 
 
 def minutes_used(session: Session, now: float) -> float:
-    """Return how long a session has been running, without its pauses."""
+    """Return how many minutes a session has been running, without its pauses."""
     return (now - session.started_at - session.idle_s) / 60
 
 
-#: For each limit how much of it is used up, how much there is, in which unit.
+#: For each limit: how much is used, the maximum, and the unit.
 _GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
     EndReason.EMERGENCY_TURNS: (lambda session, _: session.asked, lambda limits: limits.turns, "turns"),
     EndReason.EMERGENCY_TOKENS: (
@@ -33,15 +33,15 @@ _GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
 }
 
 
-#: Of these people are told before it is too late.
+#: Limits of which people are warned in advance.
 _WARNED_OF: Final = (EndReason.EMERGENCY_TOKENS, EndReason.EMERGENCY_COST)
 NEAR: Final = 0.8
 
 
 def limit_hit(session: Session, now: float) -> EndReason | None:
-    """Return which limit a session has reached; the turns do so only once the last of them is over."""
+    """Return the limit that a session has reached; a limit on turns is reached when the last turn is over."""
     if session.stage.kind is PhaseKind.SOLO:
-        # This is the turn that a limit leaves.
+        # This is the one turn that is still allowed after a limit.
         return None
     for reason, (used, limit, _) in _GUARDS.items():
         most = limit(session.setup.limits)
@@ -52,7 +52,7 @@ def limit_hit(session: Session, now: float) -> EndReason | None:
 
 
 def limits_near(session: Session) -> list[EndReason]:
-    """Return the limits on what costs money that are nearly used up."""
+    """Return the limits on tokens and cost that are nearly used up."""
     found = []
     for reason in _WARNED_OF:
         used, limit, _ = _GUARDS[reason]
@@ -63,25 +63,25 @@ def limits_near(session: Session) -> list[EndReason]:
 
 
 def limit_near(session: Session, reason: EndReason) -> NoticeWords:
-    """Say how much of a limit is used up."""
+    """Return the notice that a limit is nearly used up."""
     used, limit, unit = _GUARDS[reason]
     most = limit(session.setup.limits) or 0.0
     return NoticeCode.LIMIT_NEAR(used=_figure(used(session, 0.0)), most=_figure(most), unit=unit)
 
 
 def limit_reached(session: Session, reason: EndReason) -> NoticeWords:
-    """Say which limit was reached."""
+    """Return the notice that a limit was reached."""
     _, limit, unit = _GUARDS[reason]
     return NoticeCode.LIMIT_REACHED(most=_figure(limit(session.setup.limits) or 0.0), unit=unit)
 
 
 def _figure(value: float) -> str:
-    """Return a number as people write it: whole where it is large."""
+    """Format a number for people; large numbers have no decimals."""
     return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.6g}"
 
 
 def minutes_over_at(session: Session) -> float | None:
-    """Return when the time of a session will be over."""
+    """Return when the time limit of a session ends, if it has one."""
     minutes = session.setup.limits.minutes
     if minutes is None or session.stage.kind is PhaseKind.SOLO:
         return None

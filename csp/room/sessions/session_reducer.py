@@ -1,7 +1,7 @@
-"""What an event does to a session, and the sessions of a room: those that run, the last that have ended.
+"""Apply events to sessions, and keep the running and the recently ended sessions of a room.
 
-`step` is the one way from a session to the next. The rules use it on the events of the
-batch, `apply` uses it on those of the journal: the two cannot come apart.
+`step` is the only way to change a session. The rules apply it to the events of a batch, and `Sessions.apply`
+to those of the journal, so the two cannot diverge.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from csp.room.sessions import session_state as state
 from csp.room.sessions.session_state import Session, Turn, cut, tokens_in
 
 # fmt: off
-#: The events that may be of a session; of all others it hears nothing.
+#: Events that may belong to a session; `step` ignores all others.
 SessionEvent = (
     events.HumanMessage | events.AgentCall | events.AgentResponse | events.Activity | events.KeptPrivate
     | events.SystemReply | events.TurnSignal | events.LateReply | events.NoticePosted | events.ModeChanged
@@ -28,8 +28,7 @@ SessionEvent = (
 )
 # fmt: on
 
-#: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke,
-#: of how it went.
+#: How much of a long session is remembered: messages, outputs per agent, speakers, finished turns.
 KEPT_ITEMS: Final = 24
 KEPT_OUTPUTS: Final = 20
 KEPT_DONE: Final = 200
@@ -39,7 +38,7 @@ KEPT_REASON: Final = 300
 
 
 def step(session: Session, event: SessionEvent) -> Session:  # noqa: C901  # one case for each event
-    """Return the session after `event`, which is one of its own."""
+    """Return the session after `event`, which belongs to it."""
     match event:
         case events.ModeChanged():
             return _changed(session, event)
@@ -50,7 +49,7 @@ def step(session: Session, event: SessionEvent) -> Session:  # noqa: C901  # one
         case events.AgentResponse():
             return _answered(session, event)
         case events.Activity() if event.usage is not None:
-            # Such as a first answer that was malformed: it was paid for.
+            # For example a malformed first reply: it used tokens.
             return _spent(session, event, 0)
         case events.UsageSeen():
             usage = state.priced(event.usage, session.setup.prices.get(event.sender))
@@ -110,7 +109,7 @@ def _next_stage(session: Session, event: events.ModeChanged, stage: Stage) -> Se
         votes={} if stage.candidates else session.votes,
         first_ballot=session.first_ballot or (stage.number if stage.kind is PhaseKind.BALLOT else 0),
         done=(),
-        # A person took care of an agent that was silent in a run; otherwise the run would not continue.
+        # A person dealt with an agent that was silent in a run; otherwise the run would not continue.
         strikes={} if stage.kind is PhaseKind.REVIEW else session.strikes,
         asked_here=0,
         fails=0,
@@ -122,7 +121,7 @@ def _unsealed(session: Session) -> Session:
 
 
 def _resumed(session: Session, now: float) -> Session:
-    """Start the clocks where they stood when the session was paused."""
+    """Restart the clocks from where they were when the session was paused."""
     paused_at = session.paused_at or now
 
     def later(then: float) -> float:
@@ -138,7 +137,7 @@ def _resumed(session: Session, now: float) -> Session:
 
 
 def _continued(session: Session, event: events.ModeChanged, setup: Setup) -> Session:
-    """Resume a session, even a finished one: its messages, spending and counters stay."""
+    """Continue a session, even a finished one: its messages, spending and counters stay."""
     if session.paused_at is not None:
         session = _resumed(session, event.ts)
     rested_s = 0.0 if session.ended_at is None else event.ts - session.ended_at
@@ -151,7 +150,7 @@ def _continued(session: Session, event: events.ModeChanged, setup: Setup) -> Ses
         ended_at=None,
         winding=None,
         idle_s=session.idle_s + rested_s,
-        # An agent that failed before may work again.
+        # An agent that failed before may work now.
         fails=0,
         stalls=0,
         strikes={},
@@ -172,7 +171,7 @@ def _extended(session: Session, event: events.ModeChanged) -> Session:
     return replace(session, setup=setup, turns=turns)
 
 
-# --- its turns -----------------------------------------------------------------------------------
+# --- turns ---------------------------------------------------------------------------------------
 
 
 def _asked(session: Session, event: events.TurnSignal) -> Session:
@@ -193,7 +192,7 @@ def _asked(session: Session, event: events.TurnSignal) -> Session:
         is_repair=event.is_repair,
         handoff=before.handoff if before is not None and event.is_repair else None,
     )
-    # A second chance is the same turn for all who count.
+    # A repeated request for the same turn does not count again.
     count = 0 if event.is_repair else 1
     is_relay = session.stage.kind is PhaseKind.RELAY
     return replace(
@@ -224,10 +223,10 @@ def _moved(session: Session, event: events.TurnMoved) -> Session:
 
 
 def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Session:
-    """Take a turn out; one that was never asked for, because nobody could take it, counts all the same."""
+    """Remove a turn; a turn that could not be requested, because its agent was unavailable, counts too."""
     before = session
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
-    # In a round in which each speaks once, all who have spoken must be known.
+    # In a round in which each agent speaks once, all who have spoken must be known.
     kept = max(KEPT_DONE, len(session.setup.agents))
     done = (*session.done, state.FinishedTurn(event.agent, event.round, event.state))[-kept:]
     session = replace(
@@ -236,12 +235,12 @@ def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Sessi
         done=done,
         asked=session.asked + is_new,
         asked_here=session.asked_here + is_new,
-        # A collaboration is bounded by what it costs: one who was not asked took nothing.
+        # A collaboration is limited by its cost, and an agent that was not asked cost nothing.
         steps=session.steps + (is_new and session.setup.collaboration is None),
         cursor=event.agent if is_new and session.stage.kind is PhaseKind.RELAY else session.cursor,
         fails=session.fails + 1 if event.state in state.FAILED else 0,
     )
-    # A model that fails at once would do so in every round.
+    # A model that fails immediately would fail in every round.
     is_struck = event.state is TurnState.FAILED and not is_new and session.setup.collaboration is not None
     turn = before.turns.get(event.agent)
     if event.state is TurnState.TIMED_OUT and turn is not None and turn.foreseen_usd:
@@ -256,7 +255,7 @@ def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Sessi
 
 
 def _noted_step(session: Session, event: events.TurnMoved) -> Session:
-    """Put a turn that is over among those that tell how it went."""
+    """Add a finished turn to the progress record."""
     step = state.TurnRecord(
         event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON)
     )
@@ -270,7 +269,7 @@ def _noted_step(session: Session, event: events.TurnMoved) -> Session:
 def _replied(session: Session, event: events.TurnMoved) -> Session:
     last = session.last
     if last is None or last.turn != event.turn:
-        # It had nothing to say.
+        # It replied without a text.
         last = state.TurnReply(event.turn, event.agent)
     stalls = session.stalls
     if event.agent == session.setup.lead:
@@ -286,7 +285,7 @@ def _heard_from(session: Session, agent: AgentId) -> Session:
     return replace(session, strikes=strikes)
 
 
-# --- what is said in it --------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------------
 
 
 def _answered(session: Session, event: events.AgentResponse) -> Session:
@@ -343,10 +342,10 @@ def _spent(
 
 
 def _noted(session: Session, event: events.MessageEvent) -> Session:
-    """Put what was said, with the task of its handoff, among the items."""
+    """Add a message, and the task of its handoff, to the items."""
     items = [*session.items]
     if event.repeats is None:
-        # What it sent by tool before stands there with the same words.
+        # The message that it sent by tool before has the same text and is already an item.
         text = cut(event.text, KEPT_CHARS)
         item = state.WindowItem(event.id, event.sender, event.target, text, event.sealed, event.seals)
         items.append(item)
@@ -354,13 +353,13 @@ def _noted(session: Session, event: events.MessageEvent) -> Session:
         task = MessageId(f"{event.id}.task")
         to = AgentId(event.handoff.to)
         items.append(state.WindowItem(task, ROUTER, to, event.handoff.task, event.sealed, event.seals))
-    # The last task, of those that are too old to be kept, whose agent has not spoken since.
+    # Keep the last task that is otherwise too old to keep, if its agent has not spoken since.
     tasks = [(at, item) for at, item in enumerate(items[:-KEPT_ITEMS]) if item.sender == ROUTER]
     unread = [item for at, item in tasks if all(one.sender != item.target for one in items[at:])]
     return replace(session, items=(*unread[-1:], *items[-KEPT_ITEMS:]))
 
 
-# --- what is taken out of it ---------------------------------------------------------------------
+# --- removing texts ------------------------------------------------------------------------------
 
 
 def without_message(session: Session, event: events.Redacted) -> Session:
@@ -377,7 +376,7 @@ def without_message(session: Session, event: events.Redacted) -> Session:
 
 
 def without_texts(session: Session) -> Session:
-    """Return the session without anything that was said in it; one that goes on keeps its topic."""
+    """Return the session without any texts of its agents; a running session keeps its topic."""
     outputs = {
         agent: tuple(replace(one, text="") for one in outputs) for agent, outputs in session.outputs.items()
     }
@@ -394,25 +393,25 @@ KEPT_COLLABORATIONS: Final = 32
 
 
 def changes_sessions(event: events.AnyEvent) -> bool:
-    """Tell whether an event may change a session."""
+    """Return whether an event may change a session."""
     return getattr(event, "session_id", None) is not None or isinstance(event, events.Redacted)
 
 
 class Sessions(msgspec.Struct, omit_defaults=True):
     by_id: dict[SessionId, Session] = msgspec.field(default_factory=dict)
-    #: The newest session of each thread, over or not.
+    #: The newest session of each thread, running or ended.
     threads: dict[str, SessionId] = msgspec.field(default_factory=dict)
 
     def copy(self) -> "Sessions":
-        """Return sessions that can go on by themselves."""
+        """Return a copy that can be changed independently."""
         return Sessions(dict(self.by_id), dict(self.threads))
 
     def get(self, session_id: str | None) -> Session | None:
-        """Return a session that is remembered."""
+        """Return a session if it is still remembered."""
         return None if session_id is None else self.by_id.get(SessionId(session_id))
 
     def find(self, name: str) -> Session | None:
-        """Return a session by its id, else by the name of its thread."""
+        """Return a session by its id, or by the name of its thread."""
         return self.get(name) or self.newest_in(name)
 
     def newest_in(self, thread: str) -> Session | None:
@@ -420,16 +419,16 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         return self.get(self.threads.get(thread))
 
     def live_in(self, thread: str) -> Session | None:
-        """Return the session that goes on in a thread."""
+        """Return the running session of a thread."""
         newest = self.newest_in(thread)
         return None if newest is None or newest.is_over else newest
 
     def live(self) -> Iterator[Session]:
-        """Yield the sessions that go on."""
+        """Yield the running sessions."""
         return (session for session in self.by_id.values() if not session.is_over)
 
     def live_with(self, agent: AgentId) -> list[Session]:
-        """Return the sessions that go on in which `agent` takes part."""
+        """Return the running sessions in which `agent` takes part."""
         return [session for session in self.live() if agent in session.agents or agent in session.turns]
 
     def is_sealed(self, marks: Mapping[SessionId, int]) -> bool:
@@ -438,11 +437,11 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         return any(session is not None and session.seal == phase for session, phase in found)
 
     def seals_of(self, agent: AgentId) -> dict[SessionId, int]:
-        """Return the sealed phases that an agent is in; what it says belongs to all of them."""
+        """Return the sealed phases of an agent; what it says belongs to all of them."""
         return {session.id: session.seal for session in self.live() if session.binds(agent)}
 
     def apply(self, event: events.AnyEvent) -> None:
-        """Bring the session that an event is about up to date."""
+        """Update the session that an event is about."""
         if isinstance(event, events.Redacted):
             self.by_id = {key: without_message(session, event) for key, session in self.by_id.items()}
             return
@@ -464,12 +463,12 @@ class Sessions(msgspec.Struct, omit_defaults=True):
             if isinstance(event, events.ModeChanged) and event.change is Change.CONTINUED:
                 self.threads[event.thread] = session_id
             if isinstance(event, events.ModeChanged) and event.change is Change.ENDED:
-                # In the order of their ends: one that outlives many others is not the first to go.
+                # Sorted by end, so that a session that outlived many others is not forgotten first.
                 self.by_id[session_id] = self.by_id.pop(session_id)
                 self._forget_old()
 
     def _forget_old(self) -> None:
-        """Forget those that ended long ago; what can go on is remembered longer."""
+        """Forget sessions that ended long ago; those that can be continued are kept longer."""
         ended = [session for session in self.by_id.values() if session.is_over]
         plain = [session.id for session in ended if session.setup.collaboration is None]
         others = [session.id for session in ended if session.setup.collaboration is not None]
@@ -479,5 +478,5 @@ class Sessions(msgspec.Struct, omit_defaults=True):
                 del self.threads[thread]
 
     def drop_texts(self) -> None:
-        """Take out everything that was said."""
+        """Remove the texts of all messages."""
         self.by_id = {key: without_texts(session) for key, session in self.by_id.items()}

@@ -1,6 +1,6 @@
-"""The beginning of a session: who takes part, on which terms.
+"""Start a session: its agents and its terms.
 
-A collaboration is a session that works on an objective for somebody who waits in another thread.
+A collaboration is a session that works on an objective for a caller who waits in another thread.
 """
 
 import re
@@ -27,7 +27,7 @@ from csp.room.sessions.turns import cancel
 
 
 def set_mode(draft: RoomDraft, command: SetMode) -> None:
-    """Begin a session; what ran in its thread makes way for it."""
+    """Start a session in place of the one that runs in its thread."""
     mode = known_mode(command.mode)
     thread = command.thread or f"s-{draft.next_seq}"
     before = draft.sessions.live_in(thread)
@@ -62,14 +62,14 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
 
 
 def check_unsealed(draft: RoomDraft, sender: AgentId, before: Session | None = None) -> None:
-    """Refuse to put the words of one who is in a sealed phase into the prompts of others."""
+    """Raise if a participant in a sealed phase would put its text into the prompts of others."""
     seals = [session for session in draft.sessions.seals_of(sender) if before is None or session != before.id]
     if seals:
         raise Refused(f"{sender} is in a sealed phase of {seals[0]}", "wait for its end, or stop it first")
 
 
 def say_first(draft: SessionDraft, sender: AgentId, text: str) -> None:
-    """Put what somebody says into the window of all, before anybody is asked."""
+    """Put a first message into the windows of all agents before anybody is asked."""
     if text.strip():
         kind = HumanMessage if draft.room.is_person(sender) else AgentCall
         header = draft.room_draft.message_header(sender, ALL, text, thread=draft.session.thread)
@@ -87,7 +87,7 @@ def _check_run_id(draft: RoomDraft, run_id: str | None) -> None:
 
 
 def _start_run(draft: SessionDraft, command: SetMode) -> None:
-    """Begin the run of a session; the builder waits until its worktree exists."""
+    """Start the run of a session; the builder waits until its worktree exists."""
     terms, session = command.terms or RunTerms(), draft.session
     builder, reviewer = session.setup.agents
     run_id = terms.run_id or f"run-{draft.room_draft.next_seq}"
@@ -105,7 +105,7 @@ def _start_run(draft: SessionDraft, command: SetMode) -> None:
 
 
 def known_mode(mode: str) -> Mode:
-    """Return the mode of that name, or say which there are."""
+    """Return the mode with this name; raise BadInput with the known modes otherwise."""
     if mode not in set(Mode):
         raise BadInput(f"unknown mode {mode!r}", f"expected one of: {', '.join(Mode)}")
     return Mode(mode)
@@ -149,7 +149,7 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
 
 
 def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]:
-    """Return who was named, or all agents that are here in the order of their coming."""
+    """Return the named agents, or all online agents in the order in which they joined."""
     if command.agents is None:
         return tuple(
             one.id
@@ -175,9 +175,10 @@ def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]
 def lead_of(
     room: Room, row: ModeRow, agents: tuple[AgentId, ...], command: SetMode | Collaborate
 ) -> AgentId | None:
-    """Return who leads where the mode has a lead: the orchestrator, else who goes first.
+    """Return the lead, if the mode has one: the orchestrator, else the first speaker.
 
-    In a collaboration the first leads: the orchestrator may be who waits for its result.
+    In a collaboration the first speaker leads, because the orchestrator may be the one that waits for its
+    result.
     """
     if row.phases[0].speaker is not NextSpeaker.LEAD:
         return None
@@ -196,7 +197,7 @@ def _member(agents: tuple[AgentId, ...], name: str | None, field: str) -> AgentI
 
 
 def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
-    """Refuse an agent that is in another session; only a model behind an API can be in two."""
+    """Raise if an agent is in another session; only API models can be in two."""
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
         if agent == MAILBOX or draft.room.participants[agent].kind is ParticipantKind.API:
             continue
@@ -206,18 +207,18 @@ def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
             raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)
 
 
-# --- collaborations, for somebody who waits in another thread -------------------------------------
+# --- collaborations -------------------------------------------------------------------------------
 
 
-#: The modes that a collaboration can have; both are turns with a synthesis at their end.
+#: The modes of a collaboration; both consist of turns with a synthesis at the end.
 STYLES: Final = (Mode.ROUND_ROBIN, Mode.ORCHESTRATOR)
 STEPS: Final = 10
 _SESSION_ID: Final = re.compile(r"s-\d+\Z")
 
 
 def collaborate(draft: RoomDraft, command: Collaborate) -> None:
-    """Begin a collaboration, or go on with one that runs or is over."""
-    # One that takes part in a collaboration would wait for others of its kind without end.
+    """Start a collaboration, or continue one that runs or has ended."""
+    # An agent in a collaboration could otherwise start collaborations without end.
     for session in draft.sessions.live_with(command.sender):
         if session.setup.collaboration is not None:
             hint = "finish your turn there; its caller can begin another one"
@@ -231,7 +232,7 @@ def collaborate(draft: RoomDraft, command: Collaborate) -> None:
 
 
 def _known(draft: RoomDraft, name: str | None) -> Session | None:
-    """Return the collaboration that is meant; None where there is to be a new one."""
+    """Return the collaboration with this name, or None to start a new one."""
     if name is None:
         return None
     found = draft.sessions.find(name)
@@ -246,7 +247,7 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
     return found
 
 
-# --- a new one -------------------------------------------------------------------------------------
+# --- starting one ----------------------------------------------------------------------------------
 
 
 def _begin(draft: RoomDraft, command: Collaborate) -> None:
@@ -291,7 +292,7 @@ def _terms(command: Collaborate, before: Collaboration) -> Collaboration:
 def _collaboration_limits(
     command: Collaborate, agents: tuple[AgentId, ...], before: Limits, rules: RoomRules
 ) -> Limits:
-    """Return what it may take at most; where a price is unknown, the tokens are limited instead."""
+    """Return the limits of a collaboration; if a price is unknown, they limit tokens instead of cost."""
     cost = command.cost or before.cost or rules.limits.cost
     is_dark = cost is not None and any(agent not in command.prices for agent in agents)
     return replace(before, cost=cost, tokens=before.tokens or (rules.limits.tokens if is_dark else None))
@@ -316,11 +317,11 @@ def _notes(
     return tuple(notes)
 
 
-# --- one that continues ----------------------------------------------------------------------------
+# --- continuing one --------------------------------------------------------------------------------
 
 
 def _go_on(draft: SessionDraft, command: Collaborate) -> None:
-    """Give a collaboration more steps; its thread, its turn order, what was said and spent go on."""
+    """Give a collaboration more steps; its thread, turn order, messages and spending stay."""
     before = draft.session
     setup = _more(draft, command)
     other = draft.room.sessions.live_in(before.thread)
@@ -345,7 +346,7 @@ def _go_on(draft: SessionDraft, command: Collaborate) -> None:
 
 
 def _more(draft: SessionDraft, command: Collaborate) -> Setup:
-    """Return what a collaboration continues with."""
+    """Return the setup with which a collaboration continues."""
     session, setup = draft.session, draft.session.setup
     mode = _style(command.mode or setup.mode)
     named = (

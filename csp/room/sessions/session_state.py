@@ -1,4 +1,4 @@
-"""The state of a session: what is asked in it, what was said, what was spent, how far it has come."""
+"""The state of a session: its open turns, messages, spending and progress."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from csp.protocol.enums import AgentId, MessageId, SessionId, TurnId
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.session_parts import Candidate, EndReason, PhaseKind, Price, Setup, Stage, Status, TurnState
 
-#: Timeouts in a row after which an agent is not asked until it speaks.
+#: Timeouts in a row after which an agent gets no turns until it speaks.
 STRIKES: Final = 2
 OPEN: Final = frozenset({TurnState.ASKED, TurnState.DELIVERED, TurnState.WORKING, TurnState.BLOCKED})
 FAILED: Final = frozenset({TurnState.FAILED, TurnState.TIMED_OUT})
@@ -31,21 +31,21 @@ class Turn(_State, frozen=True):
     asked_at: float
     since: float
     prompt_tokens: int = 0
-    #: How long it may take, where its session says so.
+    #: How long it may take, if its session sets that.
     timeout_s: float | None = None
-    #: What its call may cost, as far as one can tell; at the very most.
+    #: The estimated cost of its call, and the upper bound.
     foreseen_usd: float = 0.0
     allowed_usd: float = 0.0
     max_output: int | None = None
     delivered_at: float | None = None
     warned: bool = False
     is_repair: bool = False
-    #: Who goes on after the reply, where that does not say it itself.
+    #: Who speaks next, unless the reply names somebody.
     handoff: Handoff | None = None
 
 
 class UsageGauge(_State, frozen=True):
-    """The most that a call of an agent has taken: output, input beyond our own count of it, money."""
+    """Maxima over an agent's calls: output, input beyond our own estimate, and cost."""
 
     output: int = 0
     over: int = 0
@@ -61,7 +61,7 @@ class FinishedTurn(_State, frozen=True):
 
 
 class TurnOutput(_State, frozen=True):
-    """What an agent said in its turn."""
+    """An agent's text in its turn."""
 
     message: MessageId
     round: int
@@ -70,7 +70,7 @@ class TurnOutput(_State, frozen=True):
 
 
 class TurnRecord(_State, frozen=True):
-    """A turn that is over, as those see it who follow the session from outside."""
+    """A finished turn, for the progress report of the session."""
 
     agent: AgentId
     round: int
@@ -80,19 +80,19 @@ class TurnRecord(_State, frozen=True):
 
 
 class WindowItem(_State, frozen=True):
-    """Something said that belongs into the window of those who may know of it."""
+    """A message for the windows of the agents that may read it."""
 
     id: MessageId
     sender: AgentId
     target: AgentId
     text: str
     sealed: int = 0
-    #: Other sealed phases that its sender was in, by their sessions.
+    #: Other sealed phases that its sender was in, by session.
     seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
 
 
 class TurnReply(_State, frozen=True):
-    """What the last turn that was answered came to."""
+    """The reply of the last turn that was answered."""
 
     turn: TurnId
     agent: AgentId
@@ -108,18 +108,18 @@ class BallotVote(_State, frozen=True):
     reason: str = ""
 
 
-# --- what was spent: who used how many tokens of which model, what that cost ----------------------
+# --- spending: tokens and cost by agent and model -------------------------------------------------
 
 
-#: Models come by the names their agents give them; beyond so many rows the name is left out.
+#: Agents choose the names of their models; beyond this many rows, the model is left out.
 MOST_ROWS: Final = 256
-#: Turns whose reply has not said yet what it used; beyond so many the oldest is taken as it was last seen.
+#: Turns in progress whose reply has not reported its usage; beyond this many, the oldest counts as last seen.
 MOST_UNDER_WAY: Final = 256
 _MILLION: Final = 1_000_000
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the replies of one agent took of one model; some may have no known price, or be estimates."""
+    """Usage of one agent's replies with one model; some may have no known price or be estimates."""
 
     agent: AgentId
     model: str = ""
@@ -137,17 +137,17 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def new(self) -> int:
-        """What limits count: all but the input that was read from a cache."""
+        """The tokens that limits count: all except input that was read from a cache."""
         return self.tokens - self.cached
 
     @property
     def known_cost(self) -> float | None:
-        """What it cost; None where no reply has a price."""
+        """The cost, or None if no reply has a price."""
         return None if self.unpriced == self.replies else self.cost_usd
 
 
 class RunningUsage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a turn has used so far."""
+    """The usage of a turn in progress."""
 
     agent: AgentId
     usage: Usage
@@ -158,7 +158,7 @@ Unsettled = dict[TurnId, RunningUsage]
 
 
 def priced(usage: Usage, price: Price | None) -> Usage:
-    """Return what a reply took with what it cost, where its agent tells its tokens alone."""
+    """Return the usage of a reply with its cost, if its agent reports only tokens."""
     is_known = usage.cost_usd is not None or usage.unpriced
     if price is None or is_known:
         return usage
@@ -169,7 +169,7 @@ def priced(usage: Usage, price: Price | None) -> Usage:
 
 
 def spend(ledger: Ledger, agent: AgentId, usage: Usage) -> Ledger:
-    """Return the ledger with one more reply in it."""
+    """Return the ledger with one more reply."""
     model = usage.model or ""
     place = _place(ledger, agent, model)
     if place is None and len(ledger) >= MOST_ROWS:
@@ -191,19 +191,19 @@ def spend(ledger: Ledger, agent: AgentId, usage: Usage) -> Ledger:
 
 
 def spent_so_far(ledger: Ledger, unsettled: Unsettled) -> Ledger:
-    """Return the ledger as if every turn under way had ended with what it has used so far."""
+    """Return the ledger as if every turn in progress ended with its current usage."""
     for turn in unsettled.values():
         ledger = spend(ledger, turn.agent, turn.usage)
     return ledger
 
 
 def is_more(usage: Usage, known: RunningUsage | None) -> bool:
-    """Tell whether a count goes beyond what is known of the same turn; counts only grow."""
+    """Return whether a count exceeds the known usage of the same turn; counts only grow."""
     return known is None or usage.tokens > known.usage.tokens
 
 
 def without(unsettled: Unsettled, turn: str | None) -> Unsettled:
-    """Return what is under way without one turn."""
+    """Return the usage in progress without one turn."""
     return {key: one for key, one in unsettled.items() if key != turn}
 
 
@@ -226,59 +226,59 @@ class Session(_State, frozen=True):
     reason: EndReason | None = None
     ended_at: float | None = None
     paused_at: float | None = None
-    #: How long it has been paused before.
+    #: Total length of earlier pauses.
     idle_s: float = 0.0
-    #: Why the session will end once its synthesis is written.
+    #: The reason for which the session will end once its synthesis is written.
     winding: EndReason | None = None
     #: Open turns, by agent.
     turns: dict[AgentId, Turn] = msgspec.field(default_factory=dict)
-    #: The turns of this phase that are over.
+    #: Finished turns of this phase.
     done: tuple[FinishedTurn, ...] = ()
     last: TurnReply | None = None
     outputs: dict[AgentId, tuple[TurnOutput, ...]] = msgspec.field(default_factory=dict)
-    #: The last word on the whole that says anything: a synthesis, or what ended the session.
+    #: The last message about the whole that has a text: a synthesis, or what ended the session.
     result: TurnOutput | None = None
     votes: dict[AgentId, BallotVote] = msgspec.field(default_factory=dict)
-    #: The phase in which the first ballot was held; the last ballot, once it is over.
+    #: The phase of the first ballot; the candidates of the last ballot, once it is over.
     first_ballot: int = 0
     counted: tuple[Candidate, ...] = ()
     items: tuple[WindowItem, ...] = ()
-    #: Turns that were asked for in this session, in this phase, in its relays; that were answered.
+    #: Number of turns requested in this session, in this phase and in its relays; number of turns answered.
     asked: int = 0
     asked_here: int = 0
     steps: int = 0
     replies: int = 0
-    #: Whose turn in a relay came last; whether one of those who were asked together said that it is final.
+    #: The last speaker of a relay; whether one of the agents asked together declared the result final.
     cursor: AgentId | None = None
     has_final: bool = False
-    #: The last turns that are over; how many there were; why the last turn of an agent failed.
+    #: The last finished turns; their total number; why the last turn of an agent failed.
     course: tuple[TurnRecord, ...] = ()
     courses: int = 0
     failed: dict[AgentId, str] = msgspec.field(default_factory=dict)
     tokens: int = 0
     cost_usd: float = 0.0
-    #: What the calls of each agent take; what those may have cost that broke off and have not told.
+    #: Maxima over each agent's calls; the possible cost of calls that broke off without a report.
     gauges: dict[AgentId, UsageGauge] = msgspec.field(default_factory=dict)
     unsettled: dict[TurnId, float] = msgspec.field(default_factory=dict)
     reminders: int = 0
-    #: The limits of which people were told that they are near.
+    #: Limits for which people were warned.
     warned: tuple[EndReason, ...] = ()
-    #: Turns in a row, of any agent, that failed; turns of the lead in a row that named nobody.
+    #: Failed turns in a row, of any agent; turns of the lead in a row without a handoff.
     fails: int = 0
     stalls: int = 0
-    #: Timeouts in a row of each agent.
+    #: Timeouts in a row, by agent.
     strikes: dict[AgentId, int] = msgspec.field(default_factory=dict)
-    #: A fingerprint of what each said last, for telling who repeats itself; how often in a row.
+    #: A hash of each agent's last message, to detect repetition, and how often it was repeated in a row.
     echoes: dict[AgentId, tuple[str, int]] = msgspec.field(default_factory=dict)
     models: dict[AgentId, str] = msgspec.field(default_factory=dict)
     spent: Ledger = ()
-    #: Of `tokens`, those that were read from a cache; what turns have used whose reply has not said so yet.
+    #: The part of `tokens` that was read from a cache; usage of turns whose reply has not reported it yet.
     cached: int = 0
     under_way: Unsettled = msgspec.field(default_factory=dict)
 
     @property
     def used(self) -> Usage:
-        """All that the session has used so far, with the turns under way."""
+        """The total usage of the session, including turns in progress."""
         seen = [turn.usage for turn in self.under_way.values()]
         output = sum(row.output for row in self.spent) + sum(usage.output for usage in seen)
         tokens = self.tokens + sum(usage.tokens for usage in seen)
@@ -292,7 +292,7 @@ class Session(_State, frozen=True):
 
     @property
     def spent_so_far(self) -> Ledger:
-        """What each agent has spent, with the turns under way."""
+        """The spending of each agent, including turns in progress."""
         return spent_so_far(self.spent, self.under_way)
 
     @property
@@ -305,39 +305,39 @@ class Session(_State, frozen=True):
 
     @property
     def width(self) -> int:
-        """How many of a relay may speak at once."""
+        """How many agents of a relay may speak at once."""
         terms = self.setup.collaboration
         is_led = self.setup.lead is not None
         return 1 if terms is None or is_led else max(min(terms.parallel, len(self.agents)), 1)
 
     def is_benched(self, agent: AgentId) -> bool:
-        """Tell whether an agent is not asked until it speaks."""
+        """Return whether an agent gets no turns until it speaks."""
         return self.strikes.get(agent, 0) >= STRIKES
 
     @property
     def seal(self) -> int:
-        """The phase whose texts nobody else may read yet; 0 where all may."""
+        """The number of the sealed phase whose texts others may not read yet, or 0."""
         return self.stage.number if self.stage.is_sealed and not self.is_over else 0
 
     def binds(self, agent: AgentId) -> bool:
-        """Tell whether what `agent` says now is sealed: it takes part, or did until it was kicked."""
+        """Return whether a message of `agent` is sealed now: it takes part, or did until it was kicked."""
         return bool(self.seal) and (agent in self.agents or any(one.agent == agent for one in self.done))
 
     @property
     def waiting_for(self) -> tuple[AgentId, ...]:
-        """Those who owe a reply, in the turn order; one from outside it comes last."""
+        """Agents with an open turn, in turn order; one outside the turn order comes last."""
         inside = tuple(agent for agent in self.setup.agents if agent in self.turns)
         return inside + tuple(agent for agent in self.turns if agent not in inside)
 
     @property
     def synthesis(self) -> str:
-        """What was written of the whole, if it was."""
+        """The text of the synthesis, or an empty string."""
         said = [one for outputs in self.outputs.values() for one in outputs if one.phase == self.stage.number]
         return said[-1].text if said and self.stage.kind is PhaseKind.SOLO else ""
 
     @property
     def current(self) -> AgentId | None:
-        """The first who owes a reply."""
+        """The first agent with an open turn."""
         return next(iter(self.waiting_for), None)
 
 
@@ -349,10 +349,10 @@ _CUT: Final = " [cut]"
 
 
 def tokens_in(text: str) -> int:
-    """Return about how many tokens a text takes."""
+    """Return an estimate of the number of tokens in a text."""
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
 def cut(text: str, chars: int) -> str:
-    """Return the beginning of a text that is longer than `chars`, which says that it was cut."""
+    """Return the text, cut to `chars` characters with a mark if it is longer."""
     return text if len(text) <= chars else text[: max(chars - len(_CUT), 0)] + _CUT

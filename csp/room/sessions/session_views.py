@@ -1,4 +1,4 @@
-"""How a session is shown to those who ask for the mode."""
+"""The views of a session in the API."""
 
 from csp.protocol.enums import Mode
 from csp.protocol.responses import CollaborationView, ModeView, SessionView, SpentView, TurnView
@@ -15,11 +15,11 @@ _COMPLETED = frozenset({TurnState.REPLIED, TurnState.CANCELLED})
 
 
 def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView:
-    """Return a session in the names of the seeds; what is sealed is left out for everybody."""
+    """Return a session in the wire names of the protocol; sealed content is left out for every reader."""
     if session is None:
         return ModeView()
     setup, current = session.setup, session.current
-    # Whose proposal it is stays hidden until the ballot ends.
+    # The authors of proposals stay hidden until the ballot ends.
     is_ballot_open = bool(session.stage.candidates) and bool(session.seal)
     return ModeView(
         mode=Mode.FREEFORM if session.is_over else setup.mode,
@@ -58,7 +58,7 @@ def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView
 
 
 def _round(session: Session) -> int:
-    """Return the round of the open turn, else that of the last one; from 0 on."""
+    """Return the round of the open turn, else of the last one, counted from 0."""
     if session.current:
         return session.turns[session.current].round - 1
     return (session.done[-1].round if session.done else session.stage.round) - 1
@@ -69,20 +69,20 @@ def _outputs(session: Session) -> dict[str, dict[str, str]]:
     for agent, outputs in session.outputs.items():
         for one in outputs:
             if one.phase != session.seal:
-                # A vote or a synthesis belongs to no round of its own.
+                # A vote or a synthesis has no round of its own.
                 shown.setdefault(agent, {}).setdefault(f"round{one.round - 1}", one.text)
     return shown
 
 
 def turn_view(session: Session | None) -> TurnView:
-    """Say whose turn it is now."""
+    """Return whose turn it is."""
     if session is None or session.is_over:
         return TurnView(complete=True)
     return TurnView(success=True, current_turn=session.current, round=_round(session))
 
 
 def session_view(session: Session, spent: Ledger | None = None) -> SessionView:
-    """Return a session in short; `spent` is what of its spending the reader may see, by default all."""
+    """Return a summary of a session; `spent` is the spending that the reader may see, by default all."""
     used = session.used
     return SessionView(
         id=session.id,
@@ -109,7 +109,7 @@ def session_view(session: Session, spent: Ledger | None = None) -> SessionView:
 def collaboration_view(
     session: Session, terms: Collaboration, after: int | None, spent: Ledger | None = None
 ) -> CollaborationView:
-    """Return how far a collaboration has come, with the lines of progress after those that are known."""
+    """Return the progress of a collaboration, with the progress lines after the first `after` ones."""
     first = session.courses - len(session.course)
     known = max((after or 0) - first, 0)
     used = session.used
@@ -117,7 +117,7 @@ def collaboration_view(
     if session.reason is None:
         result = None
     elif session.reason not in BY_HAND:
-        # One that a person stopped may have no result.
+        # A collaboration that a person stopped may have no result.
         result = outcome(session, session.reason, session.ended_at or 0.0)
     return CollaborationView(
         handle=session.id,
@@ -155,7 +155,7 @@ def _progress(session: Session, step: TurnRecord) -> str:
 
 
 def spent_view(ledger: Ledger) -> tuple[SpentView, ...]:
-    """Return a ledger as those see it who ask what it all costs."""
+    """Return a ledger in the form of the API."""
     return tuple(
         SpentView(
             agent=row.agent,

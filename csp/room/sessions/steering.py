@@ -1,6 +1,7 @@
-"""What acts on a session beside its replies.
+"""Everything except replies that changes a session.
 
-People stop, pause, extend, skip and kick; agents vote and hand over by tool; agents come and go; time passes.
+People stop, pause, extend, skip and kick; agents vote and hand over by tool; agents join and leave; time
+passes.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,20 +39,20 @@ from csp.room.sessions.session_state import BallotVote, Session, Turn, is_more
 
 
 def stop(draft: RoomDraft, command: Stop) -> None:
-    """End the session of a thread, or all, before anything else; without one there is nothing to do."""
+    """End the session of a thread, or all sessions, before anything else; do nothing if there is none."""
     for session in list(draft.sessions.live()):
         if command.thread is None or command.thread in threads_of(session):
             end(SessionDraft(draft, session.id), EndReason.STOPPED_BY_USER, by=command.sender)
 
 
 def threads_of(session: Session) -> tuple[str, ...]:
-    """Return the threads in which a session can be stopped: its own, that of who waits for its result."""
+    """Return the threads in which a session can be stopped: its own, and that of its caller."""
     terms = session.setup.collaboration
     return (session.thread,) if terms is None else (session.thread, terms.thread)
 
 
 def next_turn(draft: RoomDraft, command: NextTurn) -> None:
-    """Take the current turn for done."""
+    """Mark the current turn as done."""
     session = draft.sessions.live_in(command.thread)
     if session is None:
         raise BadInput("Not in structured mode", "set a mode first")
@@ -61,11 +62,11 @@ def next_turn(draft: RoomDraft, command: NextTurn) -> None:
 
 
 def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
-    """Start the clock of an agent's turns again, for as long as a turn may be kept open.
+    """Restart the clock of an agent's turns, up to the maximum time of a turn.
 
-    What a turn has used so far may pass a limit, which ends it.
+    The usage reported so far may exceed a limit, which ends the turn.
     """
-    # Nobody can tell which of its turns the note is about.
+    # It is unknown which of its turns the note is about.
     note = "" if draft.sessions.seals_of(command.agent) else command.note
     for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)
@@ -77,7 +78,7 @@ def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
 
 
 def _note_usage(draft: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage) -> None:
-    """Count what a turn has used so far, if its reply has not said yet what it used."""
+    """Record the usage of a turn so far, unless its reply has already reported it."""
     session = draft.session
     now, seen = session.turns.get(agent), session.under_way.get(turn)
     is_open = now is not None and now.id == turn
@@ -90,7 +91,7 @@ def _note_usage(draft: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage)
 
 
 def steer(draft: RoomDraft, command: Steer) -> None:
-    """Act on one session."""
+    """Apply a steering action to one session."""
     session = draft.sessions.get(command.session)
     if session is None:
         known = [str(one.id) for one in draft.sessions.live()]
@@ -115,7 +116,7 @@ def _resume(draft: SessionDraft, command: Steer) -> None:
 
 
 def _extend(draft: SessionDraft, command: Steer) -> None:
-    """Give more of what is limited; what is not, or cannot be set for the mode, stays as it is."""
+    """Extend the limits; limits that are not set, or cannot be set for the mode, stay unchanged."""
     setup = draft.session.setup
     rounds = command.rounds if row_of(setup).unit else None
     minutes = command.minutes if setup.limits.minutes is not None else None
@@ -142,7 +143,7 @@ def _kick(draft: SessionDraft, command: Steer) -> None:
 
 
 def kick(draft: SessionDraft, agent: AgentId) -> None:
-    """Take an agent out of a session; too few end it."""
+    """Remove an agent from a session; the session ends if too few remain."""
     turn = draft.session.turns.get(agent)
     draft.change(Change.KICKED, f"{agent} left the session", agent=agent)
     draft.notice(NoticeCode.KICKED(agent=agent))
@@ -166,7 +167,7 @@ _ACTIONS: Final[dict[SessionAction, Callable[[SessionDraft, Steer], None]]] = {
 
 
 def _current(draft: SessionDraft, agent: str | None) -> Turn:
-    """Return the turn that is meant: the one that is named, else the current one."""
+    """Return the turn of the named agent, or the current one."""
     wanted = AgentId(agent) if agent is not None else draft.session.current
     turn = None if wanted is None else draft.session.turns.get(wanted)
     if turn is not None:
@@ -177,7 +178,7 @@ def _current(draft: SessionDraft, agent: str | None) -> Turn:
     raise Refused(f"{wanted} has no open turn in {draft.session.id}", f"who has: {owing}")
 
 
-# --- what an agent does in its turn by tool ----------------------------------------------------------
+# --- tool calls of an agent in its turn --------------------------------------------------------------
 
 
 def vote(draft: RoomDraft, command: CastVote) -> None:
@@ -196,7 +197,7 @@ def vote(draft: RoomDraft, command: CastVote) -> None:
 
 
 def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
-    """Remember to whom a turn hands over, until its reply."""
+    """Store the handoff of a turn until its reply."""
     for found, turn in _turns_of(draft, command.agent, command.session):
         is_led = found.phase.speaker is NextSpeaker.LEAD and turn.agent != found.session.setup.lead
         if row_of(found.session.setup).follows_handoff and not is_led:
@@ -214,7 +215,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
 def _turns_of(
     draft: RoomDraft, agent: AgentId, session: str | None = None
 ) -> list[tuple[SessionDraft, Turn]]:
-    """Return the open turns of an agent, of one session alone if that is named."""
+    """Return the open turns of an agent, only those of one session if it is named."""
     return [
         (SessionDraft(draft, one.id), one.turns[agent])
         for one in draft.sessions.live_with(agent)
@@ -222,16 +223,16 @@ def _turns_of(
     ]
 
 
-# --- what happens to the agents -------------------------------------------------------------------
+# --- events of the agents -------------------------------------------------------------------------
 
 
 _ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
 
 
 def react(draft: RoomDraft) -> None:
-    """Let the sessions act on the events of the batch so far."""
+    """Let the sessions react to the events of the batch so far."""
     events = list(draft.events)
-    # Who was removed is out of the session before anything that comes of it: it must not be asked again.
+    # Remove participants from the session before processing the consequences: they must not be asked again.
     for event in events:
         if isinstance(event, Left) and event.removed:
             _on_removal(draft, event.sender)
@@ -273,7 +274,7 @@ def _on_state(draft: RoomDraft, event: StateChanged) -> None:
 
 
 def _on_leaving(draft: RoomDraft, agent: AgentId) -> None:
-    """End the turn of a model that has gone: its call is gone too. A CLI may still answer its prompt."""
+    """End the turn of a model that has gone, together with its call. A CLI may still answer its prompt."""
     for session_draft, turn in _turns_of(draft, agent):
         if turns.is_api(session_draft, agent) and turn.state is not TurnState.ASKED:
             turns.fail(session_draft, turn, TurnState.FAILED, "it has left the room")
@@ -290,22 +291,22 @@ def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
             advance(session_draft)
 
 
-# --- what happens when nothing else does ----------------------------------------------------------
+# --- deadlines ------------------------------------------------------------------------------------
 
 
-#: What keeps a prompt out of the composer until a person does something about it.
+#: Why a prompt cannot be typed until a person does something.
 _IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
 
 
 def next_deadline(room: Room, rules: RoomRules) -> float | None:
-    """Return when a tick will next have something to do."""
+    """Return when a tick will next have an effect."""
     others = (messages.next_deadline(room), orchestrator.next_deadline(room, rules))
     times = [time for session in room.sessions.live() for time in deadlines(room, session, rules)]
     return min([*times, *(time for time in others if time is not None)], default=None)
 
 
 def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
-    """Yield when something will happen to a session by itself."""
+    """Yield the times at which something happens to a session by itself."""
     if session.is_running:
         yield from (clock_of(room, turn, rules).at for turn in session.turns.values())
         over_at = minutes_over_at(session)
@@ -318,7 +319,7 @@ def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]
 
 
 def ends(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
-    """Yield when something of a session will be over by itself; warnings before that are not meant."""
+    """Yield the times at which something in a session ends by itself, without the warnings before."""
     for turn in session.turns.values() if session.is_running else ():
         clock = clock_of(room, turn, rules)
         yield turn.since + _timeout_s(room, turn, rules) if clock.is_warning else clock.at
@@ -328,14 +329,14 @@ def ends(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
 
 
 class TurnClock(NamedTuple):
-    """When something happens to a turn by itself: it is warned of, or it is over."""
+    """When a turn is next warned of, or ends, by itself."""
 
     at: float
     is_warning: bool = False
 
 
 def clock_of(room: Room, turn: Turn, rules: RoomRules) -> TurnClock:
-    """Return what happens next to a turn if nobody does anything."""
+    """Return what happens next to a turn if nobody acts."""
     timeout_s = _timeout_s(room, turn, rules)
     match turn.state:
         case TurnState.ASKED:
@@ -356,7 +357,7 @@ def _timeout_s(room: Room, turn: Turn, rules: RoomRules) -> float:
 
 
 def tick(draft: RoomDraft) -> None:
-    """Let everything happen whose time has come."""
+    """Apply all deadlines that have passed."""
     messages.tick(draft)
     for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)

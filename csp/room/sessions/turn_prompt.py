@@ -1,4 +1,4 @@
-"""What an agent is told with its turn: the goal, the window, the round, the rules of the answer."""
+"""Build the prompt of a turn: the goal, the window, the round and the rules for the reply."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,24 +14,24 @@ from csp.room.sessions.session_reducer import Sessions
 from csp.room.sessions.session_state import CHARS_PER_TOKEN, Session, TurnOutput, WindowItem, cut, tokens_in
 from csp.room.visibility import NO_SESSIONS, can_see_item
 
-#: What the positions or proposals of all others may take together.
+#: Token budget for the positions or proposals of all other agents together.
 POSITION_TOKENS: Final = 8000
 _AGREE: Final = re.compile(r"AGREE[.!]?[ \t]*\Z")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
-#: For a prompt without a template: everything that is known, nothing about what to do with it.
+#: Used if a prompt has no template: all values, without instructions.
 BARE: Final = "{label}\n{goal}\n{window}\n{positions}\n{proposals}\n{format}"
 
 
 def render(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
-    """Fill a template; what is filled in is never read as a template itself."""
+    """Fill in a template; the values are never treated as templates themselves."""
     template = prompts.get(name, BARE)
     text = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
-    # A prompt is long, and most have nothing to close up.
+    # Prompts are long, and most have no surplus blank lines, so test first.
     return (re.sub(r"\n{3,}", "\n\n", text) if "\n\n\n" in text else text).strip()
 
 
 def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
-    """Return what an agent is asked; how it should answer comes last."""
+    """Return the prompt of a turn; the reply format comes last."""
     shapes = [render(prompts, shape, values) for shape in values["format"].split() if shape in prompts]
     return render(prompts, name, {**values, "format": "\n\n".join(shapes)})
 
@@ -45,9 +45,9 @@ def prompt_values(
     sessions: Sessions = NO_SESSIONS,
     items: Sequence[WindowItem] | None = None,
 ) -> dict[str, str]:
-    """Return what the placeholders of a turn's template stand for; `sessions` are all of the room.
+    """Return the values for the placeholders of a turn's template; `sessions` are all sessions of the room.
 
-    `items` is the window, where it is known.
+    `items` is the window, if the caller already has it.
     """
     setup = session.setup
     others = [other for other in session.agents if other != agent]
@@ -68,7 +68,7 @@ def prompt_values(
 
 
 def _format(session: Session, agent: AgentId, kind: ParticipantKind) -> str:
-    """Return which text tells an agent how to answer: what nobody would act on is not offered."""
+    """Return the names of the reply-format templates; features without an effect are not offered."""
     if session.setup.mode is Mode.REVIEW:
         role = RunRole.BUILDER if agent == session.setup.agents[0] else RunRole.REVIEWER
         return f"{role} {'message' if kind is ParticipantKind.API else 'words'}"
@@ -80,17 +80,17 @@ def _format(session: Session, agent: AgentId, kind: ParticipantKind) -> str:
 
 
 def handoffs(session: Session, agent: AgentId) -> tuple[AgentId, ...]:
-    """Return whom `agent` may hand its turn over to; nobody where handoffs are ignored."""
+    """Return the agents to which `agent` may hand over; none if handoffs are ignored."""
     return session.agents if _has_word(session, agent) and row_of(session.setup).follows_handoff else ()
 
 
 def _has_word(session: Session, agent: AgentId) -> bool:
-    """Tell whether what `agent` says decides how it goes on."""
+    """Return whether `agent` decides who speaks next."""
     return session.stage.kind is PhaseKind.RELAY and session.setup.lead in (None, agent)
 
 
 def round_label(session: Session, round: int) -> str:
-    """Say which round it is, as the mode counts."""
+    """Return the label of a round as the mode counts it."""
     if session.setup.mode is Mode.AUTOPILOT:
         return f"Round: {round} (Autopilot)"
     cap = session.setup.rounds
@@ -106,10 +106,10 @@ def window(
     size: WindowSize = DEFAULT_WINDOW,
     sessions: Sessions = NO_SESSIONS,
 ) -> list[WindowItem]:
-    """Return the newest items that `agent` may know, oldest first; a task it has not read is among them."""
+    """Return the newest items that `agent` may read, oldest first, including its unread tasks."""
     known = [item for item in session.items if can_see_item(session, item, agent, sessions)]
     if session.stage.kind is PhaseKind.BALLOT:
-        # Whose proposal is whose would show.
+        # It would reveal whose proposal is whose.
         known = [item for item in known if item.sender not in session.setup.agents]
     return newest(known, size, unread_tasks(known, agent)[-1:])
 
@@ -117,7 +117,7 @@ def window(
 def newest(
     items: Sequence[WindowItem], size: WindowSize, always: Sequence[WindowItem] = ()
 ) -> list[WindowItem]:
-    """Return the newest items that fit into a window, oldest first; those of `always` are among them."""
+    """Return the newest items that fit into a window, oldest first, always including those in `always`."""
     kept = {item.id for item in always}
     budget = size.tokens - sum(tokens_in(item.text) for item in items if item.id in kept)
     for item in reversed(items):
@@ -131,7 +131,7 @@ def newest(
 
 
 def visible_items(items: Sequence[WindowItem], size: WindowSize = DEFAULT_WINDOW) -> str:
-    """Return the items of a window as an agent reads them."""
+    """Return the items of a window as text for an agent."""
     chars = size.tokens * CHARS_PER_TOKEN
     shown = [
         f"{item.sender}{'' if item.target == ALL else f' -> {item.target}'}: {cut(item.text, chars)}"
@@ -141,7 +141,7 @@ def visible_items(items: Sequence[WindowItem], size: WindowSize = DEFAULT_WINDOW
 
 
 def unread_tasks(items: list[WindowItem], agent: AgentId) -> list[WindowItem]:
-    """Return the tasks that were handed to `agent` since it spoke last."""
+    """Return the tasks handed to `agent` since it last spoke."""
     tasks: list[WindowItem] = []
     for item in items:
         if item.sender == agent:
@@ -151,11 +151,11 @@ def unread_tasks(items: list[WindowItem], agent: AgentId) -> list[WindowItem]:
     return tasks
 
 
-# --- what the others said ------------------------------------------------------------------------
+# --- positions and proposals of the others -------------------------------------------------------
 
 
 def positions(session: Session, agent: AgentId) -> str:
-    """Return the last position of everybody else, each no longer than its share; none in a ballot."""
+    """Return the last position of each other agent, limited to an equal share; empty in a ballot."""
     if session.stage.kind is PhaseKind.BALLOT:
         return ""
     others = [(name, last) for name, last in last_outputs(session) if name != agent]
@@ -164,7 +164,7 @@ def positions(session: Session, agent: AgentId) -> str:
 
 
 def proposals(session: Session) -> str:
-    """Return what there is to vote on, without a name."""
+    """Return the proposals to vote on, without their authors."""
     named = session.stage.candidates
     share = _share(len(named))
     shown = [f"Proposal {one.label}:\n{cut(proposal_of(session, one.agent), share)}" for one in named]
@@ -172,14 +172,14 @@ def proposals(session: Session) -> str:
 
 
 def proposal_of(session: Session, agent: AgentId) -> str:
-    """Return what an agent said last before the vote."""
+    """Return an agent's last output before the vote."""
     return next((one.text for name, one in last_outputs(session, is_over=True) if name == agent), "")
 
 
 def last_outputs(session: Session, *, is_over: bool = False) -> Iterator[tuple[AgentId, TurnOutput]]:
-    """Yield who has spoken, with its last word before the vote that others may read.
+    """Yield each agent with its last output before the vote that others may read.
 
-    Once a phase `is_over`, they may read what was said in it.
+    Once a phase `is_over`, its outputs may be read too.
     """
     hidden = 0 if is_over else session.seal
     for agent in session.setup.agents:
@@ -194,5 +194,5 @@ def _share(count: int) -> int:
 
 
 def agrees(text: str) -> bool:
-    """Tell whether a reply has a line that says AGREE, outside code."""
+    """Return whether a reply has a line AGREE outside code."""
     return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(first_lines(text)[0]))

@@ -1,4 +1,4 @@
-"""The turns of a session: who is asked what, what that may cost, and the states of a turn until its reply."""
+"""The turns of a session: their requests, cost estimates, and states until the reply."""
 
 from typing import Final, NamedTuple
 
@@ -32,20 +32,21 @@ from csp.room.sessions.session_state import (
 )
 from csp.room.sessions.turn_prompt import prompt, prompt_values, render, visible_items, window
 
-# --- what a call will cost ------------------------------------------------------------------------
+# --- cost estimates -------------------------------------------------------------------------------
 #
-# As far as that can be known before it is made.
+# An estimate, made before the call.
 #
-# The rule: its input is the prompt at 3 bytes a token with 500 tokens for the rules of the room, or as much
-# more than our own count as the model has ever told; its output is half as much again as its longest reply so
-# far, for the first one 1,000 tokens; it costs no less than its dearest call so far. Without a known price, a
-# call costs half as much again as the agent's dearest so far, its first one as much as the dearest of others
-# without a price; the very first is made alone, since nobody can tell. Calls under way count with all that
-# they may take, and the output of each is kept to that.
+# The input is the prompt at 3 bytes per token plus 500 tokens for the rules of the room, or our own count
+# plus the largest excess that the model has ever reported. The output is 1.5 times its longest reply so far,
+# or 1,000 tokens for the first. A call costs at least as much as the agent's most expensive call so far.
+# Without a known price, a call costs 1.5 times the agent's most expensive one so far; its first costs as much
+# as the most expensive call of other agents without a price; the very first such call is made alone, because
+# its cost is unknown. Calls in progress count with the maximum that they may cost, and their output is
+# limited to that.
 
 
 BYTES_PER_TOKEN: Final = 3
-#: What the room's rules and the form of a reply take beside the prompt.
+#: Tokens for the room's rules and the reply format, which come with the prompt.
 OVERHEAD: Final = 500
 FIRST_OUTPUT: Final = 1000
 LEAST_OUTPUT: Final = 200
@@ -54,7 +55,7 @@ _MILLION: Final = 1_000_000
 
 
 class CostEstimate(NamedTuple):
-    """What a call may cost: as far as one can tell, at the very most; its output is kept to `max_output`."""
+    """The estimated cost of a call and its upper bound; its output is limited to `max_output`."""
 
     cost_usd: float = 0.0
     allowed_usd: float = 0.0
@@ -70,10 +71,10 @@ class OverBudget(NamedTuple):
 def estimate_cost(
     session: Session, agent: AgentId, prompt: str, before: int = 0, own_usd: float = 0.0
 ) -> CostEstimate | OverBudget:
-    """Return what the call with this prompt may cost; `before` are tokens that come with it.
+    """Estimate the cost of the call with this prompt; `before` is the number of tokens that come with it.
 
-    It takes the place of a call that its agent has under way, which may cost `own_usd`.
-    Only collaborations are kept from a call: elsewhere a limit of money is there for emergencies.
+    It replaces the current call of its agent, which may cost `own_usd`. Only collaborations can be refused a
+    call: elsewhere a cost limit is for emergencies.
     """
     limit = session.setup.limits.cost
     if limit is None or session.setup.collaboration is None:
@@ -100,36 +101,36 @@ def estimate_cost(
             f"the call of {agent} may cost {cost:.4f} USD; with {taken:.4f} of {limit:g} USD "
             "spent or under way it could pass the limit"
         )
-    # Those who are asked at once share what is left.
+    # Agents that are asked at once share what is left.
     slots = max(session.width - len(session.turns), 1)
     allowed = max(cost, (limit - taken) / slots) if cost else 0.0
     return CostEstimate(cost, allowed, int((allowed - put_in) * _MILLION / rate) if rate else None)
 
 
 def reserved(session: Session, but: AgentId | None = None) -> float:
-    """Return what is spent, with all that is under way, with what calls may have cost that broke off."""
+    """Return the money spent, plus the possible cost of turns in progress and of calls that broke off."""
     seen = {turn: one.usage.cost_usd or 0.0 for turn, one in session.under_way.items()}
     allowed = {turn.id: turn.allowed_usd for turn in session.turns.values()}
     skipped = {turn.id for turn in session.turns.values() if turn.agent == but}
     turns = {*seen, *allowed, *session.unsettled} - skipped
-    # A turn may have used more than it was allowed; it counts once.
+    # A turn may have used more than it was allowed; count it once.
     most = [
         max(seen.get(turn, 0.0), allowed.get(turn, 0.0), session.unsettled.get(turn, 0.0)) for turn in turns
     ]
     return session.cost_usd + sum(most)
 
 
-# --- who is asked -----------------------------------------------------------------------------------
+# --- turn requests ----------------------------------------------------------------------------------
 
 
-#: What an agent is in when it can do nothing by itself.
+#: States in which an agent cannot continue by itself.
 WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
 
 
 def ask(draft: SessionDraft, agent: AgentId) -> str:
-    """Give the turn to `agent`; where it cannot take it, note why.
+    """Request a turn from `agent`, or record why it cannot take it.
 
-    Return why the ask is over the budget, where the caller has to act on that.
+    Return why the request is over budget, if the caller has to handle that.
     """
     participant, session, phase = draft.participant(agent), draft.session, draft.phase
     reason = _why_not(draft, agent, participant)
@@ -152,7 +153,7 @@ def ask(draft: SessionDraft, agent: AgentId) -> str:
 
 
 def ask_again(draft: SessionDraft, turn: Turn, template: str, problem: str = "") -> None:
-    """Ask once more for an answer in the form that was asked for, unless that is over the budget."""
+    """Ask again for a reply in the required form, unless that is over budget."""
     items = window(draft.session, turn.agent, draft.rules.window, draft.room.sessions)
     text = _text(draft, turn.agent, template, turn.round, items, problem)
     cost = estimate_cost(draft.session, turn.agent, text, turn.prompt_tokens)
@@ -163,7 +164,7 @@ def ask_again(draft: SessionDraft, turn: Turn, template: str, problem: str = "")
 
 
 def can_pay_again(draft: SessionDraft, turn: Turn) -> bool:
-    """Tell whether the limit of money lets a turn be asked for once more."""
+    """Return whether the cost limit allows another request for the same turn."""
     cost = estimate_cost(draft.session, turn.agent, "", 2 * turn.prompt_tokens, turn.foreseen_usd)
     return not isinstance(cost, OverBudget)
 
@@ -172,7 +173,7 @@ def _why_not(draft: SessionDraft, agent: AgentId, participant: Participant | Non
     if participant is None:
         return "it has left the room"
     if participant.kind is ParticipantKind.API and not participant.online:
-        # A model that nobody runs takes up nothing; a CLI may just be starting again.
+        # A model that is not running cannot take a turn; an offline CLI may just be restarting.
         return "it is offline"
     is_past = participant.until is not None and participant.until <= draft.clock
     if participant.state is AgentState.LIMITED and not is_past:
@@ -185,7 +186,7 @@ def _why_not(draft: SessionDraft, agent: AgentId, participant: Participant | Non
 
 
 def _pass_over(draft: SessionDraft, agent: AgentId, reason: str) -> None:
-    """Note a turn that is over before it was asked for; no message stands for it."""
+    """Record a turn that ended before it was requested; no message exists for it."""
     seq = draft.room_draft.next_seq
     never = Turn(
         id=TurnId(f"t-{seq}"),
@@ -214,17 +215,17 @@ def _text(
     items: list[WindowItem],
     problem: str = "",
 ) -> str:
-    """Return the whole prompt of a turn with these items in its window."""
+    """Return the complete prompt of a turn with these items in its window."""
     session, size = draft.session, draft.rules.window
     kind = draft.room.participants[agent].kind
     values = prompt_values(session, agent, kind, round, size, draft.room.sessions, items)
-    # What the whiteboard has beside the window; it takes no more space however much there is.
+    # Whiteboard hits besides the window; their space is limited.
     found = draft.hits.get(session.id) or draft.hits.get("") or ()
     hits = hits_as_items(found, known=[item.id for item in items])
     values["board"] = ""
     if hits:
         values["board"] = render(draft.rules.prompts, "board", {"hits": visible_items(hits, size)})
-    # In a second ballot, whose proposal is whose would show.
+    # In a second ballot it would reveal whose proposal is whose.
     is_counted = bool(session.counted) and not session.stage.candidates
     values["votes"] = votes_counted(session).text if is_counted else ""
     if draft.run is not None:
@@ -243,7 +244,7 @@ def _signal(
     *,
     is_repair: bool = False,
 ) -> None:
-    """Ask an agent for its turn; what was held for the turn stands in its window."""
+    """Send an agent the request for its turn; messages held for the turn are part of its window."""
     session, room_draft = draft.session, draft.room_draft
     turn = TurnId(f"t-{room_draft.next_seq}")
     room_draft.emit(
@@ -263,7 +264,7 @@ def _signal(
             waiting_for=tuple(dict.fromkeys((*session.waiting_for, agent))),
         )
     )
-    # The end of a sealed phase, a moment ago, may have released some of it.
+    # The end of a sealed phase may have released some of them a moment ago.
     released = {
         event.message
         for event in room_draft.events
@@ -278,7 +279,7 @@ def _signal(
             room_draft.move_delivery(message, agent, DeliveryState.WITHDRAWN, f"it came with {turn}")
 
 
-# --- on the way to a reply -----------------------------------------------------------------------
+# --- states of a turn ----------------------------------------------------------------------------
 
 
 def delivered(draft: SessionDraft, turn: Turn) -> None:
@@ -288,12 +289,12 @@ def delivered(draft: SessionDraft, turn: Turn) -> None:
 
 
 def working(draft: SessionDraft, turn: Turn, note: str = "") -> None:
-    """Start the clock of a turn again; in a sealed phase the note is nobody else's business."""
+    """Restart the clock of a turn; in a sealed phase the note is not recorded."""
     draft.move(turn, TurnState.WORKING, "" if draft.session.seal else note)
 
 
 def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
-    """Start the clock of a turn again, for as long as a turn may be kept open."""
+    """Restart the clock of a turn, up to the maximum time of a turn."""
     began = draft.now if turn.delivered_at is None else turn.delivered_at
     is_spent = draft.now - began >= draft.rules.longest_s
     participant = draft.participant(turn.agent)
@@ -303,7 +304,7 @@ def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
 
 
 def cast(draft: SessionDraft, turn: Turn, vote: BallotVote, reply: MessageId | None = None) -> None:
-    """Note the vote of a turn's agent; the same one again, by tool or in words, is no second vote."""
+    """Record a vote; the same vote again, by tool or in text, is not counted twice."""
     session = draft.session
     if session.votes.get(turn.agent) == vote:
         return
@@ -315,10 +316,10 @@ def cast(draft: SessionDraft, turn: Turn, vote: BallotVote, reply: MessageId | N
 
 
 def blocked(draft: SessionDraft, turn: Turn, detail: str) -> None:
-    """Stop the clock of a turn: it waits for a person."""
+    """Stop the clock of a turn that waits for a person."""
     if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
         draft.move(turn, TurnState.BLOCKED)
-        # What it wants to do is between the agent and the people of the room.
+        # The content of the dialog is only for the agent and the people of the room.
         words = NoticeCode.NEEDS_PERSON(agent=turn.agent)
         if detail:
             words = NoticeCode.NEEDS_PERSON_FOR(agent=turn.agent, detail=detail)
@@ -327,7 +328,7 @@ def blocked(draft: SessionDraft, turn: Turn, detail: str) -> None:
 
 
 def fail(draft: SessionDraft, turn: Turn, state: TurnState, reason: str) -> None:
-    """End a turn that nobody answers."""
+    """End a turn that was not answered."""
     draft.withdraw(turn)
     draft.move(turn, state, reason)
     words = NoticeCode.TURN_FAILED(agent=turn.agent, reason=reason)
@@ -339,13 +340,13 @@ def fail(draft: SessionDraft, turn: Turn, state: TurnState, reason: str) -> None
 
 
 def cancel(draft: SessionDraft, turn: Turn, reason: str) -> bool:
-    """End a turn because somebody said so; tell whether nobody has begun with it."""
+    """Cancel a turn; return whether its prompt was withdrawn before the agent started."""
     is_back = draft.withdraw(turn)
     draft.move(turn, TurnState.CANCELLED, reason)
     return is_back
 
 
 def is_api(draft: SessionDraft, agent: AgentId) -> bool:
-    """Tell whether an agent has to answer in an envelope."""
+    """Return whether an agent is an API model, which has to reply in an envelope."""
     participant = draft.participant(agent)
     return participant is not None and participant.kind is ParticipantKind.API

@@ -13,7 +13,7 @@ from csp.room.sessions.session_state import BallotVote, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What a ballot came to: votes by label, most first; `leaders` has more than one name in a tie."""
+    """The result of a ballot: votes by label, most first; `leaders` has several entries in a tie."""
 
     counts: dict[str, int]
     leaders: tuple[Candidate, ...]
@@ -21,18 +21,18 @@ class Tally:
 
     @property
     def winner(self) -> Candidate | None:
-        """The one that was chosen, if one was."""
+        """The winning candidate, if there is one."""
         return self.leaders[0] if self.is_quorate and len(self.leaders) == 1 else None
 
 
 def label_of(number: int) -> str:
-    """Return the label of the `number`-th candidate, from 0 on: A to Z, then AA, AB."""
+    """Return the label of the `number`-th candidate, counted from 0: A to Z, then AA, AB."""
     high, low = divmod(number, 26)
     return (chr(ord("A") + high - 1) if high else "") + chr(ord("A") + low)
 
 
 def candidates(session: SessionId, number: int, agents: Sequence[AgentId]) -> tuple[Candidate, ...]:
-    """Label the agents of a ballot in an order that tells nothing about who is who."""
+    """Label the agents of a ballot in an order that does not reveal who is who."""
 
     def rank(agent: AgentId) -> str:
         return sha256(f"{session}:{number}:{agent}".encode()).hexdigest()
@@ -48,7 +48,7 @@ def read_vote(commands: Sequence[Spoken], labels: Sequence[str]) -> BallotVote |
 
 
 def tally(votes: Mapping[AgentId, BallotVote], named: Sequence[Candidate], voters: int) -> Tally:
-    """Count the votes; those for oneself count only if there are no others."""
+    """Count the votes; votes for oneself count only if there are no others."""
     owner = {candidate.label: candidate.agent for candidate in named}
     cast = {agent: vote for agent, vote in votes.items() if vote.label in owner}
     others = {agent: vote for agent, vote in cast.items() if owner[vote.label] != agent}
