@@ -1,3 +1,3 @@
 """A real-time group chat in tmux for people and interactive AI agents."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
