@@ -1,4 +1,4 @@
-"""Decode the running session from `GET /mode`, and word the state of its agents."""
+"""Decode the running session from `GET /mode`, and describe the state of its agents."""
 
 from dataclasses import dataclass
 from typing import Any, Final

@@ -21,10 +21,10 @@ ENDED_KEPT: Final = 4096
 
 
 class Inbox:
-    """A bounded queue that remembers what has been in it.
+    """A bounded queue that remembers the items that have been in it.
 
-    Events wait in the journal while the queue is full. Deliveries are always queued: the room bounds
-    how many of them there can be.
+    Events wait in the journal while the queue is full. Deliveries are always queued, because the room limits
+    their number.
     """
 
     def __init__(self, after: int | None, agent: AgentId | None) -> None:
@@ -122,7 +122,7 @@ class Inbox:
         return item
 
     async def drained(self) -> None:
-        """Wait until there is room."""
+        """Wait until the queue has space."""
         await self._drained.wait()
 
     def close(self, error: CspError | None = None) -> None:

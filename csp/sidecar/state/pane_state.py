@@ -24,7 +24,8 @@ DRAWN_S: Final = 1.0
 #: The maximum time between two redraws of a busy sign.
 ANIMATED_S: Final = 2.5
 
-#: A program that has drawn nothing since a key may not have read it yet; after this time it has.
+#: A program that has drawn nothing since a key may not have read it yet; after this time it is assumed to
+#: draw nothing for that key.
 UNREAD_S: Final = 10.0
 
 #: The number of texts remembered as placeholders; a CLI may show another one each time.
