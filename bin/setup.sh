@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Finds what CSP runs on, or installs it. Sourced by the scripts beside it; needs bash 3.2 (macOS).
+# Finds or installs the requirements of CSP. Sourced by the scripts next to it; needs bash 3.2 (macOS).
 
 ROOT=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 CSP_CACHE=${XDG_CACHE_HOME:-~/.cache}/csp
@@ -14,7 +14,7 @@ die() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# quietly COMMAND...   show what it prints only if it fails; sudo asks on the terminal itself
+# quietly COMMAND...   show the output of a command only if it fails; sudo asks on the terminal itself
 quietly() {
     local output
     if ! output=$("$@" 2>&1 </dev/null); then
@@ -33,7 +33,7 @@ as_root() {
     quietly sudo ${CI:+-n} "$@"
 }
 
-# Two set-ups at once are fine: the second waits for the first one's lock.
+# Two set-ups may run at once: the second one waits for the lock of the first.
 apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@"; }
 
 package_manager() {
@@ -47,7 +47,7 @@ package_manager() {
     echo none
 }
 
-# install_packages PACKAGE...   names as the package manager of this system has them
+# install_packages PACKAGE...   names in the package manager of this system
 install_packages() {
     local manager
     manager=$(package_manager)
@@ -84,7 +84,7 @@ ensure_commands() {
     fi
 }
 
-# Dependency groups need uv 0.5; a pyenv shim may exist without a uv behind it.
+# Dependency groups need uv 0.5. A pyenv shim may exist without an installed uv.
 is_usable_uv() {
     local version major minor
     version=$("$1" --version 2>/dev/null) || return 1
@@ -104,11 +104,11 @@ find_uv() {
     return 1
 }
 
-# Debian splits ensurepip off into python3-venv; without it `python3 -m venv` makes no pip.
-# -I here, below: a module in the caller's directory must not be taken for one of Python's.
+# Debian moves ensurepip to python3-venv; without it, `python3 -m venv` installs no pip.
+# -I here and below, so that modules in the caller's directory cannot shadow those of Python.
 can_make_venv() { python3 -I -c 'import ensurepip, venv' >/dev/null 2>&1; }
 
-# The binary is moved into place whole, so a second set-up at the same time sees all of it or nothing.
+# The binary is moved into place atomically, so a parallel set-up never sees an incomplete one.
 install_uv_from_pypi() {
     local work status=0
     mkdir -p "$CSP_CACHE/uv/bin"
@@ -147,14 +147,14 @@ has_system_python() {
     UV_PYTHON_PREFERENCE=only-system "$UV" python find --system '>=3.11' >/dev/null 2>&1
 }
 
-# sync_venv [UV-SYNC-OPTION...]   bring .venv to what uv.lock says
-# --inexact: who needs less (bin/csp) must not remove what another (bin/test) has put there.
-# Offline first: the lock pins every package, so the network is asked only when one is missing.
+# sync_venv [UV-SYNC-OPTION...]   sync .venv with uv.lock
+# --inexact: a script that needs less (bin/csp) must not remove packages of another (bin/test).
+# Offline first: the lock file pins every package, so the network is needed only if one is missing.
 sync_venv() (
     cd -- "$ROOT" || exit
     unset VIRTUAL_ENV
     export UV_PROJECT_ENVIRONMENT=$ROOT/.venv
-    # uv leaves its lock file in there for good; two set-ups at once must find the same one.
+    # uv leaves its lock file there permanently, and two parallel set-ups must find the same one.
     export TMPDIR=$CSP_CACHE/uv
     mkdir -p "$TMPDIR"
     if [[ -z ${UV_PYTHON_PREFERENCE:-} ]] && has_system_python; then
@@ -162,7 +162,7 @@ sync_venv() (
     fi
     if ! "$UV" sync --frozen --inexact --quiet --offline "$@" 2>/dev/null; then
         say "downloading Python packages into .venv"
-        # After a || the shell continues when a command fails, so it is told to stop.
+        # If the caller uses ||, the shell continues after a failure, so exit explicitly.
         download_packages "$@" || exit
     fi
     printf '%s\n' "$ROOT" >.venv/.csp-synced
@@ -185,7 +185,7 @@ download_packages() {
     return "$status"
 }
 
-# A clone copied with its .venv still runs the old one's code, so the stamp names the place.
+# If a clone is copied with its .venv, that still runs the old code, so the stamp records the path.
 is_venv_fresh() {
     local stamp=$ROOT/.venv/.csp-synced place=""
     [[ -x $ROOT/.venv/bin/csp && -r $stamp ]] || return 1
@@ -193,7 +193,7 @@ is_venv_fresh() {
     [[ $place == "$ROOT" && ! $ROOT/uv.lock -nt $stamp && ! $ROOT/pyproject.toml -nt $stamp ]]
 }
 
-# project_file   the csp.toml that csp reads here: of this directory, or of the repository that it is in
+# project_file   the csp.toml that csp reads here: that of this directory or of its repository
 project_file() {
     local folder=$PWD
     if [[ -e csp.toml ]]; then
@@ -206,7 +206,7 @@ project_file() {
     echo "$folder/csp.toml"
 }
 
-# wanted_extras FILE   the extras that the models of a csp.toml need, one a line
+# wanted_extras FILE   the extras that the models in a csp.toml need, one per line
 wanted_extras() {
     local provider
     [[ -r $1 ]] || return 0

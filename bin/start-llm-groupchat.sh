@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Opens the room of the caller's directory in tmux. Installs what is missing first.
-# Options are those of `csp up`: --demo, --agents A,B, --orchestrator, --dir DIR, --detach, --dry-run ...
+# Opens the room of the caller's directory in tmux. Installs missing requirements first.
+# The options are those of `csp up`: --demo, --agents A,B, --orchestrator, --dir DIR, --detach, --dry-run ...
 set -euo pipefail
 
 script=${BASH_SOURCE[0]}
@@ -30,6 +30,6 @@ for extra in $(wanted_extras "${CSP_CONFIG_FILE:-$(project_file)}"); do
             say "$extra could not be installed for the reason above; its models are not started"
     fi
 done
-# So that what is typed in the panes finds csp.
+# Commands typed in the panes must find csp.
 export PATH=$PATH:$ROOT/bin
 exec "$ROOT/.venv/bin/csp" up "$@"

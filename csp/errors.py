@@ -1,19 +1,19 @@
-"""Every exception CSP raises on purpose.
+"""Every exception that CSP raises on purpose.
 
 CspError
-├── BadInput             the peer sent something malformed: 400, carry on
+├── BadInput             the peer sent malformed data: 400, continue
 │   ├── TooLarge         over a size limit: 413
-│   └── Unauthenticated  no token, or one that is not ours: 401
-├── Refused              a rule of the room says no: 409, say why
+│   └── Unauthenticated  no token, or an unknown one: 401
+├── Refused              a rule of the room forbids it: 409, with the reason
 │   ├── Forbidden        this role may not do it: 403
-│   ├── NotFound         no such participant, message, route: 404
+│   ├── NotFound         no such participant, message or route: 404
 │   └── TooMany          a queue or a limit of connections is full: 429
-└── Broken               we failed: log, stop or wait
+└── Broken               a failure of our own: log, stop or wait
     ├── StorageFull      the journal cannot grow: 507 until it can
-    ├── StorageFailed    the disk lies: the gateway stops
-    ├── JournalLocked    another gateway writes this room
+    ├── StorageFailed    the disk is unreliable: the gateway stops
+    ├── JournalLocked    another gateway writes to this room
     ├── Unreachable      no gateway answers, or none is running
-    └── CallFailed       the provider of a model gives no answer
+    └── CallFailed       the provider of a model does not answer
 """
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CspError(Exception):
-    """An error with a message and a hint what to do about it."""
+    """An error with a message and a hint about what to do."""
 
     status: "ClassVar[int]" = 500
 
@@ -91,7 +91,7 @@ class Unreachable(Broken):
 
 
 class CallFailed(Broken):
-    """A provider failed; says whether to try again, and when if known."""
+    """A provider failed; the error says whether to try again, and when if known."""
 
     status = 502
 

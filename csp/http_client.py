@@ -1,7 +1,7 @@
-"""A blocking HTTP client of a gateway.
+"""A blocking HTTP client for a gateway.
 
-This is the client of short commands, so it loads next to nothing. JSON stays plain here; `field` and its kin
-check the few values that a command acts on.
+Short commands use this client, so it loads next to nothing. JSON is not decoded into types here; functions
+such as `field` check the few values that a command uses.
 """
 
 from csp import errors
@@ -21,7 +21,7 @@ else:
 
 Query = str | int | float | None
 TIMEOUT_S = 30.0
-#: How long a call whose answer was lost is repeated: a supervised gateway restarts sooner.
+#: The time for repeating a call whose answer was lost; a supervised gateway restarts sooner.
 REPEAT_S = 10.0
 REPEAT_EVERY_S = 0.1
 PAGE = 500
@@ -38,7 +38,7 @@ BY_STATUS: dict[int, type[CspError]] = {
 
 
 class GatewayClient:
-    """A client of one gateway; each call uses a new connection, so none can be stale."""
+    """A client of one gateway; each call uses a new connection, so connections are never stale."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
@@ -60,10 +60,10 @@ class GatewayClient:
         return self._ask("POST", path, dumps(body or {}).encode("ascii"), TIMEOUT_S)
 
     def post_once(self, path: str, body: "Object | None" = None) -> "Any":
-        """Return the answer to a POST that must not be carried out twice.
+        """Return the answer to a POST that must not be executed twice.
 
-        A gateway that dies may have done it before it could answer. So the call has an id, and is repeated
-        with the same one until a gateway answers, which answers a repeated call as the first time.
+        A gateway that dies may have executed the call before it could answer. So the call has an id and is
+        repeated with it until a gateway answers; a repeated call gets the same answer as the first one.
         """
         import os
         import time
@@ -97,7 +97,7 @@ class GatewayClient:
         timeout_s: float,
         on_sent: "Callable[[], None]" = lambda: None,
     ) -> tuple[int, bytes]:
-        """Return the status and the body of an answer; raise Unreachable if there is none."""
+        """Send a request; return the status and body of the answer, or raise Unreachable if there is none."""
         try:
             return exchange(self._parts, method, path, self._headers, body, timeout_s, on_sent)
         except ConnectionRefusedError as exc:
@@ -128,14 +128,14 @@ def _read(status: int, raw: bytes, url: str) -> "Any":
 
 
 def segment(text: str) -> str:
-    """Quote text as one segment of a path."""
+    """Return the text quoted as one segment of a path."""
     from urllib.parse import quote
 
     return quote(text, safe="")
 
 
 def note_path(note: str) -> str:
-    """Return the path of a note; raise for other words, which could name another route."""
+    """Return the path of a note; raise NotFound for other words, which could name another route."""
     number = note.removeprefix("n-")
     if number == note or not (number.isascii() and number.isdigit()):
         raise NotFound(f"unknown note {note!r}", "see: csp board show")
@@ -153,7 +153,7 @@ def field(value: object, key: str, kind: "type[T]") -> "T":
 
 
 def objects(value: object) -> "list[Object]":
-    """Return an answer that is a list of objects."""
+    """Return the answer if it is a list of objects, or raise Broken."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise Broken("the gateway's answer is not a list of objects", "is it of this version?")
     return value
@@ -194,8 +194,8 @@ def follow(
 ) -> "Iterator[Object]":
     """Yield new items after a seq, without end.
 
-    Where the gateway is away, `tell` gets the error, takes its time, and the next try follows; after each
-    answer it gets None.
+    If the gateway is unreachable, `tell` is called with the error, and the next attempt follows when it
+    returns. After each answer, `tell` is called with None.
     """
     gateway: GatewayClient | None = None
     is_away = False

@@ -1,6 +1,6 @@
-"""Who serves models behind an API: one row each, for everything that has to know them.
+"""The table of model providers, with one row for each.
 
-A new one is a row here and, if it speaks an API of its own, a function in csp.agents.api.providers.
+To add a provider, add a row here and, if it has its own API, a function in csp.agents.api.providers.
 """
 
 from typing import Final, NamedTuple
@@ -9,12 +9,12 @@ from csp.errors import BadInput
 
 
 class Provider(NamedTuple):
-    """One who serves models.
+    """A provider of models.
 
-    `extra` is the package of its SDK, also the extra by which it is installed; `opens` is the function of
-    csp.agents.api.providers that calls it; `prices` is its name in the list of prices, empty for a server of
-    which nobody knows what it asks. Such a server gets a key only if somebody names one: that of another
-    provider is none of its business. `variables` is what its SDK reads beside the key.
+    `extra` is the package of its SDK and also the extra that installs it. `opens` is the function of
+    csp.agents.api.providers that calls it. `prices` is its name in the price list, or empty for a server with
+    unknown prices. Such a server gets a key only if the user names one, because it must not see the keys of
+    other providers. `variables` are the other variables that its SDK reads.
     """
 
     extra: str
@@ -45,7 +45,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
 
 
 def provider_named(name: str) -> Provider:
-    """Return a provider, or say which there are."""
+    """Return a provider, or raise BadInput with a list of all providers."""
     found = PROVIDERS.get(name)
     if found is None:
         raise BadInput(f"unknown provider {name!r}", f"expected one of: {', '.join(PROVIDERS)}")
@@ -53,16 +53,16 @@ def provider_named(name: str) -> Provider:
 
 
 def well_known() -> list[str]:
-    """Return the providers that need nothing but a key."""
+    """Return the providers that need only a key."""
     return [name for name, row in PROVIDERS.items() if row.needs_key]
 
 
 def sdk_packages() -> set[str]:
-    """Return the packages of their SDKs."""
+    """Return the SDK packages of all providers."""
     return {row.extra for row in PROVIDERS.values()}
 
 
 def variables_of(name: str, key_env: str | None) -> tuple[str, ...]:
-    """Return the variables that who calls a provider needs: the key, and what its SDK reads beside it."""
+    """Return the variables needed to call a provider: the key and the others that its SDK reads."""
     row = provider_named(name)
     return tuple(filter(None, (key_env or row.key_env, *row.variables)))

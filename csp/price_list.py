@@ -1,4 +1,4 @@
-"""Prices of model calls, from the installed price list."""
+"""Compute the cost of model calls from the installed price list."""
 
 from importlib import metadata
 from typing import Final
@@ -9,7 +9,7 @@ from csp.protocol.session_parts import Price
 
 _PACKAGE: Final = "genai-prices"
 _MILLION: Final = 1_000_000
-#: Small enough for the base price: some models cost more per token for long inputs.
+#: Small enough for the base price, because some models cost more per token for long inputs.
 _MANY: Final = 10_000
 
 
@@ -18,8 +18,8 @@ def cost_usd(
 ) -> float | None:
     """Return the cost of a call; None without a known price or without the list.
 
-    Who serves the model is told by the name of the provider in the list, else by the address. Several calls
-    are priced as so many of the same size: some models cost more where the input of one call is long.
+    The provider is identified by its name in the list, or else by the address. Several calls are priced as
+    the same number of calls of equal size, because some models cost more if the input of one call is long.
     """
     try:
         from genai_prices import Usage as Counted
@@ -46,7 +46,7 @@ def cost_usd(
 
 
 def _alike(usage: Usage) -> list[tuple[int, tuple[int, ...]]]:
-    """Split a sum of calls into calls of the same size, each with its count."""
+    """Split the summed usage of several calls into calls of equal size; return each size with its count."""
     written = min(usage.cache_write, usage.input - usage.cached)
     parts = (usage.input - usage.cached - written, usage.cached, written, usage.output)
     others = max(usage.calls, 1) - 1

@@ -1,9 +1,9 @@
 """Find the project of a directory, and the name of its room.
 
 A project is a git repository, or a directory without one. All worktrees of a repository are one project: git
-keeps what they share in one folder, and the path of that folder is the project's identity. Which room has
-which name is written to one small file per room, the claim, so that two projects of the same name never
-share a room. Only what starts a room makes a claim.
+keeps their shared data in one folder, and the path of that folder is the project's identity. One small file
+per room, the claim, records the project of the room, so that two projects with the same name never share a
+room. Only commands that start a room make a claim.
 """
 
 import contextlib
@@ -40,26 +40,26 @@ class Project:
 
     @property
     def home(self) -> Path:
-        """The directory that the room is named after: of a repository with worktrees the first work tree."""
+        """The directory that the room is named after; for a repository, its first work tree."""
         return _home_of(self.identity) or self.root
 
     def owns(self, identity: str) -> bool:
-        """Return whether a room is the project's; a directory keeps its room when it becomes a repository."""
+        """Return whether a room is the project's; a directory that becomes a repository keeps its room."""
         return identity in (self.identity, str(self.root), str(self.home))
 
 
 def _home_of(identity: str) -> Path | None:
-    """Return the first work tree of a repository; None if only its work trees know where they are."""
+    """Return the first work tree of a repository; None if the repository does not record it."""
     path = Path(identity)
     return path.parent if path.name == ".git" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A room that was started for a project; `history` is the folder that holds the room's own.
+    """A room that was started for a project; `history` is the folder that contains the room's folder.
 
-    `is_named` says that a person chose the name. Such a room is one more of its project, not the one that is
-    found by the directory.
+    `is_named` says that a person chose the name. Such a room is an additional one of its project, not the one
+    that is found by the directory.
     """
 
     room: str
@@ -79,7 +79,7 @@ class Claim:
 def project_of(cwd: Path, claimed: Collection[str] = ()) -> Project:
     """Return the project of a directory; `claimed` are the identities that have a room.
 
-    Without git a directory belongs to the nearest one above it that has a room, or else is its own project.
+    Without git, a directory belongs to the nearest parent directory with a room, or else is its own project.
     """
     here = Path(os.path.realpath(cwd))
     above = (here, *here.parents)
@@ -91,7 +91,7 @@ def project_of(cwd: Path, claimed: Collection[str] = ()) -> Project:
 
 
 def _git_identity(folder: Path) -> str:
-    """Return the real path of what all worktrees share; empty if no work tree begins here."""
+    """Return the real path of the folder that all worktrees share; empty if `folder` is not a work tree."""
     dot_git = folder / ".git"
     if dot_git.is_dir():
         return os.path.realpath(dot_git) if (dot_git / "HEAD").exists() else ""
@@ -112,7 +112,7 @@ def _first_line(path: Path) -> str:
 
 
 def room_name(project: Project, claims: Collection[Claim]) -> str:
-    """Return the name of a project's room: the claimed one, or the one that it would get."""
+    """Return the name of a project's room: the claimed one, or else a new one."""
     for claim in claims:
         if project.owns(claim.identity) and not claim.is_named:
             return claim.room
@@ -140,7 +140,7 @@ def claims_folder(env: Mapping[str, str]) -> Path | None:
 
 
 def read_claims(folder: Path | None) -> tuple[Claim, ...]:
-    """Return all claims by name; a file that cannot be read is passed over."""
+    """Return all claims, sorted by name; unreadable files are skipped."""
     found = []
     for path in sorted(folder.glob("*.json"), key=lambda path: path.stem) if folder else ():
         with contextlib.suppress(OSError, ValueError, TypeError):
@@ -151,9 +151,9 @@ def read_claims(folder: Path | None) -> tuple[Claim, ...]:
 
 
 def claim_room(folder: Path, project: Project, history: Path, now: float, *, named: str = "") -> Claim:
-    """Write which project a room belongs to, before the room starts; return it.
+    """Write and return the claim of a room before the room starts.
 
-    `named` is a name that a person chose; it wins over an earlier claim of another project.
+    `named` is a name that a person chose; it replaces an earlier claim of another project.
     """
     with _locked(folder):
         claims = read_claims(folder)
@@ -169,7 +169,7 @@ def claim_room(folder: Path, project: Project, history: Path, now: float, *, nam
             dir=str(project.root),
             history=str(history),
             created=before.created if before and is_same else now,
-            # The room of the directory is that one, also if somebody writes out its name.
+            # The directory's own room stays its own, even if a person names it explicitly.
             is_named=bool(named) and not is_own,
         )
         if claim != before:

@@ -1,4 +1,4 @@
-"""The files of prompts/: the texts that agents and MCP clients get.
+"""Read the files of prompts/: the texts for agents and MCP clients.
 
 A sidecar reads them before its CLI starts, so this module imports next to nothing.
 """
@@ -8,7 +8,7 @@ import os
 from csp.errors import Broken
 
 _PACKAGE = os.path.dirname(os.path.realpath(__file__))
-#: A wheel has the prompts inside the package, a clone has them beside it.
+#: A wheel has the prompts inside the package, and a clone has them next to it.
 _FOLDERS = (os.path.join(_PACKAGE, "prompts"), os.path.join(os.path.dirname(_PACKAGE), "prompts"))
 
 

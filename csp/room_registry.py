@@ -1,7 +1,7 @@
-"""Announce a running room to the commands of its user.
+"""Announce a running room to the commands of its user, and find the room of a command.
 
-A gateway keeps `<state dir>/<room>.json` locked while it runs. The lock, not the pid, says that the room
-lives: the kernel drops it with the process, and a pid may belong to somebody else after a restart.
+A gateway keeps `<state dir>/<room>.json` locked while it runs. The lock, not the pid, shows that the room is
+running: the kernel releases it with the process, but a pid may belong to another process after a restart.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from csp.fast_start.room_files import make_private_dir as make_private_dir
 from csp.project import claim_room, claims_folder, project_of
 
 NO_ROOM: Final = "no room is running; start one with: csp up"
-# A command that checks whether a room runs holds its lock for an instant.
+# A command that checks whether a room is running holds its lock for an instant.
 _LOCK_TRIES: Final = 25
 _LOCK_PAUSE_S: Final = 0.02
 
@@ -71,7 +71,7 @@ class RoomFile:
 
 
 def write_room(state_dir: Path, room: RunningRoom) -> RoomFile:
-    """Announce the room; raise Refused if one of that name is running already."""
+    """Announce the room; raise Refused if a room of that name is already running."""
     path = state_dir / f"{room.room}.json"
     try:
         make_private_dir(state_dir)
@@ -97,9 +97,9 @@ def remove_room(file: RoomFile) -> None:
 
 
 def claim(settings: Settings, env: Mapping[str, str]) -> Settings:
-    """Write down that this room belongs to its project; return the settings with the name that it got.
+    """Record that this room belongs to its project; return the settings with the room's final name.
 
-    Two projects of one name may start together; the second one gets another name.
+    If two projects with the same name start at the same time, the second one gets another name.
     """
     folder = claims_folder(env)
     if folder is None or settings.project is None:
@@ -128,7 +128,7 @@ def running_rooms(state_dir: Path) -> list[RunningRoom]:
 
 
 def find_room(settings: Settings, cwd: Path) -> Address:
-    """Return the room of a command: by environment, by name, or that of the directory's project."""
+    """Return the room of a command: by environment, by name, or by the directory's project."""
     rooms = running_rooms(settings.state_dir)
     if settings.gateway_url:
         return _by_environment(settings, rooms)
@@ -140,7 +140,7 @@ def find_room(settings: Settings, cwd: Path) -> Address:
 
 
 def _own_token(settings: Settings, room: str) -> str:
-    """Return the token to use, empty for the room's; inside a pane the agent's, or raise."""
+    """Return the token to use, or "" for the room's own; inside a pane return the agent's, or raise."""
     if settings.auth_token or not settings.agent:
         return settings.auth_token
     path = Path(token_path(str(settings.state_dir), room, settings.agent))
@@ -157,7 +157,7 @@ def _own_token(settings: Settings, room: str) -> str:
 def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
     here = next((room for room in rooms if room.url.rstrip("/") == settings.gateway_url.rstrip("/")), None)
     if settings.sources.get("room") == "--room" and here and here.room != settings.room:
-        # The token of the environment would be wrong for another room.
+        # The token in the environment is not valid for another room.
         raise BadInput(
             f"--room: expected {here.room!r}, the room of CSP_GATEWAY_URL, got {settings.room!r}",
             "unset CSP_GATEWAY_URL to talk to another room",
@@ -180,7 +180,7 @@ def _by_name(name: str, rooms: list[RunningRoom]) -> RunningRoom:
 
 
 def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> RunningRoom:
-    """Return the running room of a directory's project; never that of another one."""
+    """Return the running room of a directory's project, never that of another project."""
     if not rooms:
         raise Unreachable(NO_ROOM)
     own = rooms_of_project(settings, rooms, cwd)
@@ -195,8 +195,8 @@ def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> Runn
 
 
 def rooms_of_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> list[RunningRoom]:
-    """Return the running rooms of a directory's project: its own one, else those that people named."""
-    # The claims know the project; a room of an earlier version has none.
+    """Return the running rooms of a directory's project: its own room, or else those that people named."""
+    # The claims record the project; a room of an earlier version has no claim.
     known = {room.identity for room in rooms if not room.project}
     project = project_of(cwd, known | ({settings.project.identity} if settings.project else set()))
     own = [room for room in rooms if project.owns(room.identity)]

@@ -1,4 +1,4 @@
-"""The running session as `GET /mode` shows it, and the word for whose turn it is."""
+"""Decode the running session from `GET /mode`, and describe the state of its agents."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +16,7 @@ def bracketed(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """The running session; a field that the gateway did not send has its default."""
+    """The running session; fields that the gateway did not send have their defaults."""
 
     mode: str = _FREEFORM
     round: int = 0
@@ -41,7 +41,7 @@ class SessionStatus:
 
 
 def session_of(answer: object) -> SessionStatus:
-    """Read the answer to `GET /mode`, from a gateway of any version."""
+    """Decode the answer to `GET /mode` of a gateway of any version."""
     given: dict[str, Any] = answer if isinstance(answer, dict) else {}
     names = {name: value for name, value in given.items() if isinstance(value, list)}
     numbers = {name: value for name, value in given.items() if isinstance(value, int | float)}

@@ -1,4 +1,4 @@
-"""Read one value from the text of a flag, a variable or a file."""
+"""Parse setting values from flags, variables and files."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ _OFF: Final = ("0", "false", "no", "off")
 
 @dataclass(frozen=True, slots=True)
 class SettingType(Generic[T]):
-    """A type of setting; `read` raises ValueError if the text is not what `expected` says."""
+    """A type of setting; `read` raises ValueError if the text does not match `expected`."""
 
     expected: str
     read: Callable[[str], T]
@@ -50,7 +50,7 @@ def _read_line(text: str) -> str:
 def _read_url(text: str) -> str:
     from urllib.parse import urlsplit
 
-    # Both properties raise ValueError for addresses that the pattern accepts wrongly.
+    # Both properties raise ValueError for invalid addresses that the pattern accepts.
     if not _URL.fullmatch(text) or not urlsplit(text).hostname or urlsplit(text).port == 0:
         raise ValueError
     return text

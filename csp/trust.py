@@ -1,9 +1,9 @@
-"""Which settings of a repository's csp.toml the user has accepted.
+"""Track which settings of a repository's csp.toml the user has accepted.
 
-A file that came with a repository may set limits or name a room. What could run a program, send text to an
-address, read a variable or write to a folder is left out until the user has seen it. An acceptance holds for
-one path with one content: that of the settings that need one, with that of the repository's programs which
-they name.
+A file in a repository may set limits or name a room. A setting that could run a program, send text to an
+address, read a variable or write to a folder is ignored until the user has accepted it. An acceptance is
+valid for one path and one content: that of the settings that need acceptance and of the repository's
+programs that they name.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from csp.errors import Broken
 from csp.fast_start import process_environment
 from csp.fast_start.atomic_files import replace_file
 
-#: Settings that need no acceptance. All others do, so that a new one is safe by default.
+#: Settings that need no acceptance. All others do, so that new settings are safe by default.
 HARMLESS: Final = frozenset(
     {
         *("room.name", "room.port", "room.history_cap", "room.orchestrator", "room.strict_cli_check"),
@@ -35,7 +35,7 @@ AGENTS: Final = "agent"
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """One setting that needs to be accepted, with its value as a person reads it."""
+    """One setting that needs acceptance, with its value as shown to the user."""
 
     key: str
     value: str
@@ -56,7 +56,7 @@ class Untrusted:
         return [f"{power.key} = {power.value}" for power in self.powers]
 
 
-#: Asks whether to accept; a yes is stored.
+#: Asks the user whether to accept; a yes is stored.
 Ask = Callable[[Untrusted], bool]
 
 
@@ -75,7 +75,10 @@ def examine(path: Path, data: Mapping[str, Any]) -> Untrusted | None:
 
 
 def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a file without the settings that need acceptance; agents are kept all or none."""
+    """Return the content of a file without the settings that need acceptance.
+
+    The agents are kept either all together or not at all.
+    """
     kept: dict[str, Any] = {}
     for section, table in data.items():
         if section == AGENTS:
@@ -112,7 +115,7 @@ def _shown(value: Any) -> str:
 
 
 def is_foreign(owner: int, user: int) -> bool:
-    """Return whether a file belongs to another user; root could write every file anyway."""
+    """Return whether a file belongs to another user; root is ignored, because it can write every file."""
     return owner not in (0, user)
 
 
@@ -153,18 +156,18 @@ def _file_digest(file: str) -> str:
 
 
 class Accepted:
-    """The acceptances of this user: a private file for each path, outside of every repository."""
+    """The acceptances of this user: a private file for each path, outside of all repositories."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         state = process_environment.xdg(env, "XDG_STATE_HOME", ".local/state")
         self._folder = Path(state) / "csp" / "trusted" if state else None
 
     def has(self, found: Untrusted) -> bool:
-        """Return whether exactly this was accepted."""
+        """Return whether exactly these settings were accepted."""
         return bool(self._folder) and self._read(self._file(found.path)).get("sha256") == found.digest
 
     def add(self, found: Untrusted) -> None:
-        """Store that the user has accepted this."""
+        """Store that the user has accepted these settings."""
         import json
 
         if self._folder is None:
@@ -196,7 +199,7 @@ class Accepted:
         return self._folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"
 
     def _read(self, file: Path) -> dict[str, Any]:
-        """Return an entry; one that another user could have written is ignored."""
+        """Return an entry; a file that another user could have written is ignored."""
         import json
 
         try:

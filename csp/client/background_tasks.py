@@ -24,10 +24,10 @@ async def until_first(*works: Coroutine[Any, Any, T]) -> T:
 async def in_thread(function: Callable[[], T]) -> T:
     """Run a blocking function in a thread; a cancelled caller does not wait for it.
 
-    The threads of asyncio.to_thread are waited for when the loop ends, and a long poll cannot be cancelled.
+    The event loop joins the threads of asyncio.to_thread when it ends, and a long poll cannot be cancelled.
     """
     outcome: Future[T] = Future()
-    # It cannot be cancelled any more: whether its caller still waits is for asyncio to know.
+    # Mark it as running, so that it cannot be cancelled; asyncio tracks whether its caller still waits.
     outcome.set_running_or_notify_cancel()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""The client of a room: operations out; events, deliveries and live frames in."""
+"""The client of a room: sends operations; receives events, deliveries and live frames."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     id: MessageId
     seq: int
     recipients: tuple[AgentId, ...]
-    #: Whether it came after its turn had ended.
+    #: Whether it arrived after its turn had ended.
     late: bool = False
     #: Whether the room posted it; output that stays in its pane is not posted.
     posted: bool = True
@@ -52,9 +52,9 @@ class Client:
     """Acts as the owner of the token, inside `async with`.
 
     An operation returns once the room has accepted it, or raises the error of the room. When a connection is
-    lost, operations without an answer are sent again, in order and under the same id: the room carries each
-    out once. Each event comes once and in order, over any number of connections; `after` is the last one the
-    caller has, None means from now on. Each delivery comes once, until this process ends.
+    lost, operations without an answer are sent again, in order and under the same id, and the room executes
+    each of them once. Each event arrives once and in order, over any number of connections; `after` is the
+    last one that the caller has, None means from now on. Each delivery arrives once, until this process ends.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Client:
         await self.close()
 
     async def connected(self) -> None:
-        """Wait for the first connection, or raise why there can be none."""
+        """Wait for the first connection; raise the error if there can be none."""
         if self._first is None:
             raise _not_started()
         await asyncio.shield(self._first)
@@ -135,7 +135,7 @@ class Client:
                 self._task.cancel()
             await asyncio.wait([self._task])
             if leave:
-                # Over a connection of its own: any call over the old one would count as a return.
+                # Over a separate connection, because any call over the old one would count as a return.
                 body = encode(requests.StateBody(state=enums.ReportedAgentState.OFFLINE))
                 with contextlib.suppress(TimeoutError, CspError):
                     async with asyncio.timeout_at(deadline):
@@ -182,7 +182,7 @@ class Client:
         """Post the output of this participant; with `reply_to` it goes to the sender of that message.
 
         `activity` is not the answer yet. `local` answers text that a person typed in the pane; it is posted
-        only if the pane is shared. An `ending` other than done says how the turn failed, `reason` why.
+        only if the pane is shared. An `ending` other than done says how the turn failed, and `reason` why.
         """
         check_text(text)
         body = requests.OutputBody(
@@ -207,7 +207,7 @@ class Client:
     async def report(
         self, id: str, state: enums.ReportedState, reason: str = "", *, agent: str | None = None
     ) -> None:
-        """Report the state of a delivery; the room's token names the `agent` it belongs to."""
+        """Report the state of a delivery; with the room's token, `agent` names its recipient."""
         body = requests.DeliveryBody(id=id, state=state, reason=reason, agent=agent)
         await self._ask("delivery", body, subject=f"{agent or ''}:{id}")
         self._forget(id, state)
@@ -239,7 +239,7 @@ class Client:
     # --- screens ---------------------------------------------------------------------------------
 
     async def watch_screen(self, agent: str) -> None:
-        """Yield the screens of `agent` as Live items, also after a reconnect."""
+        """Receive the screens of `agent` as Live items, also after a reconnect."""
         self._connection.screens[agent] = None
         try:
             await self._ask("watch", requests.WatchBody(screen=agent))
@@ -255,7 +255,7 @@ class Client:
     async def show(self, screen: ScreenView | None = None, text: str | None = None) -> bool:
         """Show this participant's screen, or text that is being written, to watchers.
 
-        It may be dropped, and is while there is no connection: then return False.
+        The frame may be dropped. Return False if it was dropped because there is no connection.
         """
         return await self._connection.show(LiveBody(screen=screen, text=text))
 
@@ -303,7 +303,7 @@ class Client:
     def _give_up_first(self, error: CspError) -> None:
         if self._first is not None and not self._first.done():
             self._first.set_exception(error)
-            # Mark it as retrieved; a caller that waits still sees it.
+            # Mark the exception as retrieved; a waiting caller still gets it.
             self._first.exception()
 
 

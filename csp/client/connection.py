@@ -15,7 +15,7 @@ from csp.protocol.screen_frames import LiveBody
 
 log = logging.getLogger(__name__)
 
-#: The shortest and the longest delay between two tries.
+#: The shortest and the longest delay between two attempts.
 FIRST_S: Final = 0.1
 LAST_S: Final = 5.0
 #: A connection that has lasted this long resets the backoff.
@@ -23,7 +23,7 @@ STEADY_S: Final = 5.0
 
 
 class Status(NamedTuple):
-    """Whether there is a connection, or why there is none."""
+    """The state of the connection, and why there is none."""
 
     is_connected: bool = False
     why: str = ""
@@ -33,7 +33,7 @@ OnStatus = Callable[[Status], None]
 
 
 class Backoff:
-    """A delay that doubles with each try; jitter keeps many clients from retrying at once."""
+    """A delay that doubles with each attempt; jitter keeps many clients from retrying at once."""
 
     def __init__(self) -> None:
         self._tries = 0
@@ -50,9 +50,9 @@ class Backoff:
 
 
 class Connection:
-    """Fills the inbox and empties the outbox; reconnects whenever it is lost.
+    """Fills the inbox and empties the outbox; reconnects whenever the connection is lost.
 
-    `give_up_s` limits the retries, None is no limit.
+    `give_up_s` limits the time of the retries; None means no limit.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Connection:
         return self._inbox.taken, self._outbox.settled
 
     async def _stay(self) -> None:
-        """Connect, and stay until the connection is lost."""
+        """Connect and serve the connection until it is lost."""
         self._inbox.find_place(await self._http.seq())
         link = self._link = await open_link(self._http, self._inbox.last_seq or 0)
         try:

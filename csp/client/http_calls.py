@@ -9,7 +9,7 @@ from csp.protocol.enums import Struct
 
 T = TypeVar("T")
 
-#: How long an answer may take.
+#: The timeout for an answer.
 TIMEOUT_S: Final = 20.0
 
 

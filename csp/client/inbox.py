@@ -1,4 +1,4 @@
-"""Incoming items for the consumer, each once."""
+"""Queue incoming items for the consumer, without duplicates."""
 
 import asyncio
 import logging
@@ -16,15 +16,15 @@ log = logging.getLogger(__name__)
 
 MAX_ITEMS: Final = 1000
 MAX_BYTES: Final = 8 * 1024 * 1024
-#: How long finished deliveries are remembered: a frame may arrive after its delivery ended.
+#: The number of finished deliveries to remember, because a frame may arrive after its delivery has ended.
 ENDED_KEPT: Final = 4096
 
 
 class Inbox:
-    """A bounded queue that remembers what has been in it.
+    """A bounded queue that remembers the items that have been in it.
 
-    Events wait in the journal while the queue is full. Deliveries are always queued: the room bounds
-    how many of them there can be.
+    Events wait in the journal while the queue is full. Deliveries are always queued, because the room limits
+    their number.
     """
 
     def __init__(self, after: int | None, agent: AgentId | None) -> None:
@@ -60,7 +60,7 @@ class Inbox:
         elif self.last_seq > room_seq:
             log.warning("room has gone back", extra={"had_seq": self.last_seq, "room_seq": room_seq})
             self.last_seq = room_seq
-            # A journal restored from a backup uses its later ids again, for other messages.
+            # A journal restored from a backup reuses its later ids for other messages.
             self._open = {one: seq for one, seq in self._open.items() if seq <= room_seq}
             self._ended = {one: seq for one, seq in self._ended.items() if seq <= room_seq}
         return self.last_seq
@@ -86,7 +86,7 @@ class Inbox:
             self._put(live, size)
 
     def end(self, deliver_id: str) -> None:
-        """Record that a delivery has ended, so that it can be forgotten soon."""
+        """Record that a delivery has ended, so that it can soon be forgotten."""
         seq = self._open.pop(deliver_id, None)
         if seq is None:
             return
@@ -122,11 +122,11 @@ class Inbox:
         return item
 
     async def drained(self) -> None:
-        """Wait until there is room."""
+        """Wait until the queue has space."""
         await self._drained.wait()
 
     def close(self, error: CspError | None = None) -> None:
-        """Let the consumer read what is queued, then end, with `error` if given."""
+        """Let the consumer read the queued items, then end, with `error` if given."""
         self._is_closed = True
         self._error = self._error or error
         self._arrived.set()

@@ -19,8 +19,8 @@ Ref = int | str
 class Live(Struct, frozen=True):
     """A live frame, such as a screen; it is not part of the history.
 
-    To an agent, `watch` says whether anybody looks at its screen: with each True it shows all of it, then
-    what changes, until False. `read` gives the rest.
+    For an agent, `watch` says whether anybody watches its screen: with each True, the agent sends the whole
+    screen and then changes, until False. `read` returns the other fields.
     """
 
     data: msgspec.Raw
@@ -31,7 +31,7 @@ class Live(Struct, frozen=True):
         return parse(LiveView, bytes(self.data))
 
 
-#: The frame that an agent gets when the connection to its watchers is lost.
+#: The frame for an agent that has lost the connection to its watchers.
 NOT_WATCHED: Final = Live(data=msgspec.Raw(b'{"watch":false}'), watch=False)
 Item = AnyEvent | Deliver | Live
 

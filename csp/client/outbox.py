@@ -1,4 +1,4 @@
-"""Operations that the gateway has not answered yet, in order."""
+"""Queue operations, in order, until the gateway has answered them."""
 
 import asyncio
 from collections import deque
@@ -28,7 +28,7 @@ class Pending:
         self.subject = subject
         self.answer: asyncio.Future[CallAnswer] = asyncio.get_running_loop().create_future()
         self.was_sent = False
-        #: Whether it was sent over an earlier connection, so that the room may know it already.
+        #: Whether it was sent over an earlier connection, so that the room may already know it.
         self.is_repeated = False
 
 
@@ -61,7 +61,7 @@ class Outbox:
             data = encode(body)
         except (UnicodeEncodeError, msgspec.MsgspecError) as exc:
             raise BadInput(f"text cannot be sent: {exc}", "replace lone surrogates") from exc
-        # The gateway would close the connection, and again with each retry.
+        # The gateway would close the connection now and with each retry.
         if len(data) > MAX_BODY_BYTES - 200:
             hint = "put it into a file and send its path"
             raise TooLarge(f"operation is over {MAX_BODY_BYTES} bytes", hint)

@@ -35,7 +35,7 @@ TOKEN_DIED: Final = 4001
 _WATCH: Final = "watch"
 _UNWATCH: Final = "unwatch"
 _LIVE: Final = "live"
-#: Statuses of a gateway that refuses the handshake.
+#: HTTP statuses with which a gateway refuses the handshake.
 _REFUSALS: Final = frozenset({401, 403, 429})
 
 
@@ -48,7 +48,7 @@ async def open_link(http: HttpCalls, after: int) -> "WebSocketLink":
     try:
         socket = await connect(
             f"ws{http.url.removeprefix('http')}/ws?after={after}",
-            # Unlike X-Auth-Token, this header is not passed on by a redirect to another host.
+            # Unlike X-Auth-Token, this header is not sent to another host after a redirect.
             additional_headers={"Authorization": f"Bearer {http.token}"},
             compression=None,
             proxy=None,
@@ -72,7 +72,7 @@ async def open_link(http: HttpCalls, after: int) -> "WebSocketLink":
 
     try:
         async with asyncio.timeout(OPEN_S):
-            # Until the gateway has sent a frame or answered a ping.
+            # Wait until the gateway has sent a frame or answered a ping.
             first: bytes | None = await until_first(socket.recv(decode=False), pong())
         return WebSocketLink(socket, first)
     except TimeoutError as exc:
@@ -101,10 +101,10 @@ def _loss(exc: "ConnectionClosed") -> CspError:
 
 
 class WebSocketLink:
-    """An open WebSocket; `first` is a frame that has been read from it already.
+    """An open WebSocket; `first` is a frame that has already been read from it.
 
-    It is read without a pause, because acknowledgements come the same way as events. When the consumer is
-    slow, the gateway is told to stop sending events instead, and later to go on from the last one taken.
+    It is read continuously, because acknowledgements arrive in the same stream as events. If the consumer is
+    slow, the gateway is asked to stop sending events instead, and later to resume after the last one queued.
     """
 
     def __init__(self, socket: "ClientConnection", first: bytes | None) -> None:
@@ -139,7 +139,7 @@ class WebSocketLink:
                 inbox.add_live(NOT_WATCHED, 0)
 
     async def show(self, body: LiveBody) -> None:
-        """Send a live frame; it is lost with the link."""
+        """Send a live frame; it is not repeated if the link is lost."""
         from websockets.exceptions import ConnectionClosed
 
         with contextlib.suppress(ConnectionClosed):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CliRun:
-    """A run of a CLI that is to be wired; its own files go to `folder`, which must be private."""
+    """A run of a CLI before it is wired; its own files go to `folder`, which must be private."""
 
     def __init__(
         self,
@@ -34,24 +34,24 @@ class CliRun:
         self.spool = os.path.join(self.folder, "spool")
         #: A new UUID, used where the user has not chosen a session.
         self.session_id = session_id
-        #: What the agent is told about the room, in addition to its user's own instructions.
+        #: The instructions about the room, in addition to the user's own instructions.
         self.rules = rules.strip()
-        #: Where the agent is asked to build, outside of its own directory.
+        #: The folder outside of the agent's own directory in which it is asked to build.
         self.worktrees = worktrees
-        #: The command of our MCP server; empty where there is none.
+        #: The command of our MCP server; empty if there is none.
         self.server = list(server)
-        #: Whether the user trusts our hooks, for a CLI that asks for that.
+        #: Whether the user trusts our hooks, for a CLI that requires it.
         self.is_hook_trusted = is_hook_trusted
         #: Whether the CLI may write to other agents of its own kind.
         self.has_peers = has_peers
 
     def home(self, variable: str, *parts: str) -> str:
-        """Return a folder that a variable names, or else one in the home directory."""
+        """Return the folder named by a variable, or else one in the home directory."""
         return self.env.get(variable) or os.path.join(self.env.get("HOME") or os.path.expanduser("~"), *parts)
 
 
 class Wired:
-    """A run as it is to be started; without a spool it is not an interactive session of ours."""
+    """A run that is ready to start; without a spool it is not a wired interactive session."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Wired:
         spool_dir: str = "",
     ) -> None:
         self.argv, self.env, self.session_id, self.spool_dir = argv, env, session_id, spool_dir
-        #: The file that the CLI will write, or a folder in which it will be.
+        #: The file that the CLI will write, or the folder that will contain it.
         self.transcript_hint = transcript_hint
 
     def __eq__(self, other: object) -> bool:
@@ -76,23 +76,23 @@ class Wired:
 
 
 class CliAdapter:
-    """What is known about one CLI beside its profile; this one knows nothing and changes nothing."""
+    """The knowledge about one CLI in addition to its profile; this base class changes nothing."""
 
-    #: Its name for people.
+    #: The name shown to people.
     label = ""
-    #: The command line that installs it.
+    #: The command line that installs the CLI.
     install = ""
-    #: The options with which it serves as the orchestrator if nobody has chosen another command.
+    #: The options with which the CLI runs as the orchestrator if nobody has chosen another command.
     orchestrator_options: tuple[str, ...] = ()
-    #: Whether it can use our MCP server.
+    #: Whether the CLI can use our MCP server.
     has_mcp = False
-    #: Whether it runs our hooks without being asked to trust them.
+    #: Whether the CLI runs our hooks without requiring the user's trust.
     has_hooks = False
-    #: What the setting `<name>_peers` allows; empty for a CLI that has no tools to reach its own kind.
+    #: The effect of the setting `<name>_peers`; empty for a CLI without tools to reach its own kind.
     peers_help = ""
-    #: Whether the wiring knows the very file of the transcript.
+    #: Whether the wiring knows the exact file of the transcript.
     knows_transcript = False
-    #: Whether a process may write to several transcripts at the same time, which no hook names.
+    #: Whether a process may write to several transcripts at once that no hook names.
     has_several_transcripts = False
 
     #: Subcommands and options that start something other than an interactive session.
@@ -105,7 +105,7 @@ class CliAdapter:
         return list(argv[1:2])
 
     def is_session(self, argv: "Sequence[str]") -> bool:
-        """Tell whether a command line starts an interactive session, which can be wired."""
+        """Return whether a command line starts an interactive session, which can be wired."""
         return not self.no_session & {*option_names(argv), *self.subcommand(argv)}
 
     def wire(self, run: CliRun) -> Wired:
@@ -113,30 +113,30 @@ class CliAdapter:
         return Wired(argv=run.argv, env=run.env)
 
     def unwire(self, home: str, owner: int | None) -> None:
-        """Put away `<name>-home`, a folder that a run has left; with an `owner` only that of this process."""
+        """Clean up `<name>-home`, a folder left by a run; with an `owner`, only if this process built it."""
 
     def has_chosen_session(self, argv: "Sequence[str]") -> bool:
-        """Tell whether the user has chosen the session to continue."""
+        """Return whether the user has chosen the session to continue."""
         return chosen_session(argv, self.session_flags) is not None
 
     def resume(self, argv: "Sequence[str]", session_id: str) -> list[str]:
-        """Return the command line that continues a session; the user's other arguments stay."""
+        """Return the command line that continues a session, keeping the user's other arguments."""
         if not self.session_flags:
             return list(argv)
         kept, _ = without_options(argv, self.session_flags)
         return [kept[0], "--resume", session_id, *kept[1:]]
 
     def session_of(self, transcript: "Path") -> str:
-        """Return the session that a transcript belongs to, most often named after it; "" if unknown."""
+        """Return the session of a transcript, which is usually part of its name; "" if unknown."""
         session = transcript.stem[-36:]
         return session if is_uuid(session) else ""
 
     def new_reader(self, since: float, session_id: str, path: str) -> "TranscriptReader":
-        """Return a reader of what the CLI writes from `since` on, in Unix seconds."""
+        """Return a reader of the transcripts that starts at `since`, in Unix seconds."""
         raise NotImplementedError
 
     def find_transcripts(self, hint: "Path", session_id: str, pid: int) -> "FoundTranscripts":
-        """Return the transcripts of a run that no hook has named."""
+        """Return the transcripts of a run that no hook names."""
         from csp.clis.transcript_reader import FoundTranscripts
 
         return FoundTranscripts()

@@ -50,7 +50,7 @@ def without_options(argv: "Sequence[str]", names: "Sequence[str]") -> tuple[list
 
 
 def chosen_session(argv: "Sequence[str]", flags: "Sequence[str]") -> str | None:
-    """Return the session that the user has chosen, "" if it has no id yet; None if they have not."""
+    """Return the session that the user has chosen ("" if it has no id yet), or None."""
     chosen = option_names(argv) & set(flags)
     if not chosen:
         return None
@@ -61,6 +61,6 @@ def chosen_session(argv: "Sequence[str]", flags: "Sequence[str]") -> str | None:
 
 
 def is_uuid(text: str) -> bool:
-    """Tell whether a text is a UUID."""
+    """Return whether a text is a UUID."""
     parts = text.split("-")
     return list(map(len, parts)) == _UUID_PARTS and _HEX.issuperset("".join(parts))

@@ -1,7 +1,7 @@
 """Read hook events from the spool directory of a run.
 
-A hook writes its event whole under a hidden name, then renames it to `<pid>.json`, so that it never waits
-for a reader. An event stays on disk until it is settled: one that a dead brain had taken comes again.
+A hook writes its complete event under a hidden name and renames it to `<pid>.json`, so it never waits for a
+reader. An event stays on disk until it is settled, so one that a dead brain had read is read again.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _NOTHING: Final = msgspec.Raw(b"")
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """What a hook of any of the CLIs may say, as far as it matters here."""
+    """The fields of hook input that are used here, for all CLIs."""
 
     hook_event_name: str = ""
     session_id: str = ""
@@ -41,40 +41,40 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 class HookEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One hook event with the time its file was written, in Unix seconds."""
+    """One hook event and the time when its file was written, in Unix seconds."""
 
     at: float
     hook: Hook
 
 
 class HookSpool:
-    """Gives each event of the directory once, oldest first."""
+    """Returns each event of the directory once, oldest first."""
 
     def __init__(self, directory: Path, taken: Iterable[str] = ()) -> None:
-        """Leave out the events that an earlier reader had `taken`."""
+        """Skip the events that an earlier reader had `taken`."""
         self.directory = directory
         self._taken = dict.fromkeys(taken)
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """Name the events that were taken but are not settled."""
+        """The keys of the events that were read but not settled."""
         return tuple(self._taken)
 
     def read_new(self) -> list[HookEvent]:
-        """Return the events that are new."""
+        """Return the new events."""
         found: list[tuple[int, str]] = []
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
             os.scandir(self.directory) as entries,
         ):
             for entry in entries:
-                # It may be gone again, or lead nowhere.
+                # The entry may be gone again, or be a broken link.
                 with contextlib.suppress(OSError):
                     if entry.name.endswith(".json"):
                         found.append((entry.stat().st_mtime_ns, entry.name))
         events = []
         for at, name in sorted(found):
-            # A process id may come again, so the name alone does not tell an event.
+            # A process id may be reused, so the name alone does not identify an event.
             key = f"{at} {name}"
             hook = None if key in self._taken else self._read(name)
             self._taken[key] = None
@@ -83,7 +83,7 @@ class HookSpool:
         return events
 
     def settle(self) -> None:
-        """Remove what was taken: its outcome is safe."""
+        """Remove the events that were read, because their outcome is safe."""
         for key in self._taken:
             at, _, name = key.partition(" ")
             path = self.directory / name

@@ -1,6 +1,6 @@
-"""Profiles: what is known about each kind of CLI, read from data files.
+"""Load profiles, the descriptions of CLIs, from data files.
 
-The launcher loads one before the child starts, so this module imports little, and patterns are compiled late.
+The launcher loads one before the child starts, so this module imports little and compiles patterns late.
 """
 
 import operator
@@ -36,7 +36,7 @@ _BOUND: Final = re.compile(r"(>=|<=|==|>|<)(\d+(?:\.\d+)*)\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogAnswer:
-    """The keys that answer a dialog: `key`, or the number of the choice that was asked for."""
+    """The keys that answer a dialog: `key`, or the number of the requested choice."""
 
     key: str
     by_number: bool = True
@@ -47,7 +47,7 @@ class DialogAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileKeys:
-    """What to type for each act, as the bytes a terminal would send."""
+    """The keys for each action, as the bytes that a terminal would send."""
 
     submit: str = "\r"
     interrupt: str = ""
@@ -60,7 +60,7 @@ class ProfileKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """How a message is typed in, and what proves that it went."""
+    """The way of typing a message, and the proof that the CLI has accepted it."""
 
     gap_ms: int = 150
     gap_per_kb_ms: int = 0
@@ -74,13 +74,13 @@ class DeliverySettings:
     idle_stands_ms: int = 300
 
     def gap_s(self, size: int) -> float:
-        """Give the seconds to wait between a paste of so many bytes and Enter."""
+        """Return the delay in seconds between a paste of `size` bytes and Enter."""
         return (self.gap_ms + self.gap_per_kb_ms * size / 1024) / 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A sign the CLI gives outside its screen: a window title, or an operating system command."""
+    """A signal of the CLI's state outside its screen: a window title or an operating system command (OSC)."""
 
     osc: tuple[int, ...]
     pattern: re.Pattern[str]
@@ -92,7 +92,7 @@ class Signal:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileStart:
-    """What a launcher may want to know of a profile."""
+    """The part of a profile that launchers use."""
 
     name: str
     commands: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class CaptureTable:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileTables(ProfileStart):
-    """A profile as its file has it."""
+    """A profile with the tables of its file."""
 
     capture: CaptureTable = field(default_factory=CaptureTable)
     signals: tuple[Signal, ...] = ()
@@ -124,7 +124,7 @@ class ProfileTables(ProfileStart):
 
 @dataclass(frozen=True, kw_only=True)
 class Profile(ProfileStart):
-    """All that is known about one kind of CLI."""
+    """The complete description of one kind of CLI."""
 
     capture: str = "screen"
     tables: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -147,11 +147,11 @@ class Profile(ProfileStart):
         return with_patterns(tuple[Signal, ...], self.tables.get("signals", ()), "signals", self.source)
 
     def state_of(self, number: int, text: str) -> str | None:
-        """Give idle, busy or dialog if this operating system command says so."""
+        """Return "idle", "busy" or "dialog" if this operating system command signals it."""
         return next((signal.state for signal in self.signals if signal.says(number, text)), None)
 
     def is_tested_version(self, text: str) -> bool:
-        """Tell whether the version in what the CLI printed is in the range this profile was tested with."""
+        """Return whether the version in the CLI's output is in the range that the profile was tested with."""
         if not self.versions:
             return True
         found = _VERSION.search(text)
@@ -167,7 +167,7 @@ class Profile(ProfileStart):
 
 
 def load_profile(name: str) -> Profile:
-    """Load one of the profiles that come with CSP."""
+    """Load one of the profiles included in CSP."""
     known = profile_paths()
     if name not in known:
         raise NotFound(f"unknown profile {name!r}, expected one of: {', '.join(profile_names())}")
@@ -175,27 +175,28 @@ def load_profile(name: str) -> Profile:
 
 
 def load_profile_file(path: Path) -> Profile:
-    """Load a user's own profile, with all its patterns checked."""
+    """Load a user's own profile and check all its patterns."""
     return checked(_profile(path))
 
 
 def load_recorded_profile(path: Path) -> Profile:
-    """Load the profile that a sidecar was started with.
+    """Load the profile with which a sidecar was started.
 
-    One of ours is found by its name if its file is gone: an update may move it while the sidecar runs.
+    If the file of an included profile is gone, it is found by its name, because an update may move the file
+    while the sidecar runs.
     """
     name = profile_name(path)
     return load_profile(name) if not path.exists() and name in profile_paths() else load_profile_file(path)
 
 
 def checked(profile: Profile) -> Profile:
-    """Compile every pattern now, so that a mistake shows before anything is started."""
+    """Compile every pattern now, so that a mistake is found before anything is started."""
     _ = profile.rules, profile.signals
     return profile
 
 
 def profile_name(source: Path) -> str:
-    """Return the name of the profile in a file: one of ours has that of its folder."""
+    """Return the name of the profile in a file; an included profile has the name of its folder."""
     return source.parent.name if source.name == PROFILE else source.stem
 
 
@@ -204,14 +205,14 @@ def profile_for(*command: str) -> Profile:
     names = [name for name in profile_names() if name != GENERIC]
     words = command[:1]
     if words and _stem(words[0]) in _WRAPPERS:
-        # For a wrapper such as npx, those behind it may name the program.
+        # After a wrapper such as npx, one of the next words may name the program.
         words = tuple(word for word in command[1:] if not word.startswith("-") and "=" not in word)[:3]
     for word in words:
         stem = _stem(word)
         for name in sorted(names, key=lambda name: name != stem):
             profile = load_profile(name)
             for called in profile.commands:
-                # A package is found by its name, or inside a path.
+                # A package is recognised by its name or inside a path.
                 is_package = re.sub(r"(?<=.)@[\w.^~-]+\Z", "", word) == called or f"/{called}/" in word
                 if is_package if "/" in called else stem == called:
                     return profile

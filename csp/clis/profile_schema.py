@@ -1,4 +1,4 @@
-"""Check the tables of a profile against the classes that they become."""
+"""Check the tables of a profile against the classes that they are converted to."""
 
 import inspect
 import re
@@ -21,7 +21,7 @@ EXPECTED: Final[dict[Any, str]] = {
 
 
 def check_table(table: Mapping[str, Any], kind: type, path: str, source: str) -> None:
-    """Refuse a key that is unknown, a value of the wrong kind, or a missing one; say which, and where."""
+    """Refuse an unknown key, a value of the wrong type or a missing value; the error names it."""
     known = inspect.signature(kind).parameters
     place = f"in [{path}]" if path else "at the top"
     for key, value in table.items():
@@ -60,7 +60,7 @@ def _check_value(value: Any, kind: Any, path: str, source: str) -> None:
 
 
 def choices_of(kind: Any, path: str) -> tuple[str, ...]:
-    """Return the values that are allowed, if not any text is."""
+    """Return the allowed values; empty if any text is allowed."""
     if path == "capture.kind":
         return (*adapter_names(), "screen", "none")
     if isinstance(kind, EnumMeta):

@@ -1,4 +1,4 @@
-"""Compile the patterns of a profile."""
+"""Check and compile the patterns of a profile."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def screen_rules(table: Mapping[str, Any], source: str) -> ScreenRules:
 
 
 def with_patterns(kind: type[_T], table: Any, path: str, source: str) -> _T:
-    """Return what a checked table becomes; a bad pattern is the profile's fault, and says where."""
+    """Convert a checked table; an invalid pattern raises an error of the profile that says where it is."""
     try:
         return msgspec.convert(table, kind, dec_hook=_compiled)
     except msgspec.ValidationError as exc:

@@ -9,12 +9,12 @@ PROFILE = "profile.toml"
 
 
 def profile_paths() -> dict[str, str]:
-    """Return the file of each profile that comes with CSP, by its name."""
+    """Return the file of each profile included in CSP, by its name."""
     return _paths(PROFILE)
 
 
 def profile_names() -> list[str]:
-    """Return the names of the profiles, those of CLIs with an adapter of their own first."""
+    """Return the names of the profiles, those of CLIs with their own adapter first."""
     return [*cli_names(), *(name for name in profile_paths() if name not in cli_names())]
 
 
@@ -30,7 +30,7 @@ def cli_names() -> list[str]:
 
 
 def find_adapter(kind: str) -> CliAdapter:
-    """Return the adapter for a kind of capture; one that changes nothing where the screen is all there is."""
+    """Return the adapter for a kind of capture; if there is only the screen, one that changes nothing."""
     if kind not in adapter_names():
         return CliAdapter()
     adapter: CliAdapter = __import__(f"csp.clis.{kind}", fromlist=("ADAPTER",)).ADAPTER

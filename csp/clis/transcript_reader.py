@@ -1,4 +1,4 @@
-"""What the readers of transcripts share: they turn lines and hook events into items of the reply tracker."""
+"""The base of transcript readers, which turn lines and hook events into items of the reply tracker."""
 
 import re
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ _T = TypeVar("_T")
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One whole line of a transcript."""
+    """One complete line of a transcript."""
 
     path: str
     data: bytes
-    #: Whether a subagent wrote it: only what it used matters.
+    #: Whether a subagent wrote it; then only its usage matters.
     is_side: bool = False
 
 
@@ -34,13 +34,13 @@ class FoundTranscripts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TranscriptReader:
-    """Reads what one kind of CLI writes down.
+    """Reads the transcripts of one kind of CLI.
 
-    A batch is consistent: with a hook event come all lines that were written before it, with a line all
-    events. What was written before `since` (Unix seconds) is history, and gives no item.
+    A batch is consistent: if it contains a hook event, it contains all lines that were written before it, and
+    vice versa. Everything written before `since` (Unix seconds) is history and yields no item.
     """
 
-    #: All that a reader remembers from one batch to the next.
+    #: Everything that a reader remembers between batches.
     _state: msgspec.Struct
 
     def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
@@ -48,10 +48,10 @@ class TranscriptReader:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Regard the turn as over, which the record of some CLIs never says."""
+        """Treat the turn as over, because the record of some CLIs never shows it."""
 
     def due(self) -> float | None:
-        """Return when `read` wants to be called again, even with nothing new."""
+        """Return the time at which `read` must be called again, even with nothing new."""
         return None
 
     def dump(self) -> bytes:
@@ -59,7 +59,7 @@ class TranscriptReader:
         return msgspec.json.encode(self._state)
 
     def load(self, dumped: bytes) -> None:
-        """Continue with what another reader of this kind has dumped."""
+        """Continue with the dumped state of another reader of this kind."""
         self._state = msgspec.json.decode(dumped, type=type(self._state))
 
 
@@ -73,7 +73,7 @@ def seconds(timestamp: str) -> float:
 
 
 def decoded(data: bytes | msgspec.Raw, kind: type[_T]) -> _T | None:
-    """Return what stands in a piece of JSON; None where it has another shape."""
+    """Return the decoded JSON, or None if it has another shape."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -86,6 +86,6 @@ def failed(text: str, *, is_limit: bool) -> Ended:
 
 
 def until(text: str) -> str | None:
-    """Return when a limit ends, in the words of the CLI."""
+    """Return the end of a limit in the words of the CLI."""
     found = _UNTIL.search(text)
     return found[1].strip() if found else None

@@ -1,7 +1,7 @@
-"""Wire one run of a CLI: its arguments, its environment and files of this run alone.
+"""Wire one run of a CLI with arguments, environment variables and files that are only for this run.
 
-The user's own settings are not edited and still apply: our hooks are added to theirs, our rules to their own
-instructions. A command that is not an interactive session is left as it is.
+The user's own settings are not edited and still apply: our hooks are added to theirs, and our rules to their
+instructions. A command that is not an interactive session is not changed.
 """
 
 import os
@@ -20,9 +20,9 @@ def wire(kind: str, run: CliRun) -> Wired:
 
 
 def unwire(run_dir: "str | os.PathLike[str]", owner: int | None = None) -> None:
-    """Put away what a run has left, after it has ended or died.
+    """Clean up the files that a run has left, after it has ended or died.
 
-    With an `owner`, the process that wired the run, what another run has wired since is left alone.
+    With an `owner`, the process that wired the run, files that another run has made since are left alone.
     """
     for name in adapter_names():
         home = os.path.join(run_dir, f"{name}-home")

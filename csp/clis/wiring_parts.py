@@ -1,4 +1,4 @@
-"""What the wirings of several CLIs share: hooks and files."""
+"""Shared parts of the wirings of several CLIs: hooks and files."""
 
 import os
 
@@ -10,7 +10,7 @@ HOOK_TIMEOUT_S = 10
 
 
 def hook_command(spool: "str | os.PathLike[str]") -> str:
-    """Return the shell line of a hook: it writes its input to the spool, succeeds always, prints nothing."""
+    """Return the command of a hook: it writes its input to the spool, prints nothing and always succeeds."""
     folder = "'" + os.fspath(spool).replace("'", "'\"'\"'") + "'"
     return f'exec 2>/dev/null;umask 077;t={folder}/.$$;cat >"$t"&&mv "$t" {folder}/$$.json||rm -f "$t";exit 0'
 

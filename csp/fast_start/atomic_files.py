@@ -1,6 +1,7 @@
-"""Write small files so that a crash leaves the old one or the new one, never half of one.
+"""Write small files atomically: a crash leaves the old file or the new one, never half of one.
 
-It loads nothing but what every Python has loaded: the start of a sidecar writes files too.
+This module imports only modules that every Python process has loaded, because the start of a sidecar also
+writes files.
 """
 
 import os
@@ -15,7 +16,7 @@ PRIVATE_FOLDER = 0o700
 
 
 def sync_data(fd: int) -> None:
-    """Return when the bytes of `fd` are on the disk, not only in its cache."""
+    """Wait until the bytes of `fd` are on the disk, not only in its cache."""
     if sys.platform == "darwin":
         import fcntl
 
@@ -35,7 +36,7 @@ def sync_folder(folder: "AnyPath") -> None:
 
 
 def write_all(fd: int, data: bytes, offset: int) -> None:
-    """Write `data` at `offset`, however many calls the kernel makes of it."""
+    """Write all of `data` at `offset`, with as many calls as the kernel needs."""
     rest = memoryview(data)
     while rest:
         written = os.pwrite(fd, rest, offset)
@@ -43,7 +44,7 @@ def write_all(fd: int, data: bytes, offset: int) -> None:
 
 
 def create_private(path: "AnyPath", mode: int = PRIVATE_FILE) -> int:
-    """Open a new file that only its owner may read; FileExistsError if there is one, or a link."""
+    """Create a file that only its owner may read; FileExistsError if the path is a file or a link."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
 
@@ -63,11 +64,11 @@ def read_plain(path: "AnyPath", max_bytes: int = -1) -> bytes:
 
 
 def replace_file(path: "AnyPath", data: bytes, *, mode: int = PRIVATE_FILE, is_durable: bool = True) -> None:
-    """Put `data` in the place of `path` at once; on OSError the old file stands, nothing else is left.
+    """Atomically replace the file at `path`; on OSError the old file remains and nothing else is left.
 
-    A link at `path` is replaced, never followed. Processes that write at the same time have drafts of their
-    own, and the last one wins. Without `is_durable` a power cut may lose the file: for what only lasts as
-    long as a process, or what a person can do without.
+    A link at `path` is replaced, never followed. Processes that write at the same time use separate drafts,
+    and the last one wins. Without `is_durable`, a power cut may lose the file: use this for files that matter
+    only as long as a process runs, or that a person can do without.
     """
     draft = draft_of(path)
     remove(draft)
@@ -88,12 +89,12 @@ def replace_file(path: "AnyPath", data: bytes, *, mode: int = PRIVATE_FILE, is_d
 
 
 def draft_of(path: "AnyPath") -> str:
-    """Return where this process writes a file before it gets its name."""
+    """Return the path at which this process writes a file before renaming it."""
     return f"{os.fspath(path)}.{os.getpid()}.tmp"
 
 
 def remove(path: str) -> None:
-    """Remove a file, if it is there and can be removed."""
+    """Remove a file if it exists and can be removed."""
     try:
         os.unlink(path)
     except OSError:

@@ -1,28 +1,28 @@
-"""Make the environments of child processes.
+"""Build the environments of child processes.
 
-Every process that CSP starts has an environment that was made here. There are two ways to make one: by a
-list of what the child needs, for programs that work for us; by leaving out what is ours, for programs that
-are the user's own. A process of the same user can read what is not here from files: this keeps secrets from
-being handed out, it is not a boundary.
+The environment of every process that CSP starts is built here. For programs that work for CSP, it is a list
+of the variables that the child needs. For the user's own programs, it is the user's environment without the
+identity and the secrets of CSP. A process of the same user can read those from files: this keeps secrets from
+being handed out, but it is not a security boundary.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-#: A system program: git, ps, nice.
+#: A system program, such as git, ps or nice.
 TOOL = "tool"
-#: A csp process: a check of the journal, the brain of a sidecar.
+#: A csp process, such as a check of the journal or the brain of a sidecar.
 HELPER = "helper"
 #: A csp process that calls an API model; `keys` names the variables that its SDK reads.
 CONNECTOR = "connector"
-#: A program of the user: a CLI, a test command, a shell, a browser, or what starts these.
+#: A program of the user, such as a CLI, a test command, a shell or a browser, or a program that starts these.
 USER = "user"
 
 #: Marks the environment of a connector.
 MADE = "CSP_CONNECTOR"
 TOKEN = "CSP_AUTH_TOKEN"
-#: The identity of a process in a room. A child gets these only by `own`.
+#: The identity of a process in a room. A child gets these only through `own`.
 IDENTITY = (TOKEN, "CSP_AGENT", "CSP_GATEWAY_URL")
 #: Words in our variable names that mark a secret.
 _SECRET_WORDS = frozenset({"TOKEN", "SECRET", "PASSWORD", "KEY"})
@@ -42,7 +42,7 @@ _OURS = frozenset(
     }
 )
 _OUR_PREFIXES = ("XDG_", "CSP_", "PYTHON", "TMUX", "SSL_CERT_", "TERMINFO_")
-#: In upper and lower case: programs differ in which one they read.
+#: In upper and lower case, because programs differ in which one they read.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 #: Shorter secrets would match unrelated values.
 _LEAST_SECRET = 8
@@ -58,9 +58,9 @@ def child_environment(
 ) -> dict[str, str]:
     """Return the environment of a child.
 
-    `own` is what this child is given beside it, such as its own token. `keys` are names that a connector gets
-    though they are secret, or of use to its SDK alone. A variable with one of `secrets` in its value is left
-    out, whatever its name is; the token in `environ` is always one of them.
+    `own` are additional variables of this child, such as its own token. `keys` are variables that a connector
+    gets although they are secret, or because its SDK reads them. A variable with one of `secrets` in its
+    value is left out, whatever its name is; the token in `environ` is always one of them.
     """
     known = [secret for secret in (environ.get(TOKEN, ""), *secrets) if len(secret) >= _LEAST_SECRET]
     named = set(keys) if kind == CONNECTOR else set()

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Collect no garbage meanwhile, and never look at what was loaded again.
+    """Pause garbage collection in this block, and exclude the loaded objects from all later collections.
 
-    Loading creates so many objects that a full collection falls into it, which stops every thread of the
-    process for about 0.1 s; and what was loaded stays anyway.
+    Loading creates so many objects that it triggers a full collection, which stops every thread of the
+    process for about 0.1 s. The loaded objects are never freed anyway.
     """
     gc.disable()
     try:

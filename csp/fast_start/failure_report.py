@@ -1,6 +1,6 @@
-"""Report why a csp command failed to the program that started it, as data on a pipe of its own.
+"""Report the failure of a csp command to the program that started it, as data on a separate pipe.
 
-What a command writes to stderr is for people and may be reworded at any time.
+The output of a command on stderr is for people and may be reworded at any time.
 """
 
 import os
@@ -11,12 +11,12 @@ from csp.fast_start.process_environment import set_variable
 VARIABLE = "CSP_FAILURE_FD"
 _MOST_CHARS = 4000
 
-#: The end of the pipe in this process, if somebody listens.
+#: This process's end of the pipe, if the parent listens.
 _claimed: list[int] = []
 
 
 def claim() -> None:
-    """Take over the pipe from the parent; the programs that this process starts get nothing of it."""
+    """Take over the pipe from the parent; programs that this process starts do not inherit it."""
     number = set_variable(VARIABLE, None) or ""
     if number.isdecimal():
         try:
@@ -33,12 +33,12 @@ def report(message: str, hint: str = "") -> None:
         try:
             os.write(fd, line.encode() + b"\n")
         except OSError:
-            # The parent has gone, or does not read.
+            # The parent has ended or does not read.
             return
 
 
 class FailurePipe:
-    """The pipe of one child: pass it `fd`, and `variables` with its environment."""
+    """The pipe for one child, which must get `fd` and the `variables` in its environment."""
 
     def __init__(self) -> None:
         self._reader, self.fd = os.pipe()
@@ -53,7 +53,7 @@ class FailurePipe:
         os.close(self.fd)
 
     def read(self) -> tuple[str, str]:
-        """Return the message and the hint that the child has reported last; empty ones if it has not."""
+        """Return the message and hint that the child reported last; both are empty if there are none."""
         try:
             lines = os.read(self._reader, 65536).splitlines()
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Make one HTTP request over its own connection."""
+"""Make single HTTP requests, each over its own connection."""
 
 import _socket
 
@@ -38,7 +38,10 @@ def exchange(
     timeout_s: float,
     on_sent: "Callable[[], None]",
 ) -> tuple[int, bytes]:
-    """Return the status and the body of the answer; ConnectionError if it is invalid or incomplete."""
+    """Send a request; return the status and body of the answer.
+
+    Raise ConnectionError if the answer is invalid or incomplete.
+    """
     lines = [f"{method} {url.prefix}{path} HTTP/1.1", f"Host: {url.authority}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if body is not None:
@@ -54,7 +57,7 @@ def exchange(
 
 
 def _connect(url: Url, timeout_s: float) -> _socket.socket:
-    # A text would be encoded with the idna codec, which is slow to load.
+    # A str would be encoded with the idna codec, which is slow to load.
     host = url.host.encode("ascii") if url.host.isascii() else url.host
     failure = OSError("it has no address")
     for family, kind, protocol, _, address in _socket.getaddrinfo(host, url.port, 0, _socket.SOCK_STREAM):
@@ -111,7 +114,7 @@ def _read_answer(receive: "Receive") -> tuple[int, bytes]:
 
 
 def _read_head(receive: "Receive", data: bytearray) -> tuple[int, dict[bytes, bytes], bytearray]:
-    """Return the status, the fields by lower-case names, and the bytes read after them."""
+    """Return the status, the header fields by lower-case name, and the bytes read after them."""
     while (end := data.find(_BLANK_LINE)) < 0:
         if len(data) > _MAX_HEAD_BYTES:
             raise ConnectionError("the head of the answer has no end")

@@ -29,7 +29,7 @@ def checked(name: str, what: str) -> str:
 
 
 def read_running(path: str) -> "dict[str, Any] | None":
-    """Return the announcement of a running room; remove that of one that has ended."""
+    """Return the announcement of a running room; remove the file if the room has ended."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -38,7 +38,7 @@ def read_running(path: str) -> "dict[str, Any] | None":
         try:
             found = loads(os.pread(fd, _MAX_BYTES, 0))
         except (OSError, ValueError):
-            # A folder, or something else in place of the file.
+            # The path is a folder or something else that is not a file.
             found = None
         room = found if isinstance(found, dict) else None
         if not lock(fd, fcntl.LOCK_SH) or (room and room.get("supervisor") and _is_alive(room["supervisor"])):
@@ -96,7 +96,7 @@ def token_path(state_dir: str, room: str, agent: str, kind: str = "token") -> st
 
 
 def save_token(state_dir: str, room: str, agent: str, token: str, kind: str = "token") -> str:
-    """Write the token of an agent, readable by its user only; return its path."""
+    """Write the token of an agent to a file that only its user can read; return its path."""
     path = token_path(state_dir, room, agent, kind)
     try:
         make_private_dir(state_dir)

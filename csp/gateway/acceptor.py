@@ -1,7 +1,7 @@
-"""Accept connections, a few at a time, with descriptors kept in reserve, and read their first head.
+"""Accept TCP connections in small batches and read the head of each first request.
 
-Until the head of its first request is complete, a connection has no parser and no task. Then its token
-decides whether it gets a place at all, and aiohttp takes it over.
+Until that head is complete, a connection has no parser and no task. Then its token decides whether it is
+admitted at all, and aiohttp takes it over. Some file descriptors are always kept in reserve.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from csp.room.caller_limits import HEAD_S
 MAX_HEAD_BYTES: Final = 64 * 1024
 _FIRST_LINE: Final = re.compile(rb"[A-Z]+ \S+ HTTP/1\.[01]\r\n")
 HEAD_END: Final = b"\r\n\r\n"
-#: How many connections are accepted, at least and at most, before the loop gets its turn. A caller that is
-#: not accepted in time may wait for seconds, so accepting goes before all work for agents.
+#: The minimum and maximum number of connections to accept in one pass of the event loop. A caller that is
+#: not accepted in time may wait for seconds, so accepting has priority over all work for agents.
 AT_LEAST: Final = 16
 AT_MOST: Final = 512
 ACCEPT_S: Final = 0.008
 EARLY_BYTES: Final = 16 * 1024
-#: The pause when the system has no descriptor left, nor a connection that could make room.
+#: The pause when the system is out of file descriptors and no connection can be closed to free one.
 PAUSE_S: Final = 0.1
 _NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class HttpConnection(RequestHandler):
-    """aiohttp's connection; it cancels the work for a caller that has hung up."""
+    """An aiohttp connection that cancels the work of a request when its caller disconnects."""
 
     __slots__ = ("_connections", "guest", "work")
 
@@ -62,18 +62,18 @@ class HttpConnection(RequestHandler):
 
 
 class HttpServer(web.Server):
-    """aiohttp's server, with a reader of heads in front of each connection."""
+    """An aiohttp server that puts a `HeadReader` in front of each connection."""
 
     def __init__(self, handler: Any, guests: Connections, request_factory: Any, **options: Any) -> None:
         super().__init__(handler, request_factory=request_factory)
         self.guests = guests
         self._options = options
 
-    def __call__(self, guest: Guest | None = None, early: bytes = b"") -> "HeadReader":  # type: ignore[override]  # it hands over to one
+    def __call__(self, guest: Guest | None = None, early: bytes = b"") -> "HeadReader":  # type: ignore[override]  # it becomes a RequestHandler
         return HeadReader(self, guest, early)
 
     def take_over(self, guest: Guest) -> HttpConnection:
-        """Return aiohttp's side of a connection."""
+        """Return the aiohttp handler for a connection whose head is complete."""
         return HttpConnection(self, guest, **self._options)
 
     def pre_shutdown(self) -> None:
@@ -126,7 +126,7 @@ class HeadReader(asyncio.Protocol):
 
 
 def _may_be_head(data: bytearray) -> bool:
-    """Return whether to wait for the rest of a head; aiohttp answers what is not a head."""
+    """Return whether to wait for the rest of a head; anything else is left to aiohttp to reject."""
     if len(data) > MAX_HEAD_BYTES or b"\n\n" in data:
         return False
     if b"\n" in data:
@@ -220,7 +220,7 @@ class Acceptor:
                     protocol, peer, ssl=self._tls, ssl_handshake_timeout=handshake_s
                 )
             except (OSError, asyncio.CancelledError):
-                # It was dropped, it hung up, or it does not speak TLS.
+                # The connection was dropped or closed, or the peer does not speak TLS.
                 self._give_up(guest, peer)
 
         task = self._loop.create_task(connect())
@@ -234,7 +234,7 @@ class Acceptor:
 
 
 def _read_early(peer: socket.socket) -> bytes | None:
-    """Return what a caller has sent so far, usually its whole request; None if nothing."""
+    """Return the bytes received so far, usually the whole request; None if there are none yet."""
     try:
         return peer.recv(EARLY_BYTES)
     except (BlockingIOError, InterruptedError):

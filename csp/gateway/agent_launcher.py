@@ -1,6 +1,6 @@
-"""Start API models as agents, on request over HTTP.
+"""Start API models as agents when an HTTP client requests it.
 
-The gateway runs `csp add`, because it knows nothing about panes.
+The gateway knows nothing about panes, so it runs `csp add`.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from csp.protocol.enums import JoinRole
 from csp.protocol.requests import StartBody
 from csp.protocol.responses import StartedView
 
-#: `csp add` waits for a minute, and before that for a lock that another command may hold.
+#: `csp add` waits for a minute, after waiting for a lock that another command may hold.
 PATIENCE_S: Final = 90.0
 #: Agents are started one after the other, so more requests would only wait.
 _MOST: Final = 8
@@ -30,25 +30,25 @@ _MISUSED: Final = 2
 
 
 class AgentLauncher:
-    """Starts models for one room."""
+    """Starts API models as agents of one room."""
 
     def __init__(self, room: str) -> None:
         self._room = room
         self._under_way = 0
-        #: Calls with an id, while they run and for a while after.
+        #: Calls with an id: those in progress and the latest finished ones.
         self._calls: dict[tuple[str, str], asyncio.Task[StartedView]] = {}
 
     def find(self, caller: str, key: str) -> "asyncio.Task[StartedView] | None":
-        """Return an earlier call with the same id, which may still run."""
+        """Return an earlier call with the same id, which may still be running."""
         return self._calls.get((caller, key))
 
     async def start_once(
         self, caller: str, key: str, body: StartBody, note: Callable[[str], Awaitable[object]]
     ) -> StartedView:
-        """Start a model at most once per key; `note` records the call first, and later its agent."""
+        """Start a model at most once per key; `note` records the call beforehand and its agent afterwards."""
 
         async def run() -> StartedView:
-            # Before anything is started: a gateway after this one must not start another.
+            # Recorded before the start, so that a restarted gateway does not start a second agent.
             await note("")
             started = await self.start(body)
             await note(started.agent_id)
@@ -61,7 +61,7 @@ class AgentLauncher:
         return await asyncio.shield(task)
 
     async def start(self, body: StartBody, patience_s: float = PATIENCE_S) -> StartedView:
-        """Return the agent once it is in the room, or raise why it did not come."""
+        """Start an agent and return it once it has joined; raise if it does not."""
         if self._under_way >= _MOST:
             raise TooMany(f"{_MOST} agents are being started", "try again in a moment")
         argv, keys = start_argv(body, self._room), variables_of(body.provider, body.key_env)
@@ -80,7 +80,7 @@ class AgentLauncher:
 
 
 def start_argv(body: StartBody, room: str) -> list[str]:
-    """Return the command line; no value in it can be read as an option."""
+    """Return the command line; no value in it can be mistaken for an option."""
     if body.name.startswith("-"):
         raise BadInput(f"name {body.name!r} begins with a dash", "give it a name such as claude-api")
     given = [(name, getattr(body, name)) for name in ("provider", "model", "base_url", "key_env")]
@@ -90,7 +90,7 @@ def start_argv(body: StartBody, room: str) -> list[str]:
 
 
 async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tuple[int, str, tuple[str, str]]:
-    """Return the exit code, the output, and the message and hint with which the command failed."""
+    """Run the command; return its exit code, its output, and the message and hint of its failure."""
     # Use the room's own command, however the gateway was started.
     rest = {name: value for name, value in process_environment().items() if name != "CSP_ROOM"}
     with FailurePipe() as pipe:
@@ -108,7 +108,7 @@ async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tup
         except TimeoutError:
             raise Refused(f"it has not joined after {patience_s:g} s", "see: csp logs") from None
         finally:
-            # The caller may have hung up. A command that nobody waits for is ended like with ctrl-c.
+            # The caller may have disconnected. A command that nobody waits for is interrupted, as by ctrl-c.
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.send_signal(signal.SIGINT)

@@ -1,7 +1,7 @@
-"""Limit the operations of agents: per second for each agent, and in flight for all.
+"""Limit the operations of agents: per second for each agent, and in flight for all agents together.
 
-People are not limited. An operation is in flight from its decision until it is on disk, so no
-batch is longer than the operations that may be under way.
+People are not limited. An operation is in flight from the decision until its events are on disk, so a
+batch is never longer than the maximum number of operations in flight.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from csp.room.caller_limits import MAX_QUOTA, OPERATIONS_PER_S, Bucket, draw, is
 
 MAX_UNDER_WAY: Final = 64
 MAX_OF_ONE: Final = 16
-#: When agents wait because readers lag behind, how long until the readers are checked again.
+#: The interval for checking lagging readers while agents wait for them.
 LAG_S: Final = 0.005
-#: The most rate buckets; the longest unused ones are dropped.
+#: The maximum number of rate buckets; the least recently used ones are dropped.
 MAX_BUCKETS: Final = 1024
 
 
 class Ticket:
-    """The turn of one operation."""
+    """The place of one operation in the queue or among those in flight."""
 
     __slots__ = ("agent", "is_in")
 
@@ -40,7 +40,7 @@ _Waiting = deque[tuple["asyncio.Future[None]", Ticket]]
 
 
 class Throttle:
-    """`is_behind` returns whether readers have to catch up before agents may continue."""
+    """Limits agents; `is_behind` returns whether they must wait for readers to catch up."""
 
     def __init__(self, is_behind: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._is_behind = is_behind
@@ -67,7 +67,7 @@ class Throttle:
         return _too_fast(agent) if is_over else None
 
     async def keep_rate(self, agent: AgentId) -> None:
-        """Wait until the agent may have an operation, then count it."""
+        """Wait until the agent's rate allows an operation, then count it."""
         while (wait_s := self._draw(agent)) > 0:  # noqa: ASYNC110
             await asyncio.sleep(wait_s)
 
@@ -82,7 +82,7 @@ class Throttle:
 
     @asynccontextmanager
     async def turn(self, agent: AgentId) -> AsyncIterator[None]:
-        """Wait for a turn of the agent and hold it for the block."""
+        """Wait for a turn of the agent and hold it until the block ends."""
         ticket = Ticket(agent)
         await self.enter(ticket)
         token = _TURN.set((self, ticket))
@@ -138,12 +138,12 @@ class Throttle:
 
     def _schedule(self) -> None:
         if self._scheduled_at is None:
-            # CPU time of this thread: on a busy machine a pass takes long without being much work.
+            # CPU time of this thread, because on a busy machine even a pass with little work takes long.
             self._scheduled_at = time.thread_time()
             self._loop.call_soon(self._pass)
 
     def _pass(self) -> None:
-        """Give agents a new quota in every pass of the loop, a smaller one if the loop is slow."""
+        """Admit waiting operations up to a new quota per pass of the loop; a slow loop has a smaller one."""
         began = self._scheduled_at
         self._scheduled_at = None
         if began is not None:
@@ -153,7 +153,7 @@ class Throttle:
         while self._waiting and skipped < len(self._waiting) and self._left > 0:
             agent, queue = self._waiting.popitem(last=False)
             if queue[0][0].done():
-                # Its caller has hung up and is about to notice.
+                # The caller has disconnected; its task is about to be cancelled.
                 queue.popleft()
             elif self._may_enter(agent):
                 done, ticket = queue.popleft()

@@ -1,13 +1,14 @@
 """Authentication of callers: tokens, Host and Origin.
 
-An agent's token is its id, the epoch of its ownership and a keyed hash over both. The journal holds
-the epoch, the room's secret file the key, so a token outlives restarts without being stored anywhere.
-A page's token has no dot, so neither can be taken for the other.
+An agent's token consists of its id, the epoch of its ownership and a keyed hash of both. The epoch is in
+the journal and the key in the room's secret file, so tokens survive restarts without being stored.
+A page's token has no dot, so the two kinds cannot be confused.
 
-A browser acts for whichever page asks it to, so what it says of that page is looked at on every route.
-Host: one of our own names, or a name that was made to lead here (DNS rebinding) could read us. Its port is
-not compared, because a tunnel may have another one. Origin: exactly this scheme, Host and port, since the
-next port belongs to somebody else. Sec-Fetch-Site, where a browser sends it: ours, or a person's own click.
+A browser sends requests on behalf of any page, so every route checks the headers that identify the page:
+- Host must be one of our own names; otherwise a name that resolves to us (DNS rebinding) could read the room.
+  Its port is not compared, because a tunnel may use another one.
+- Origin must have exactly this scheme, Host and port, since another port belongs to another server.
+- Sec-Fetch-Site, if a browser sends it, must name our own page or a person's own navigation.
 """
 
 import hmac
@@ -30,15 +31,15 @@ _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _AGENT_TOKEN: Final = re.compile(r"[a-z0-9-]{1,32}\.\d+\.[0-9a-f]{40}")
 #: The prefix of every page token.
 PAGE_TOKEN: Final = "csp-page_"
-#: The subprotocol a page offers instead of a header, which a browser's WebSocket cannot send.
+#: The subprotocol with which a page sends its token: a browser's WebSocket cannot send headers.
 SUBPROTOCOL: Final = "csp"
 _TOKEN_OFFER: Final = "csp-token."
 _HOST: Final = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 _IPV4_IN_IPV6: Final = "::ffff:"
 #: Values of Sec-Fetch-Site for our own page, or for a request without a page.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-#: Method, Sec-Fetch-Mode and Sec-Fetch-Dest where a person followed a link to us: its page can neither frame
-#: nor read ours.
+#: Method, Sec-Fetch-Mode and Sec-Fetch-Dest of a request for which a person followed a link to us. The page
+#: with the link can neither frame nor read ours.
 _VISIT: Final = ("GET", "navigate", "document")
 MAX_REMEMBERED: Final = 1024
 _OPEN_HERE: Final = "open the page from the gateway itself"
@@ -56,12 +57,12 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def reader(self) -> AgentId | None:
-        """The agent whose view is returned; None for a person, who may read everything."""
+        """The agent whose view applies to answers; None for a person, who may read everything."""
         return None if self.role is Role.ROOM else self.id
 
     @property
     def party(self) -> Party:
-        """The caller's party in the table of roles."""
+        """The party of the caller in the table of roles."""
         return party_of(self.role, is_page=bool(self.page))
 
 
@@ -79,7 +80,7 @@ class TokenStore:
         self._secret = secret
         self.room_token = room_token or self._sign("room")
         self._room_token_bytes = self.room_token.encode()
-        # The hash of a claim never changes; whether the claim still holds is checked every time.
+        # The hash of a claim never changes. Whether the claim is still valid is checked on every call.
         self._known: dict[str, tuple[str, str]] = {}
 
     def issue(self, agent: AgentId, epoch: int) -> str:
@@ -127,14 +128,14 @@ def read_token(request: web.BaseRequest) -> str:
 def read_offered_token(request: web.BaseRequest) -> str:
     """Return the token that a page offers with its WebSocket, or an empty string.
 
-    Only a page's token may come this way, only with an Origin, which the guard has found to be ours: every
-    other program can send a header, and none should get used to a second way.
+    Only a page's token is accepted here, and only with an Origin, which the guard has already checked. All
+    other programs can send a header and should not start to rely on a second way.
     """
     offers = [word.strip() for word in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
     tokens = [word.removeprefix(_TOKEN_OFFER) for word in offers if word.startswith(_TOKEN_OFFER)]
     if not tokens:
         return ""
-    # aiohttp would log a handshake without a common subprotocol, with the offered token.
+    # If no subprotocol matched, aiohttp would log the handshake with the offered token.
     if SUBPROTOCOL not in offers or len(tokens) > 1:
         raise BadInput("unknown subprotocols", f"offer {SUBPROTOCOL!r} with one {_TOKEN_OFFER}TOKEN")
     if "Origin" not in request.headers or not tokens[0].startswith(PAGE_TOKEN):
@@ -143,17 +144,17 @@ def read_offered_token(request: web.BaseRequest) -> str:
 
 
 class HostGuard:
-    """Refuses requests that a foreign page or a rebound name sent through a browser."""
+    """Refuses requests that a browser sends for a foreign page or a rebound host name."""
 
     def __init__(self, bound_host: str) -> None:
         self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()}
-        # Callers repeat themselves; accepted values are not parsed again.
+        # Cache of accepted values, because callers send the same ones in every request.
         self._good: set[str] = set()
         if not is_loopback(bound_host):
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 
     def check(self, request: web.BaseRequest) -> None:
-        """Raise Forbidden unless Host, Origin and Sec-Fetch-Site are those of our own page."""
+        """Raise Forbidden unless Host, Origin and Sec-Fetch-Site belong to our own page."""
         headers = request.headers
         host = headers.get("Host", "")
         if host not in self._good and not self._is_ours(host, request):
@@ -165,7 +166,7 @@ class HostGuard:
             for origin in headers.getall("Origin", ()):
                 if origin.lower() != own:
                     raise Forbidden(f"origin {origin!r} may not use this gateway", _OPEN_HERE)
-            # A request target may also be absolute.
+            # The request target may also be an absolute URL.
             if not request.raw_path.lower().startswith(("/", f"{own}/")):
                 raise Forbidden("the target of the request is not this gateway", "send a path alone")
         if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES:
@@ -180,7 +181,7 @@ class HostGuard:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        # The local address that the caller connected to is ours, too.
+        # The local address that the caller connected to is also ours.
         local = request.transport.get_extra_info("sockname") if request.transport else None
         address = str(local[0]).removeprefix(_IPV4_IN_IPV6) if local else ""
         if name not in self._names and name != address:
@@ -191,7 +192,7 @@ class HostGuard:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host` is reachable from this machine only."""
+    """Return whether `host` can be reached from this machine only."""
     if host.lower() == "localhost":
         return True
     try:

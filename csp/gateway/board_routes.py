@@ -20,7 +20,7 @@ from csp.whiteboard.note_index import Filter
 from csp.whiteboard.whiteboard import NotePage, elapsed_ms
 
 _PAGE = 1000
-#: Texts of more characters are searched for secrets in a thread.
+#: Longer texts (in characters) are searched for secrets in a thread.
 LONG_TEXT = 4096
 
 
@@ -42,7 +42,7 @@ async def list_notes(gateway: Gateway, call: Asked[notes.BoardParams]) -> notes.
     params = call.query
     page = await _page(gateway, _filter(params), params.limit, call.caller)
     seqs = [seq_of(note.id) for note in page.notes]
-    # The next page is after the last note, or before the first; there is none at the end.
+    # The next page starts after the last note or, going back, before the first. At the end there is none.
     following = seqs[0] if page.has_more else None
     if params.after is not None:
         following = seqs[-1] if seqs else params.after

@@ -1,8 +1,8 @@
-"""What whiteboards need from the gateway: hits for the next turns, and summaries.
+"""Background work for whiteboards: search notes for the next turns and request summaries.
 
-A turn of a collaboration carries the newest messages anyway, so hits are older notes and notes of others.
-They are searched before the room decides, because deciding may only use what it is given. Which summaries
-are due is computed from the room's state after every commit and after a start, so none is forgotten.
+A turn of a collaboration contains the newest messages anyway, so hits are older notes and notes from
+outside it. The search runs before the room decides, because `decide` is a pure function of its arguments.
+Due summaries are computed from the room's state after every commit and after a start, so none is lost.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from csp.whiteboard.whiteboard import Whiteboard
 
 log = logging.getLogger(__name__)
 
-#: More than fit beside a window, because hits that are in the window are dropped.
+#: More hits than fit into a prompt, because those already in the window of messages are dropped.
 MAX_HITS: Final = 24
-#: How many characters of the objective, and of the newest text, go into the query.
+#: The number of characters of the objective and of the newest text that go into the query.
 _QUERY_CHARS: Final = 400
 #: More notes would not fit into a prompt; the next summary continues after them.
 _MAX_NOTES: Final = 500
@@ -43,7 +43,7 @@ class BoardHits:
         self._rules = rules
 
     async def for_reply(self, agent: AgentId, turn: str, text: str) -> Hits:
-        """Return the hits for the agents that are asked after this reply."""
+        """Return the hits for the agents whose turn follows this reply."""
         for session in self._writer.room.sessions.live_with(agent):
             held = session.turns.get(agent)
             if held is not None and turn in (held.id, held.message):
@@ -70,7 +70,7 @@ class BoardHits:
         for session in sessions:
             if session.setup.collaboration is None:
                 continue
-            # With no room board and a session board that fits into the window, nothing is missing.
+            # Skip the search if the room board is empty and the session's board fits into the window.
             if boards.of(None).next_idx > 0 or boards.of(session.id).next_idx > self._rules.window.items:
                 newest = text or (session.items[-1].text if session.items else "")
                 query = f"{session.setup.topic[:_QUERY_CHARS]} {newest[:_QUERY_CHARS]}"
@@ -102,7 +102,7 @@ class BoardHits:
 
 
 class BoardSummaries:
-    """Requests the summaries that the boards of one room need."""
+    """Requests the due summaries of one room's boards."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class BoardSummaries:
         self._news.set()
 
     def observe(self, events: Iterable[AnyEvent]) -> None:
-        """Look for due summaries after events that change a board."""
+        """Trigger a check for due summaries after events that change a board."""
         for event in events:
             if isinstance(event, NoteAdded | BoardChanged) or (
                 isinstance(event, AgentResponse) and event.idx is not None
@@ -150,13 +150,13 @@ class BoardSummaries:
         return [name for name, board in boards.items() if board.is_due(self._after(name), self._clock())]
 
     def crowded(self) -> list[str]:
-        """Return the boards that need space and have notes that a summary covers."""
+        """Return the boards that are nearly full and have notes covered by a summary."""
         boards, limit = self._writer.room.boards.by_name, self._rules.board_max_bytes
         full = [(name, board) for name, board in boards.items() if board.is_crowded(limit)]
         return [name for name, board in full if board.compacted < board.summed]
 
     async def compact(self, name: str) -> None:
-        """Remove the notes from a board that its last summary covers."""
+        """Remove the notes that are covered by the board's last summary."""
         await self._writer.settle()
         upto = self._writer.room.boards.of(name).summed
         freed = await asyncio.to_thread(self._board.bytes_until, name, upto)
@@ -166,7 +166,7 @@ class BoardSummaries:
             log.warning("whiteboard not compacted", extra={"board": name, "problem": exc.message})
 
     def _after(self, name: str) -> int:
-        """Return after how many notes a summary is due: 1 on a crowded board, 0 for never."""
+        """Return the number of new notes that makes a summary due: 1 on a crowded board, 0 for never."""
         session, after = self._writer.room.sessions.get(name), self._rules.summary_after
         terms = session.setup.collaboration if session else None
         if session is not None and terms is not None and after:
@@ -176,7 +176,7 @@ class BoardSummaries:
         return min(after, 1) if is_crowded else after
 
     def summariser(self, name: str) -> str | None:
-        """Return the first one online of: the agent in the settings, the session's own, an orchestrator."""
+        """Return the first online agent among that of the settings, the session's own and orchestrators."""
         room = self._writer.room
         session = room.sessions.get(name)
         bosses = [one.id for one in room.participants.values() if one.role is JoinRole.ORCHESTRATOR]

@@ -1,11 +1,11 @@
-"""Fan-out over WebSockets: committed events to all watchers, deliveries to their recipients.
+"""Send committed events to all WebSocket watchers, and deliveries to their recipients.
 
-Frames are encoded once for all readers. aiohttp's own sender would frame, lock, flush per reader and message.
-A server's frames are unmasked, so the same bytes serve everybody; they are written to the transport between
-aiohttp's own frames.
+Frames are encoded once for all readers; aiohttp's own sender would frame, lock and flush for each reader
+and message. Frames of a server are unmasked, so all readers can get the same bytes. They are written to the
+transport between aiohttp's own frames.
 
-Each watcher has a place in one shared tail of frames. A pass walks the watchers in small steps, so that a
-thousand of them never hold up the room, and gives each everything since its place in one write.
+Each watcher has a position in one shared tail of frames and gets everything after it in one write. A pass
+visits the watchers in small steps, so that a thousand of them never block the room.
 """
 
 import asyncio
@@ -26,23 +26,23 @@ from csp.protocol.events import AnyEvent
 from csp.protocol.responses import DeliverFrame
 from csp.room.messages import pending
 
-#: A reader with more unsent data is dropped as too slow.
+#: A reader with more unsent data is too slow and is dropped.
 MAX_UNSENT_BYTES: Final = 1024 * 1024
-#: How long a dropped reader may take to read what was sent before.
+#: The time that a dropped reader has to read what was sent before.
 GOING_S: Final = 10.0
 _TEXT: Final = 0x81
 _CLOSE: Final = 0x88
-#: How many connections are served before the loop gets its turn, and how many frames each.
+#: The number of connections served in one pass of the event loop, and of frames for each of them.
 PUSHED_AT_ONCE: Final = 8
 MESSAGES_AT_ONCE: Final = 64
-#: How many watchers are served before the loop gets its turn.
+#: The number of watchers served in one pass of the event loop.
 STEP: Final = 16
-#: How many events are looked through for watchers before the loop gets its turn.
+#: The number of events checked for watchers in one pass of the event loop.
 STEP_EVENTS: Final = 512
-#: With this much unsent data, agents have to wait.
+#: Agents have to wait while more frames, or more bytes of them, are unsent.
 MAX_LAG: Final = 512
 MAX_LAG_BYTES: Final = 4 * 1024 * 1024
-#: With many of them, readers that wait for any news are woken this often.
+#: The interval for waking readers that wait for any news, once there are many of them.
 WAKE_S: Final = 0.1
 MANY_WAITING: Final = 64
 
@@ -55,7 +55,7 @@ def text_frame(payload: bytes) -> bytes:
 
 
 def close_frame(code: int, reason: str) -> bytes:
-    """Return a closing frame; a reason has at most 123 bytes."""
+    """Return a close frame; the reason is cut after 123 bytes."""
     payload = pack("!H", code) + reason.encode()[:123]
     return _head(_CLOSE, len(payload)) + payload
 
@@ -87,7 +87,7 @@ class Pipe:
         return self._transport.get_write_buffer_size()
 
     def write(self, frames: bytes) -> bool:
-        """Send encoded frames; a reader that is too slow gets a closing frame and is dropped."""
+        """Send encoded frames; a reader that is too slow gets a close frame and is dropped."""
         if not self.is_open:
             return False
         if self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
@@ -97,7 +97,7 @@ class Pipe:
         return True
 
     def drop(self, code: int, reason: str) -> None:
-        """Close without waiting for a peer that may never read again."""
+        """Close without waiting for the peer, which may never read again."""
         if not self.is_open:
             return
         self.closed_reason = reason
@@ -105,7 +105,7 @@ class Pipe:
         self._transport.close()
 
         def abort() -> None:
-            # A closed transport has nothing left to send, and asyncio's fails when aborted twice.
+            # A closed transport has nothing left to send, and an asyncio transport fails when aborted twice.
             if self._transport.get_write_buffer_size():
                 self._transport.abort()
 
@@ -113,14 +113,14 @@ class Pipe:
 
     async def drain(self) -> bool:
         """Wait until the peer has read most of what was sent; return whether it is still connected."""
-        # A transport reports drained buffers only to its protocol, which is aiohttp's.
+        # A transport reports a drained buffer only to its protocol, which belongs to aiohttp.
         while self.is_open and self.unsent_bytes > MAX_UNSENT_BYTES // 8:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         return self.is_open
 
 
 class Pacer:
-    """Lets a few connections push in each pass of the loop."""
+    """Spreads pushes over passes of the event loop, a few connections in each."""
 
     def __init__(self) -> None:
         self._waiting: dict[DeliveryPush, Push] = {}
@@ -131,7 +131,7 @@ class Pacer:
         return bool(self._waiting)
 
     def add(self, pushes: "Iterable[tuple[DeliveryPush, Push]]") -> None:
-        """Queue pushes; the first ones run now, unless others wait."""
+        """Queue pushes; the first ones run now, unless others are already waiting."""
         for outbox, push in pushes:
             if push is DeliveryPush.rewind or outbox not in self._waiting:
                 self._waiting[outbox] = push
@@ -140,7 +140,7 @@ class Pacer:
             self._push_some()
 
     def forget(self, outbox: "DeliveryPush") -> None:
-        """Remove a connection that pushes no more."""
+        """Remove a connection that has stopped pushing."""
         self._waiting.pop(outbox, None)
 
     def _push_some(self) -> None:
@@ -152,9 +152,9 @@ class Pacer:
 
 
 class DeliveryPush:
-    """The deliver frames of one connection, in the order of the journal.
+    """Sends the deliver frames of one connection, in the order of the journal.
 
-    What is due is computed from the room, so nothing can be forgotten: a lost frame is sent again after a
+    Due deliveries are computed from the room, so none can be lost: a lost frame is sent again after a
     reconnect, until its delivery has ended.
     """
 
@@ -164,7 +164,7 @@ class DeliveryPush:
         self._writer = writer
         self._pacer = pacer or Pacer()
         self._sent_seq = 0
-        #: Controls that went out before older messages.
+        #: Controls that were sent ahead of older messages.
         self._ahead: set[str] = set()
         self._draining: asyncio.Task[None] | None = None
 
@@ -175,12 +175,12 @@ class DeliveryPush:
         self.push()
 
     def tell(self, frame: bytes) -> None:
-        """Send a frame that is not kept."""
+        """Send a frame that is never repeated."""
         if frame:
             self._pipe.write(frame)
 
     def push(self) -> None:
-        """Send new deliveries, as fast as the reader reads."""
+        """Send new deliveries at the pace of the reader."""
         if self._draining is not None or self._agent not in self._writer.room.participants:
             return
         if not self._pipe.is_open:
@@ -226,7 +226,7 @@ class DeliveryPush:
 
 @dataclass(eq=False, slots=True)
 class EventWatcher:
-    """A reader of events; `agent` limits it to the events that agent may read."""
+    """A reader of events, limited to those that `agent` may read unless it is None."""
 
     pipe: Pipe
     agent: AgentId | None
@@ -234,23 +234,23 @@ class EventWatcher:
 
 
 class Broadcast:
-    """`concerns` returns whether an agent may read an event."""
+    """Sends events to watchers; `concerns` returns whether an agent may read an event."""
 
     def __init__(self, concerns: Concerns) -> None:
         self._concerns = concerns
         self.watchers: dict[EventWatcher, None] = {}
         self._tail: deque[tuple[AnyEvent, bytes]] = deque()
-        #: The position of the tail's first entry since the start.
+        #: The position of the tail's first entry, counted since the start.
         self._first = 0
         self._tail_bytes = 0
         self._pass: list[EventWatcher] = []
         self._joined: dict[tuple[int, AgentId | None], bytes] = {}
-        #: One future for all readers that wait for the same news: any news (None), or an agent's inbox.
+        #: One future for all readers that wait for the same thing: any news (None) or an agent's inbox.
         self._news: dict[AgentId | None, asyncio.Future[None]] = {}
         self._asked = 0
         self._waking: asyncio.TimerHandle | None = None
         self._woken_at = 0.0
-        #: Whether nothing will be published any more.
+        #: Whether publishing has ended.
         self.is_closed = False
 
     @property
@@ -258,16 +258,16 @@ class Broadcast:
         return self._first + len(self._tail)
 
     def add(self, watcher: EventWatcher) -> None:
-        """Send `watcher` everything published from now on."""
+        """Send everything published from now on to `watcher`."""
         watcher.place = self._end
         self.watchers[watcher] = None
 
     def remove(self, watcher: EventWatcher) -> None:
-        """Forget `watcher`."""
+        """Stop sending to `watcher`."""
         self.watchers.pop(watcher, None)
 
     def publish(self, committed: list[tuple[AnyEvent, bytes]]) -> None:
-        """Hand committed events to all watchers, in order."""
+        """Send committed events to all watchers, in order."""
         if self.watchers:
             frames = [(event, text_frame(line)) for event, line in committed]
             self._tail.extend(frames)
@@ -275,7 +275,7 @@ class Broadcast:
             if not self._pass:
                 self._pass = self._in_order()
                 self._step()
-        # Wake the readers that wait for any news; many of them at most ten times a second.
+        # Wake the readers that wait for any news; if there are many, at most ten times a second.
         if self._waking is None:
             loop = asyncio.get_running_loop()
             wait_s = self._woken_at + WAKE_S - loop.time() if self._asked > MANY_WAITING else 0.0
@@ -285,7 +285,7 @@ class Broadcast:
                 self._wake_crowd()
 
     def is_behind(self) -> bool:
-        """Return whether so much is unsent that nothing should be added."""
+        """Return whether too much is unsent to publish more."""
         return len(self._tail) > MAX_LAG or self._tail_bytes > MAX_LAG_BYTES
 
     def _wake_crowd(self) -> None:
@@ -296,7 +296,7 @@ class Broadcast:
     def next_news(self, agent: AgentId | None = None) -> "asyncio.Future[None]":
         """Return a future for the next publication, or for the next news in the inbox of `agent`.
 
-        A reader that gets it before reading misses nothing.
+        A reader misses nothing if it gets the future before it reads.
         """
         if agent is None:
             self._asked += 1
@@ -311,7 +311,7 @@ class Broadcast:
             waiter.set_result(None)
 
     def close(self) -> None:
-        """Wake all readers that wait for news; there will be none."""
+        """Wake all readers that wait for news, because there will be none."""
         self.is_closed = True
         for agent in list(self._news):
             self.wake(agent)

@@ -1,8 +1,8 @@
-"""The open connections, their owners, and an event loop that serves people before agents.
+"""Track open connections and their owners, and serve people before agents.
 
-asyncio handles everything that is ready in one pass, so a pass gets as long as there are busy agents. Here
-the sockets of agents are in a selector of their own, and a pass takes only a few of them. When there are too
-many connections, some are closed.
+asyncio handles everything that is ready in one pass, so passes get longer with every busy agent. Here the
+sockets of agents are in a separate selector, and a pass handles only a few of them. If there are too many
+connections, some are closed.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from csp.gateway.auth import Caller
 from csp.protocol.enums import AgentId, Role
 from csp.room.caller_limits import HEAD_S, Lane, admit, in_turn, places_for
 
-#: How many sockets of a lane are served in one pass; people have no limit.
+#: The number of sockets of a lane that are served in one pass; people have no limit.
 SERVED: Final = {Lane.STRANGERS: 32, Lane.AGENTS: 16}
 
 Ready = list[tuple[selectors.SelectorKey, int]]
 FileObject = Any
-#: How often connections are checked for requests that are overdue.
+#: The interval for checking connections for overdue requests.
 SWEEP_S: Final = 1.0
-#: When a refused agent may try again; until then its connection is not read.
+#: The time after which a refused agent may try again; until then its connection is not read.
 AGAIN_S: Final = 1.0
-#: How much is read at once: handling it cannot be interrupted.
+#: The number of bytes read at once; handling them cannot be interrupted.
 READ_BYTES: Final = {Lane.PEOPLE: 256 * 1024, Lane.AGENTS: 16 * 1024, Lane.STRANGERS: 16 * 1024}
 _TOKEN: Final = re.compile(
     rb"\r\n(?:x-auth-token[ \t]*:|authorization[ \t]*:[ \t]*bearer[ \t])[ \t]*([!-~]+)", re.IGNORECASE
@@ -36,21 +36,21 @@ _TOKEN: Final = re.compile(
 
 
 class LaneSelector(selectors.BaseSelector):
-    """A selector with lanes; a socket is in the lane of people until it is moved."""
+    """A selector with one lane per kind of caller; sockets start in the lane of people."""
 
     def __init__(self) -> None:
         self._lanes = {lane: selectors.DefaultSelector() for lane in Lane}
         self._first = self._lanes[Lane.PEOPLE]
         self._lane_of: dict[int, Lane] = {}
         self._last = dict.fromkeys(SERVED, -1)
-        #: Whether callers wait to be accepted, so that agents have to wait for one pass.
+        #: Whether callers wait to be accepted; agents are then not served for one pass.
         self.is_crowded = False
         for lane in SERVED:
-            # A selector is ready when one of its sockets is.
+            # A selector's own descriptor is readable when one of its sockets is ready.
             self._first.register(self._lanes[lane].fileno(), selectors.EVENT_READ, lane)
 
     def put(self, fd: int, lane: Lane) -> None:
-        """Serve a descriptor in this lane from now on."""
+        """Move a descriptor to this lane."""
         before = self._lane_of.get(fd, Lane.PEOPLE)
         if before is lane:
             return
@@ -61,7 +61,7 @@ class LaneSelector(selectors.BaseSelector):
             self._lanes[lane].register(key.fileobj, key.events, key.data)
 
     def forget(self, fd: int) -> None:
-        """Reset the lane of a descriptor for its next owner."""
+        """Reset the lane of a descriptor, which may be reused."""
         self.put(fd, Lane.PEOPLE)
         self._lane_of.pop(fd, None)
 
@@ -111,7 +111,7 @@ _SELECTORS: WeakKeyDictionary[asyncio.AbstractEventLoop, LaneSelector] = WeakKey
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return a loop with lanes, where the system has selectors that can be selected themselves."""
+    """Return an event loop with lanes, or a plain one if selectors have no descriptor on this system."""
     if not hasattr(selectors.DefaultSelector, "fileno"):
         return asyncio.new_event_loop()
     selector = LaneSelector()
@@ -121,7 +121,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def lanes_of(loop: asyncio.AbstractEventLoop) -> LaneSelector | None:
-    """Return the lanes of a loop that was made here."""
+    """Return the lanes of a loop made by `new_event_loop`; None for a plain loop."""
     return _SELECTORS.get(loop)
 
 
@@ -137,18 +137,18 @@ class Guest:
         self.fd = -1
         #: Whether a request is being answered.
         self.is_busy = False
-        #: Since when the rest of a request's head is due; None if nothing is due.
+        #: The time since which the rest of a request's head is awaited; None if none is.
         self.since: float | None = since
         self.transport: asyncio.Transport | None = None
 
     def end_request(self) -> None:
-        """Record that a request was answered; without a token, the next one is due at once."""
+        """Record that a request was answered; a caller without a token must send the next one at once."""
         self.is_busy = False
         if self.lane is Lane.STRANGERS:
             self.since = asyncio.get_running_loop().time()
 
     def hold(self, seconds: float) -> None:
-        """Read nothing for a while."""
+        """Stop reading for `seconds`."""
         transport = self.transport
         if transport is None or transport.is_closing():
             return
@@ -162,7 +162,7 @@ class Guest:
 
 
 def token_in(head: bytes) -> str:
-    """Return the token in the head of a request, by a quick search."""
+    """Return the token in the head of a request; a quick search without parsing."""
     found = _TOKEN.search(head)
     return found[1].decode("ascii") if found else ""
 
@@ -184,13 +184,13 @@ class Connections:
         self._timer: asyncio.TimerHandle | None = None
 
     def count(self, lane: Lane) -> int:
-        """Return how many connections are in a lane."""
+        """Return the number of connections in a lane."""
         return len(self._lanes[lane])
 
     # --- come and go -----------------------------------------------------------------------------
 
     def open(self, abort: Callable[[], None]) -> Guest:
-        """Add a connection without a caller; the oldest of its kind may be closed for it."""
+        """Add a connection whose caller is unknown; the oldest such connection may be closed for it."""
         strangers = self._lanes[Lane.STRANGERS]
         while len(strangers) >= self.places.strangers:
             self.drop_oldest()
@@ -208,17 +208,17 @@ class Connections:
         self._serve_in_lane(guest)
 
     def read_from(self, guest: Guest, fd: int) -> None:
-        """Serve the descriptor of a connection that has no transport yet in its lane."""
+        """Serve a connection without a transport by its descriptor, in its lane."""
         guest.fd = fd
         self._serve_in_lane(guest)
 
     def put_agents_off(self) -> None:
-        """Leave the next pass of the loop to people and new callers."""
+        """Reserve the next pass of the loop for people and new callers."""
         if self._selector is not None:
             self._selector.is_crowded = True
 
     def drop_oldest(self) -> bool:
-        """Close the oldest connection without a token, preferably one without a request."""
+        """Close the oldest connection without a token, preferably one without a request in progress."""
         strangers = self._lanes[Lane.STRANGERS]
         guest = next((one for one in strangers if not one.is_busy), next(iter(strangers), None))
         if guest is not None:
@@ -257,7 +257,7 @@ class Connections:
     # --- whose it is -----------------------------------------------------------------------------
 
     def refusal(self, head: bytes) -> TooMany | None:
-        """Return why the sender of this head is refused, if it is; cheap, because floods end here."""
+        """Return the error if the sender of this head is refused; cheap, because floods are stopped here."""
         token = token_in(head)
         if not token:
             return None
@@ -284,7 +284,7 @@ class Connections:
             return
         verdict = admit(caller.id, self._counts, self.places)
         if verdict.gives_way is not None:
-            # Close an idle connection of that agent, or else its newest if that can be cancelled.
+            # Close an idle connection of that agent, or else its newest one if the verdict allows it.
             guests = self._of_agent.get(verdict.gives_way, {})
             idle = next((one for one in guests if not one.is_busy), None)
             leaving = idle or (next(reversed(guests), None) if verdict.is_in else None)
@@ -314,8 +314,8 @@ class Connections:
 
     def _serve_in_lane(self, guest: Guest) -> None:
         if hasattr(guest.transport, "max_size"):
-            # asyncio's own transports have it, those with TLS do not.
-            guest.transport.max_size = READ_BYTES[guest.lane]  # type: ignore[union-attr]  # so it says
+            # Plain asyncio transports have `max_size`; TLS transports do not.
+            guest.transport.max_size = READ_BYTES[guest.lane]  # type: ignore[union-attr]  # see above
         if self._selector is not None and guest.fd >= 0:
             self._selector.put(guest.fd, guest.lane)
 

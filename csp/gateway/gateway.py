@@ -42,19 +42,19 @@ from csp.whiteboard.whiteboard import Whiteboard
 log = logging.getLogger(__name__)
 
 MAX_SOCKETS: Final = 4096
-#: An agent needs one or two; each of them gets every event.
+#: An agent needs one or two sockets; each of them is sent every event.
 MAX_SOCKETS_OF_AGENT: Final = 16
 #: Events that may change the next deadline of the room.
 _MOVES_DEADLINES: Final = (events.ControlSent, events.TurnSignal, events.TurnMoved, events.ModeChanged)
 
 
 class Presence:
-    """Tracks presence by connections; the room only records changes."""
+    """Tracks which agents are connected; the room only records changes."""
 
     def __init__(self, clock: Callable[[], float], offline_after_s: float) -> None:
         self._clock = clock
         self._offline_after_s = offline_after_s
-        # After a start no agent has had a chance to call yet.
+        # After a start, no agent has had a chance to call yet.
         self._started = clock()
         self._sockets: Counter[AgentId] = Counter()
         self._last_call: dict[AgentId, float] = {}
@@ -94,7 +94,7 @@ class OpenSocket(Protocol):
 
 
 class Gateway:
-    """The parts of one room, for the handlers of requests; ended by `close`."""
+    """The parts of one room, as used by request handlers; ended by `close`."""
 
     def __init__(self, settings: Settings, folder: Path, clock: Callable[[], float]) -> None:
         self.settings = settings
@@ -111,9 +111,9 @@ class Gateway:
         self.host_guard = HostGuard(settings.host)
         self.broadcast = Broadcast(self.is_visible)
         self.pacer = Pacer()
-        # Agents wait until their earlier messages are passed on.
+        # Agents wait until their earlier messages have been passed on.
         self.throttle = Throttle(lambda: self.pacer.is_busy or self.broadcast.is_behind())
-        # Everybody reads the boards, so a token that an agent printed must not get there.
+        # All participants read the boards, so a token that an agent printed must not be stored there.
         secrets = (self.tokens.room_token,)
         self.rules = replace(load_rules(settings), secrets=secrets)
         self.board = Whiteboard(journal, self.is_visible, secrets)
@@ -123,7 +123,7 @@ class Gateway:
         self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self.sockets: set[OpenSocket] = set()
-        #: Held while text is removed from the journal: one rewrite at a time.
+        #: Held while text is removed from the journal, so that there is one rewrite at a time.
         self.rewrite_lock = asyncio.Lock()
         self.screen_watch = ScreenWatch(self._send_live)
         self.board_hits = BoardHits(self.writer, self.board, self.rules)
@@ -150,7 +150,7 @@ class Gateway:
         return self.tokens.identify(token, self.writer.room)
 
     async def arrive(self, caller: Caller) -> None:
-        """Record that the caller is alive; one that was offline comes back online."""
+        """Record that the caller is alive, and put it back online if it was offline."""
         if caller.role is Role.ROOM:
             return
         self.presence.touch(caller.id)
@@ -160,7 +160,7 @@ class Gateway:
                 await self.submit(Rejoin(agent=caller.id))
 
     def recheck(self, caller: Caller) -> None:
-        """Raise Unauthenticated if the caller's token was revoked since the call came in."""
+        """Raise Unauthenticated if the caller's token was revoked after the call arrived."""
         if caller.page:
             self.page_tokens.check(caller)
         participant = self.writer.room.participants.get(caller.id)
@@ -190,7 +190,7 @@ class Gateway:
         for event, line in committed:
             self.history.remember(line, event)
             if isinstance(event, events.Joined | events.Left):
-                # Before anything is sent: the old owner of a name must not get messages to the new one.
+                # Before anything is sent: the old owner of a name must not get messages for the new one.
                 if isinstance(event, events.Left) and event.removed:
                     self.presence.forget(event.sender)
                     self.broadcast.wake(event.sender)
@@ -206,13 +206,13 @@ class Gateway:
         self.remote_boards.observe(news)
 
     def _push(self, *news: events.AnyEvent) -> None:
-        """Push what has become due, once per agent, and set the alarm for new deadlines."""
-        #: The agents with new deliveries, and whether to push the new ones or to start again.
+        """Push new deliveries, once per agent, and set the alarm for new deadlines."""
+        #: The agents with new deliveries, and whether to push only these or everything due again.
         due: dict[AgentId, Push] = {}
         for event in news:
             match event:
                 case events.ControlSent():
-                    # A stop is sent before everything else that waits.
+                    # A stop is sent before everything else that is queued.
                     for outbox in self._pushes_of(event.target):
                         outbox.push()
                     self.broadcast.wake(event.target)
@@ -242,13 +242,13 @@ class Gateway:
         return list(self._pushes.get(agent, ()))
 
     def check_sockets_of(self, agent: AgentId) -> None:
-        """Raise TooMany if an agent has the maximum number of WebSockets."""
+        """Raise TooMany if an agent already has the maximum number of WebSockets."""
         if len(self._pushes.get(agent, ())) >= MAX_SOCKETS_OF_AGENT:
             hint = f"close some of them, or try again in {AGAIN_S:g} s"
             raise TooMany(f"{agent} has {MAX_SOCKETS_OF_AGENT} WebSockets", hint, after_s=AGAIN_S)
 
     def attach(self, agent: AgentId, outbox: DeliveryPush) -> None:
-        """Push what is due for `agent` through `outbox` from now on."""
+        """Push deliveries for `agent` through `outbox` from now on."""
         self._pushes.setdefault(agent, set()).add(outbox)
         outbox.tell(self.screen_watch.greeting(agent))
         outbox.push()
@@ -299,14 +299,14 @@ class Gateway:
         """Mark agents offline that have been silent for too long."""
         online = [p.id for p in self.writer.room.participants.values() if p.online]
         with contextlib.suppress(Broken):
-            # All commands are submitted before the first await, so no agent can come back in between.
+            # All commands are submitted before the first await, so no agent can come back online in between.
             leaving = [Leave(agent=agent, reason="no sign of life") for agent in self.presence.silent(online)]
             await asyncio.gather(*[self.submit(leave) for leave in leaving])
 
     # --- background work -------------------------------------------------------------------------
 
     async def answer_queries(self) -> None:
-        """Answer the history queries in the room's state, each with what its agent may read."""
+        """Answer the pending history queries, each with the events that its agent may read."""
         for query_id in list(self.writer.room.queries):
             query = self.writer.room.queries.get(query_id)
             if query is None:
@@ -316,12 +316,12 @@ class Gateway:
             )
             page = await self.history.page(asked)
             text = log_text(events.decode_event(line) for line in page.lines)
-            # If it cannot be written now, the next query or the next start answers it.
+            # If the answer cannot be written now, the next query or the next start tries again.
             with contextlib.suppress(Broken):
                 await self.submit(AnswerQuery(query=query_id, text=text, ttl_s=self.settings.message_ttl_s))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` in the background; a failure is logged, `close` cancels it."""
+        """Run `work` in the background; failures are logged, and `close` cancels it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
 
@@ -339,7 +339,7 @@ class Gateway:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        # In a thread, because closing waits for an indexer that is at work.
+        # In a thread, because closing waits for a running indexer.
         await asyncio.to_thread(self.index.close)
         await asyncio.to_thread(self.board.close)
         await self.writer.close()

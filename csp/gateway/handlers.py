@@ -1,7 +1,7 @@
-"""Routes and their handlers: how one is found, what a handler gets and what it may answer.
+"""Define routes and the types of their handlers, and find the route of a path.
 
 The signature of a handler names its types: `call: Posted[MessageBody]` is parsed from a body, `call:
-Asked[HistoryParams]` from a query, and `-> SentView` is what /openapi.json shows as its answer.
+Asked[HistoryParams]` from a query, and `-> SentView` is the answer that /openapi.json shows.
 """
 
 from collections.abc import Awaitable, Callable
@@ -39,12 +39,12 @@ class Call(NamedTuple, Generic[Q, B]):
 
     @property
     def once(self) -> dict[str, Any]:
-        """The fields that make a command idempotent: it is carried out once per id and caller."""
+        """The fields that make a command idempotent: it is executed once per id and caller."""
         key = getattr(self.body, "id", None)
         return {"once": key, "caller": self.caller.id} if key else {}
 
     def choice(self, name: str, kind: type[E], what: str = "action") -> E:
-        """Return the member of `kind` that the path names, or raise NotFound."""
+        """Return the member of `kind` named in the path, or raise NotFound."""
         try:
             return kind(self.path[name])
         except ValueError as exc:
@@ -53,7 +53,7 @@ class Call(NamedTuple, Generic[Q, B]):
 
 
 def fill(kind: type[S], body: msgspec.Struct, **more: Any) -> S:
-    """Return a `kind` with the fields of `body` that have the same names, and with `more`."""
+    """Return a `kind` with the fields of `body` that it shares, and the fields in `more`."""
     names = set(kind.__struct_fields__) & set(body.__struct_fields__) - more.keys()
     return kind(**{name: getattr(body, name) for name in names}, **more)
 
@@ -72,7 +72,7 @@ async def answered(gateway: Gateway, call: AnyCall) -> str | None:
 
 
 class RawJson(NamedTuple):
-    """An answer that is encoded already."""
+    """An answer that is already encoded."""
 
     data: bytes
 
@@ -86,7 +86,7 @@ Handler = Callable[[Gateway, Any], Awaitable[Answer]]
 
 
 class Route(NamedTuple):
-    """A route; the table of roles says who may call it."""
+    """A route; the table of roles defines who may call it."""
 
     method: str
     path: str
@@ -107,12 +107,12 @@ class Route(NamedTuple):
 
     @property
     def needs(self) -> Role:
-        """The lowest role that may call it."""
+        """The lowest role that may call the route."""
         return self.row.needs
 
 
 def body_of(handler: Handler) -> type[msgspec.Struct] | None:
-    """Return the type of the body that a handler takes."""
+    """Return the type of the body that a handler expects."""
     body = get_args(get_type_hints(handler)["call"])[1]
     return None if body is Any else body
 
@@ -120,7 +120,7 @@ def body_of(handler: Handler) -> type[msgspec.Struct] | None:
 def route(
     method: str, path: str, handler: Handler, summary: str, answer: Any = None, status: int = 200
 ) -> Route:
-    """Return a route with the types in the signature of its handler; `answer` is that of raw answers."""
+    """Return a route with the types from its handler's signature; `answer` is the type of a raw answer."""
     hints = get_type_hints(handler)
     query = get_args(hints["call"])[0]
     query = NoQuery if query is Any else query
@@ -136,7 +136,7 @@ class RouteTable(Generic[T]):
         self._patterns: dict[tuple[str, ...], dict[str, T]] = {}
 
     def add(self, method: str, path: str, target: T) -> None:
-        """Add a target; of two patterns that fit a path, the one added first gets it."""
+        """Add a target; if two patterns match a path, the one added first is used."""
         if "{" in path:
             self._patterns.setdefault(tuple(path.split("/")), {})[method] = target
         else:

@@ -1,7 +1,7 @@
 """The HTTP server: parses requests, calls their routes and encodes the answers.
 
-It uses aiohttp's low-level server. The roles and /openapi.json need a route table of our own anyway, and
-its dictionary finds a route in a tenth of the time of aiohttp's router.
+It uses aiohttp's low-level server. Roles and /openapi.json need our own route table anyway, and its
+dictionary lookup takes a tenth of the time of aiohttp's router.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ from csp.room.roles import row_of
 
 log = logging.getLogger(__name__)
 
-#: A search of a thousand characters, each up to twelve in a URL, has to fit into the request line.
+#: A search of a thousand characters has to fit into the request line, with up to twelve bytes for each.
 MAX_LINE_BYTES: Final = 32 * 1024
-#: How long the rest of a refused body is read and dropped, so that its sender sees the answer.
+#: The time for which the rest of a refused body is read and dropped, so that its sender sees the answer.
 LINGERING_S: Final = 1.0
 Params = dict[str, str]
 Endpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
 
 
 def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.ServerRunner:
-    """Return a server for a gateway, on any number of sockets."""
+    """Return a server for a gateway; it can listen on any number of sockets."""
 
     def make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         loop = asyncio.get_running_loop()
@@ -54,7 +54,7 @@ def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.Ser
         make_request,
         access_log=None,
         max_line_size=MAX_LINE_BYTES,
-        # A small body could inflate to a huge one before its sender is known.
+        # A small body could decompress to a huge one before its sender is known.
         auto_decompress=False,
         lingering_time=LINGERING_S,
     )
@@ -62,7 +62,7 @@ def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.Ser
 
 
 class _Border:
-    """Finds the route of a request and turns every failure into a JSON answer."""
+    """Finds the route of a request, calls it, and turns every failure into a JSON answer."""
 
     def __init__(self, gateway: Gateway, guests: Connections) -> None:
         self._gateway = gateway
@@ -75,7 +75,7 @@ class _Border:
         self._add("GET", "/page/{file}", serve_file)
 
     def _add(self, method: str, path: str, endpoint: Endpoint) -> None:
-        # A route without a row in the table of roles fails at the start.
+        # Fail at the start if a route has no row in the table of roles.
         row_of(ROLES, f"{method} {path}")
         self._table.add(method, path, endpoint)
 
@@ -97,7 +97,7 @@ class _Border:
             problem = f"request is malformed: {exc.__class__.__name__}"
             response = error_response(BadInput.status, problem, "send plain json")
         except ConnectionError:
-            # Nobody reads this answer, but an exception raised here would be logged as our failure.
+            # Nobody reads this answer, but an exception here would be logged as our failure.
             response = error_response(BadInput.status, "the caller is gone", "try again")
         except Exception:
             log.exception("request failed", extra={"method": request.method, "path": request.path})
@@ -122,7 +122,7 @@ class _Border:
         # Any other Expect is ignored.
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            # As in aiohttp's own handler: the answer itself has not begun.
+            # Reset as in aiohttp's own handler, because the answer itself has not begun.
             request.writer.output_size = 0
         return await endpoint(request, params)
 
@@ -153,10 +153,10 @@ def _endpoint(gateway: Gateway, guests: Connections, route: Route) -> Endpoint:
     ) -> Answer:
         parsed = None if route.body is None else parse_request(route.body, body or b"{}")
         if needs is not Role.NONE:
-            # Reading the body may have taken long enough for the token to be revoked.
+            # The token may have been revoked while the body was read.
             gateway.recheck(caller)
         if route.method != "GET":
-            # A request that changes the room is not cancelled when its caller hangs up.
+            # A request that changes the room is not cancelled when its caller disconnects.
             _connection(request).work = None
         return await answer(gateway, route, Call(caller, params, query, parsed))
 
@@ -166,7 +166,7 @@ def _endpoint(gateway: Gateway, guests: Connections, route: Route) -> Endpoint:
 def _socket_endpoint(gateway: Gateway, guests: Connections) -> Endpoint:
     async def handle(request: web.BaseRequest, params: Params) -> web.StreamResponse:
         caller = await _caller(gateway, guests, request, Role.AGENT, read_offered_token(request))
-        # The reader of the socket notices its end and cleans up in order.
+        # Not cancelled either: the reader of the WebSocket notices that it closes and cleans up in order.
         _connection(request).work = None
         after = parse_query(WatchParams, request.query).after
         if not web.WebSocketResponse(protocols=(SUBPROTOCOL,)).can_prepare(request):

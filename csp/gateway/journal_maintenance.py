@@ -1,8 +1,8 @@
-"""Background work on the journal: search index, scrub, removal of text.
+"""Background work on the journal: update the search index, scrub, and remove text.
 
-A removal copies the journal first, which may fail; then it is journalled, which is the promise; then the
-copy takes the journal's place. A note lies beside the journal meanwhile, so that a promise that could
-not be kept is kept at the next removal or start.
+A removal has three steps. It writes a copy of the journal without the text, which may fail. It records the
+removal as an event, which is the promise. Then the copy replaces the journal. Meanwhile a note file lies
+beside the journal, so that an unfinished promise is completed at the next removal or start.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ log = logging.getLogger(__name__)
 
 QUIET_S: Final = 0.3
 INDEX_LINES: Final = 1000
-# A search reads what is not indexed; it reads this much in a few milliseconds.
+# A search reads the part that is not indexed; it reads this much in a few milliseconds.
 MOST_LAG_BYTES: Final = 1024 * 1024
-# A scrub blocks every other thread; this much takes a few milliseconds.
+# A scrub in this process blocks all other threads; this much takes a few milliseconds.
 MOST_SCRUBBED_HERE_BYTES: Final = 256 * 1024
 BUSY_LINES: Final = 200
 BUSY_SHARE: Final = 0.1
@@ -98,7 +98,7 @@ async def messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
 async def check_no_run(
     gateway: Gateway, event: events.MessageEvent | events.RunEvent | events.NoteAdded
 ) -> None:
-    """Refuse a message of a run: its text is also in other events and files of the run."""
+    """Refuse to redact a message of a run, because its text is also in other events and files of the run."""
     if event.session_id is None or event.sender == HUMAN:
         return
     query = HistoryQuery(limit=1, session=event.session_id, types=frozenset({"run.started"}))
@@ -122,7 +122,7 @@ async def prune(gateway: Gateway, before: int) -> int:
 
 
 async def finish_rewrites(gateway: Gateway) -> None:
-    """Finish a removal that was promised before a crash or on a full disk; drop one that was not."""
+    """Finish a removal that was promised before a crash or a full disk; discard one that was not."""
     async with gateway.rewrite_lock:
         try:
             await _keep_promise(gateway)
@@ -135,10 +135,10 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
     if kept is not None and (kept.redact, kept.prune) == (note.redact, note.prune):
         return
     command = RedactMessage(message=note.redact) if note.redact else Prune(before=note.prune)
-    # Ask the room before the work; it may still refuse afterwards.
+    # Check with the room before the work; it may still refuse afterwards.
     decide(gateway.writer.room, command, gateway.clock())
     await gateway.writer.settle()
-    # Without durability nothing waits for the write, which the loop does next.
+    # Without durability `settle` does not wait for the write, which the event loop does next.
     await asyncio.sleep(0)
     leave_note(gateway.folder, note)
     try:
@@ -157,7 +157,7 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
 
 
 async def _keep_promise(gateway: Gateway) -> _Note | None:
-    """Finish the removal of the note file, if it was promised; return it."""
+    """Finish and return the removal in the note file, if it was promised."""
     note = read_note(gateway.folder)
     if note is None:
         return None
@@ -186,7 +186,7 @@ def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:
 
 
 def leave_note(folder: Path, note: _Note) -> None:
-    """Write the note of a removal, before it begins."""
+    """Write the note file of a removal before the removal begins."""
     try:
         replace_file(folder / _NOTE_NAME, msgspec.json.encode(note))
     except OSError as exc:
@@ -194,7 +194,7 @@ def leave_note(folder: Path, note: _Note) -> None:
 
 
 def read_note(folder: Path) -> _Note | None:
-    """Return the note of a removal that was begun, if there is one."""
+    """Return the note of an unfinished removal, if there is one."""
     try:
         return msgspec.json.decode(read_plain(folder / _NOTE_NAME), type=_Note)
     except FileNotFoundError:
@@ -205,18 +205,18 @@ def read_note(folder: Path) -> _Note | None:
 
 
 def _drop_note(folder: Path) -> None:
-    # A note that stays costs a second rewrite, which changes nothing.
+    # If the note cannot be deleted, it only causes a second rewrite, which changes nothing.
     with contextlib.suppress(OSError):
         (folder / _NOTE_NAME).unlink(missing_ok=True)
 
 
 def is_promised(journal: JsonlJournal, note: _Note) -> bool:
-    """Return whether the journal promises the removal."""
+    """Return whether the journal contains the event that promises the removal."""
     return any(note.is_promised_by(event) for event in _events_after(journal, note.after))
 
 
 def base_line(journal: JsonlJournal, before: int) -> bytes:
-    """Return the base line that replaces everything before an event: the room as it was then."""
+    """Return the base line, with the state of the room, that replaces everything before an event."""
     room = without_texts(room_before(journal, before))
     seq = before - 1
     event_id = MessageId(f"e-{seq}")
@@ -251,7 +251,7 @@ def _events_after(journal: JsonlJournal, seq: int) -> Iterator[events.AnyEvent]:
 async def index_when_quiet(gateway: Gateway) -> None:
     """Update the search index whenever the room is idle, until cancelled.
 
-    In a room that is never idle, the index gets a small share of the time once it lags.
+    In a room that is never idle, indexing gets a small share of the time once it lags behind.
     """
     while True:
         await asyncio.sleep(QUIET_S)
@@ -310,7 +310,7 @@ async def _tell(gateway: Gateway, words: NoticeWords) -> None:
 
 
 async def _scrub(journal: Path) -> ScrubReport:
-    """Scrub a small journal in a thread: starting a process would take longer."""
+    """Scrub the journal: a small one in a thread, because starting a process would take longer."""
     files = (journal, *snapshot_files(journal.parent))
     if sum(file.stat().st_size for file in files) > MOST_SCRUBBED_HERE_BYTES:
         return await _scrub_process(journal)
@@ -319,7 +319,7 @@ async def _scrub(journal: Path) -> ScrubReport:
 
 async def _scrub_process(journal: Path) -> ScrubReport:
     folder = journal.parent
-    # -P: a folder named csp where the gateway was started must not shadow ours.
+    # -P, because a folder named csp in the gateway's working directory must not shadow our package.
     doctor = [sys.executable, "-P", "-m", "csp.cli", "doctor", "--journal", "--json"]
     where = ["--history", str(folder.parent), "--room", folder.name]
     process = await asyncio.create_subprocess_exec(

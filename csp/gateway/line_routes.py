@@ -1,4 +1,4 @@
-"""The route for a line that a person typed: the gateway reads it, so that no page has to."""
+"""The route for lines that people type: the gateway parses them, so that clients need no parser."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ _NEWEST = 50
 
 
 async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
-    """Do what a typed line says, once; a command that is the interface's own is returned to it."""
+    """Execute a typed line once; a command of the user interface itself is returned to the caller."""
     body = call.body
     if await answered(gateway, call) is not None:
         return LineView(kind=LineKind.DONE)
@@ -54,7 +54,7 @@ async def _send(gateway: Gateway, call: Posted[LineBody], said: human_input.Mess
     for name in human_input.quoted_agents(said.text):
         page = await gateway.history.page(HistoryQuery(limit=_NEWEST, agent=AgentId(name), types=_SPEECH))
         items = [msgspec.json.decode(found) for found in page.lines]
-        # What the agent said last.
+        # The agent's last message.
         text = next((str(item["text"]) for item in reversed(items) if item["sender"] == name), "")
         if text:
             last[name] = text
@@ -70,10 +70,10 @@ async def _send(gateway: Gateway, call: Posted[LineBody], said: human_input.Mess
 
 
 async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> LineView:
-    """Stop the thread that is looked at, or everything; a typed word is kept in the conversation."""
+    """Stop the thread in view, or everything; a typed stop word is recorded in the conversation."""
     body = call.body
     if word:
-        # In the thread of what runs, so that the word finds a session to stop.
+        # Use the thread of a running session, so that the word stops it.
         running = list(gateway.writer.room.sessions.live())
         thread = body.thread or (running[-1].thread if running else None)
         message = MessageBody(to="all", content=word, thread=thread, id=body.id)

@@ -1,11 +1,11 @@
-"""Parse what was said as markdown, for pages: beside the event loop, one request after the other.
+"""Parse messages as markdown for the page, in one thread beside the event loop.
 
-The page draws the tokens of a text. They are a stream: a text is a string, null closes what was opened last,
-everything else is a list that begins with the name of its element. An opening one is `p`, `h` with its level,
-`blockquote`, `ul`, `ol` with its start, `li` with 0 or 1 where it is a task, `table`, `thead`, `tbody`, `tr`,
-`th` or `td` with its side, `em`, `strong`, `del`, `a` with its address. By themselves stand `hr`, `br`,
-`code` with its text, and `pre` with its info and text, and with its fence and indent where the text was cut
-within it.
+The page renders a stream of tokens. A text is a string, null closes the element opened last, and every other
+token is a list that begins with the name of its element. Opening tokens are `p`, `h` with its level,
+`blockquote`, `ul`, `ol` with its start, `li` with 0 or 1 if it is a task, `table`, `thead`, `tbody`, `tr`,
+`th` or `td` with its alignment, `em`, `strong`, `del`, and `a` with its address. Tokens without an end are
+`hr`, `br`, `code` with its text, and `pre` with its info and text. If the text was cut within a `pre`, its
+fence and indent follow.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from csp.protocol.requests import MarkdownParams
 from csp.protocol.responses import MarkdownText, MarkdownToken, MarkdownView
 from csp.room.chat_markdown import read_blocks, read_inline
 
-#: Characters that one request has parsed: some 0.1 s of a processor, at the worst a second.
+#: The maximum number of characters parsed per request: about 0.1 s of CPU time, at worst one second.
 MAX_BATCH_CHARS: Final = 100_000
-#: How much of the history is looked through, from the oldest message that is asked for on.
+#: The number of history items read, starting at the oldest requested message.
 MAX_ITEMS: Final = 200
 _thread: Final = ThreadPoolExecutor(1, "markdown")
-#: Of a longer text this much is parsed, up to the end of a line; a page shows the rest as it is.
+#: The parsed part of a longer text, up to the end of a line; the page shows the rest as plain text.
 MAX_CHARS: Final = 20_000
 MAX_LINES: Final = 1000
-#: Levels of emphasis and links.
+#: The maximum nesting of emphasis and links.
 MAX_DEPTH: Final = 16
 _LOOK_BACK: Final = 2000
 _TASK: Final = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
@@ -46,7 +46,7 @@ async def markdown(gateway: Gateway, call: Asked[MarkdownParams]) -> MarkdownVie
     seqs = {int(one) for one in ids if not one.startswith("n-")}
     texts: dict[str, str] = {}
     if seqs:
-        # Messages are read as `GET /history` reads them, with the same checks.
+        # Messages are read like in `GET /history`, with the same checks.
         query = HistoryQuery(
             limit=MAX_ITEMS,
             after=min(seqs) - 1,
@@ -77,7 +77,7 @@ def _parsed(texts: dict[str, str]) -> MarkdownView:
 
 
 def markdown_tokens(text: str) -> MarkdownText:
-    """Return the tokens of a text, or of its beginning; the time is linear in what is parsed."""
+    """Return the tokens of a text or of its beginning, in time linear in the parsed length."""
     end = min(len(text), MAX_CHARS)
     rows = text[:end].split("\n", MAX_LINES)
     if len(rows) > MAX_LINES:
@@ -92,12 +92,12 @@ def markdown_tokens(text: str) -> MarkdownText:
 
 
 def _nested(tokens: Sequence[Token], lines: list[str]) -> list[Token]:
-    """Return the tokens with each list that is two columns deeper than a number as part of its item.
+    """Return the tokens with each bullet list that is two columns deeper than a number nested in its item.
 
-    CommonMark asks for three columns or more, and few people or models count them.
+    CommonMark requires three columns or more, but few people or models count them.
     """
     result: list[Token] = []
-    #: Open lists: where each began, what follows its end, and the list that continues after it.
+    #: Open lists: the token that opened each, the tokens after its end, and the list that continues after it.
     opened: list[tuple[Token, list[Token], Token | None]] = []
     last: Token | None = None
     for token in tokens:
@@ -138,7 +138,7 @@ def _stream(tokens: list[Token], lines: list[str], *, is_cut: bool) -> Iterator[
             yield from _inline(token.content[task.end() if task else 0 :])
             task = None
         elif token.type == "list_item_open":
-            # The box at the beginning of the item's first paragraph.
+            # The checkbox at the beginning of the item's first paragraph.
             is_paragraph = tokens[number + 1].type == "paragraph_open"
             task = _TASK.match(tokens[number + 2].content) if is_paragraph else None
             yield ("li",) if task is None else ("li", int(task[1] != " "))
@@ -157,7 +157,7 @@ def _stream(tokens: list[Token], lines: list[str], *, is_cut: bool) -> Iterator[
 def _code(token: Token, lines: list[str], *, is_cut: bool) -> MarkdownToken:
     first, end = token.map or (0, 0)
     inside = lines[first + bool(token.markup) : end]
-    # The parser knows one kind of line end, but code is copied as it was written.
+    # The parser normalises line ends, but code is copied as it was written.
     shown = zip(token.content.removesuffix("\n").split("\n"), inside, strict=False)
     text = "\n".join(line + "\r" * written.endswith("\r") for line, written in shown)
     code = ("pre", token.info.strip(), text.removesuffix("\r"))
@@ -170,7 +170,7 @@ def _code(token: Token, lines: list[str], *, is_cut: bool) -> MarkdownToken:
 
 def _inline(content: str) -> Iterator[MarkdownToken]:
     text = ""
-    #: What is open: whether it is shown, or as the signs it was written with because it lies too deep.
+    #: For each open element, whether it is rendered; one that is nested too deeply is shown as source text.
     opened: list[bool] = []
     for token in read_inline(content):
         is_shown = opened.pop() if token.nesting < 0 else len(opened) < MAX_DEPTH

@@ -1,4 +1,4 @@
-"""/mcp: the room as an MCP server, over streamable HTTP, with a client that calls the routes in process."""
+"""/mcp: the room as an MCP server over streamable HTTP; its tools call the routes in process."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _EVENTS: Final = "text/event-stream"
 _LOOK_S: Final = 0.5
-#: Headers with secrets, which are not passed on.
+#: Headers with secrets, which are not passed to the SDK.
 _SECRET: Final = frozenset({b"x-auth-token", b"authorization", b"cookie"})
 _TABLE: Final = RouteTable[Route]()
 for _route in ROUTES:
@@ -36,7 +36,7 @@ for _route in ROUTES:
 
 
 class LocalClient:
-    """A client of the room for one caller; its calls are checked like those over HTTP."""
+    """An in-process client of the room for one caller; its calls are checked like those over HTTP."""
 
     def __init__(self, gateway: Gateway, caller: Caller) -> None:
         self._gateway = gateway
@@ -77,7 +77,7 @@ class LocalClient:
 
 
 class Bridge:
-    """Connects aiohttp to the application of the SDK, which is loaded with the first request."""
+    """Connects aiohttp to the ASGI application of the SDK, which is loaded at the first request."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -90,7 +90,7 @@ class Bridge:
         check_call(row_of(ROLES, "POST /mcp"), caller.party, "POST /mcp")
         body = await request.read()
         app = await self._loaded()
-        # The token may have been revoked while the body was read and the SDK loaded.
+        # The token may have been revoked while the body was read and the SDK was loaded.
         self._gateway.recheck(caller)
         given = [(name.lower(), value) for name, value in request.raw_headers]
         headers = [(name, value) for name, value in given if name not in _SECRET]
@@ -105,11 +105,11 @@ class Bridge:
         if self._app is None:
             self._app = asyncio.get_running_loop().create_future()
             self._gateway.spawn(self._run(self._app))
-        # A caller that goes away must not cancel the application of the others.
+        # A caller that disconnects must not cancel the application, which all callers share.
         return await asyncio.shield(self._app)
 
     async def _run(self, loaded: "asyncio.Future[App]") -> None:
-        """Load the SDK in a thread, which takes a second; serve until the gateway ends."""
+        """Load the SDK in a thread, because it takes a second, and serve until the gateway ends."""
         try:
             app = await asyncio.to_thread(_load)
             async with app.run():
@@ -152,7 +152,7 @@ class _Answer:
             self._body += message.get("body", b"")
 
     def response(self) -> web.StreamResponse:
-        """Return the collected answer, or the stream that was sent."""
+        """Return the collected answer or the streamed one."""
         if self._stream is not None:
             return self._stream
         return web.Response(status=self._status, body=bytes(self._body), headers=self._headers())
@@ -162,10 +162,10 @@ class _Answer:
 
 
 async def _while_connected(request: web.BaseRequest, work: Any) -> None:
-    """Do the work; cancel it when the caller has gone."""
+    """Do the work; cancel it if the caller disconnects."""
 
     async def disconnected() -> None:
-        # aiohttp does not report it once the request is read.
+        # aiohttp does not report a disconnect once the request has been read.
         while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
 

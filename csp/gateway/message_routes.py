@@ -1,4 +1,4 @@
-"""Routes of sent messages: delivery states, the queue, and actions such as cancel."""
+"""Routes for sent messages: delivery states, the queue, and actions such as cancel."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,7 +19,7 @@ from csp.room.commands import CancelMessage, ReleaseMessage, Send
 from csp.room.messages import delivery_view, oldest_waiting
 from csp.room.visibility import is_hidden, seals_on
 
-#: How many messages GET /queue lists, the oldest first.
+#: The number of messages that GET /queue lists, oldest first.
 MAX_LISTED: Final = 1000
 
 
@@ -34,7 +34,7 @@ async def message_states(gateway: Gateway, call: AnyCall) -> MessageView:
 
 
 async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView, Mapping[SessionId, int]]:
-    """Return the delivery states of a message and the sealed phases it was sent in."""
+    """Return the delivery states of a message and the sealed phases in which it was sent."""
     room = gateway.writer.room
     known = room.message(message_id)
     if known is not None:
@@ -73,7 +73,7 @@ async def act_on_message(gateway: Gateway, call: Posted[MessageActionBody]) -> S
 
 
 async def resend(gateway: Gateway, message_id: str, own_id: str | None) -> SentView:
-    """Send an old message again, to the recipients it did not reach; to all if it reached everyone."""
+    """Send an old message again to the recipients it did not reach, or to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
         raise Refused(f"{message_id} is sealed until its phase is over", "see: csp mode show")

@@ -1,6 +1,6 @@
-"""Counters for Prometheus, in its text format.
+"""Counters and gauges in the text format of Prometheus.
 
-A client library would be too much for five counters and some gauges.
+A client library is not worth it for five counters and some gauges.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ class Metrics:
             self.events[type_of(event)] += 1
 
     def render(self, room: Room, watchers: int, journal_bytes: int) -> str:
-        """Return all figures in Prometheus' text format."""
+        """Return all metrics in the text format of Prometheus."""
         online = sum(participant.online for participant in room.participants.values())
         queued = sum(len(participant.queue) for participant in room.participants.values())
         boards = [(f'board="{_label(name)}"', board) for name, board in sorted(room.boards.by_name.items())]
@@ -57,7 +57,7 @@ class Metrics:
 
 
 def _label(text: str) -> str:
-    """Escape a label value; agents choose the names of their models."""
+    """Escape a label value, because agents choose the names of their models."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -24,7 +24,7 @@ _ERRORS: Final = {
     "429": "a limit of the room is reached",
     "507": "the disk is full",
 }
-#: Described in words only: a generated client that tries values would hang for a minute each.
+#: Described in words only, because a generated client that tries values would hang for a minute on each.
 _UNLISTED: Final = frozenset({"wait"})
 _LONG_POLL: Final = "With wait=S (at most 60) an empty answer is held back until there is news."
 _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
@@ -34,7 +34,7 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "change": {"type": "string", "enum": list(SessionAction)},
     "act": {"type": "string", "enum": list(RunAction), "examples": ["abort"]},
 }
-#: Examples of ids, which a generated client could not guess.
+#: Examples of ids, which a generated client cannot guess.
 _ID_EXAMPLES: Final = {
     **dict.fromkeys(("/messages/{id}", "/messages/{id}/{action}"), "m-3"),
     "/agents/{id}/screen": "claude",
@@ -130,12 +130,12 @@ def _operation(route: Route, by_type: dict[str, Any], components: dict[str, Any]
 
 
 def operation_id(route: Route) -> str:
-    """Return a unique, readable id of the operation."""
+    """Return a unique, readable id for the operation."""
     return f"{route.method.lower()}_{re.sub(r'[^a-z]+', '_', route.path.lower()).strip('_')}"
 
 
 def _parameters(route: Route, query: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the parameters in the path and in the query, which is described by a schema."""
+    """Return the parameters in the path and in the query; `query` is the schema of the latter."""
     found: list[dict[str, Any]] = []
     for name in re.findall(r"{(\w+)}", route.path):
         found.append({"name": name, "in": "path", "required": True, "schema": _PATH_VALUES[name]})
@@ -143,7 +143,7 @@ def _parameters(route: Route, query: dict[str, Any]) -> list[dict[str, Any]]:
             found[-1]["example"] = _ID_EXAMPLES[route.path]
     for name, schema in query.get("properties", {}).items():
         if name not in _UNLISTED:
-            # Without null: a query string omits optional values instead.
+            # Without null, because a query string omits optional values instead.
             choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
             plain = {key: value for key, value in choices[0].items() if key != "default"}
             is_needed = name in query.get("required", [])
@@ -152,7 +152,7 @@ def _parameters(route: Route, query: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with_ecma_patterns(value: Any) -> Any:
-    """Replace \\Z, which JSON Schema does not know; its $ means the same."""
+    """Replace \\Z by $, which means the same in JSON Schema, where \\Z does not exist."""
     if isinstance(value, dict):
         return {
             key: item.replace("\\Z", "$") if key == "pattern" else _with_ecma_patterns(item)

@@ -24,7 +24,7 @@ from csp.room.visibility import may_watch
 
 log = logging.getLogger(__name__)
 
-#: Characters of a reply that takes too long to be parsed on the event loop.
+#: A longer reply (in characters) takes too long to be parsed on the event loop.
 LONG_REPLY: Final = 4096
 
 
@@ -38,7 +38,7 @@ async def send_message(gateway: Gateway, call: Posted[requests.MessageBody]) -> 
 
 
 async def read_ahead(text: str) -> None:
-    """Parse a long reply in a thread; the room, which decides about it next, then finds it parsed."""
+    """Parse a long reply in a thread, so that the room, which decides about it next, finds it parsed."""
     if len(text) > LONG_REPLY:
 
         def read() -> None:
@@ -59,7 +59,7 @@ async def post_output(gateway: Gateway, call: Posted[requests.OutputBody]) -> Ou
     usage, ttl_s = _priced(body.usage), gateway.settings.message_ttl_s
     command = fill(PostReply, body, sender=caller.id, text=body.content, usage=usage, ttl_s=ttl_s, hits=hits)
     events = await gateway.submit(command)
-    # Output that is not posted may still cause a turn, which is the room's own message.
+    # Output that is not posted may still cause a turn, which is a message of the room itself.
     said = (
         event for event in events if isinstance(event, MessageEvent | LateReply) and event.sender == caller.id
     )
@@ -78,7 +78,7 @@ async def post_output(gateway: Gateway, call: Posted[requests.OutputBody]) -> Ou
 
 
 def _priced(usage: requests.Usage | None) -> requests.Usage | None:
-    """Add the cost of a reply from the price list, unless its sender reported it."""
+    """Add the cost of a reply from the price list unless its sender reported a cost."""
     if usage is None or usage.model is None or usage.cost_usd is not None or usage.unpriced:
         return usage
     return msgspec.structs.replace(usage, cost_usd=cost_usd(usage.model, usage))
@@ -92,14 +92,14 @@ def _output_view(
 
 
 async def who_am_i(gateway: Gateway, call: AnyCall) -> MeView:
-    """Return the owner of the token."""
+    """Return the participant that owns the token."""
     caller, known = call.caller, gateway.writer.room.participants.get(call.caller.id)
     kind = enums.ParticipantKind.HUMAN if known is None else known.kind
     return MeView(id=caller.id, role=caller.role, kind=kind, room=gateway.settings.room)
 
 
 async def report_delivery(gateway: Gateway, call: Posted[requests.DeliveryBody]) -> Done:
-    """Report the delivery state of a message to the caller, or to the agent that the room's token names."""
+    """Record the state of a delivery to the caller or, with the room's token, to the agent in the body."""
     caller, body = call.caller, call.body
     agent = caller.id
     if caller.role is enums.Role.ROOM and body.agent is not None:
@@ -122,7 +122,7 @@ async def finish_control(gateway: Gateway, call: Posted[requests.ControlDoneBody
 
 
 async def report_state(gateway: Gateway, call: Posted[requests.StateBody]) -> Done:
-    """Report the state of a participant; `offline` leaves the room."""
+    """Report the state of a participant; `offline` makes it leave the room."""
     caller, body = call.caller, call.body
     agent = caller.id
     if caller.role is enums.Role.ROOM:
@@ -151,14 +151,14 @@ async def show_live(gateway: Gateway, call: Posted[LiveBody]) -> Done:
 
 
 def check_watch(gateway: Gateway, caller: Caller, agent: str) -> enums.AgentId:
-    """Return the agent whose screen is wanted, or raise if the caller may not see it."""
+    """Return the agent whose screen is requested, or raise if the caller may not see it."""
     if not may_watch(enums.AgentId(agent), caller.reader):
         raise Forbidden(f"{caller.id} may not see the screen of {agent}", "use the room token")
     return known_participant(gateway.writer.room, agent).id
 
 
 async def fresh_screen(gateway: Gateway, call: AnyCall) -> ScreenAnswer:
-    """Ask an agent for its screen as it is now."""
+    """Ask an agent for its current screen."""
     known = check_watch(gateway, call.caller, call.path["id"])
     if not gateway.writer.room.participants[known].online:
         raise Refused(f"{known} is offline, so it has no screen", "see: csp agents")
@@ -166,7 +166,7 @@ async def fresh_screen(gateway: Gateway, call: AnyCall) -> ScreenAnswer:
 
 
 def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) -> SentView:
-    """Return the answer for the message in `events`, or for its earlier duplicate."""
+    """Return the answer about the message in `events`, or about its earlier duplicate."""
     said = next((event for event in events if isinstance(event, MessageEvent)), None)
     if said is not None:
         return SentView(success=True, id=said.id, seq=said.seq, recipients=said.recipients)

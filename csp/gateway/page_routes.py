@@ -1,8 +1,8 @@
-"""The page: its files, and the routes by which a person logs in and out.
+"""Serve the files of the page and the routes for logging in and out.
 
 The files need no token, because they contain no secrets; the page loads its data with its own token. They
-are read for each request, in a thread, so that an edit shows after a reload; a browser that has the same
-bytes gets a 304.
+are read in a thread for each request, so that an edit shows after a reload. A browser that already has the
+same bytes gets a 304.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from csp.protocol.responses import Done, EnteredView, LinkView
 log = logging.getLogger(__name__)
 
 _ANY: Final = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_INET6)}
-#: Reserved addresses: connecting a UDP socket sends nothing, but the kernel picks its local address.
+#: Reserved addresses. Connecting a UDP socket to one sends nothing, but the kernel picks a local address.
 _NOBODY: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 _FOLDER: Final = Path(__file__).parent.parent / "web" / "page"
 INDEX: Final = "index.html"
-#: Only flat names of these types are served, so no name leads out of the folder.
+#: Only names without folders and with these types are served, so no name leads out of the folder.
 _NAME: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*\.(js|css|svg|png|ico|webmanifest)", re.ASCII)
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -42,7 +42,7 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
     "webmanifest": "application/manifest+json",
 }
-#: Code and styles come from the gateway only, no string becomes markup, no other page may frame us.
+#: Code and styles come only from the gateway, no string becomes markup, and no other page may frame ours.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -88,7 +88,7 @@ async def leave(gateway: Gateway, call: Posted[LeaveBody]) -> Done:
     else:
         gateway.page_tokens.end(call.caller.page)
     gateway.drop_stale_sockets()
-    # Long polls with a revoked token wake up and fail.
+    # Wake long polls, so that those with a revoked token fail.
     gateway.broadcast.wake(None)
     await asyncio.to_thread(gateway.page_tokens.save, is_end=True)
     log.info("page left", extra={"pages": len(gateway.page_tokens)})
@@ -106,7 +106,7 @@ def addresses(host: str) -> list[str]:
 
 
 def own_address(family: socket.AddressFamily) -> str:
-    """Return the address that other machines of a network reach this one at."""
+    """Return the address at which other machines in the network reach this one."""
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((_NOBODY[family], 9))
         return str(probe.getsockname()[0])
@@ -140,6 +140,6 @@ async def _serve(request: web.BaseRequest, name: str) -> web.StreamResponse:
 
 
 def with_providers(page: bytes) -> bytes:
-    """Return the page with the providers of models that its form offers."""
+    """Return the page with the model providers inserted into its form."""
     options = "".join(f"<option>{name}</option>" for name in well_known())
     return page.replace(b"<!-- providers -->", options.encode())

@@ -1,17 +1,18 @@
-"""Tokens of pages: login by a link, expiry after a week, logout.
+"""Manage page tokens: login with a link, expiry after a week, and logout.
 
-The holder of the room's token asks for a one-time link. It carries its code in the fragment, which no
-browser sends to a server and no log keeps; the page changes the code for a token of its own. That token
-speaks for the human, ends after a week or when its page is left, and outlives the gateway: a keyed hash of
-it lies in a file beside the room's secret. With another secret or another room's token it is worth nothing.
+The holder of the room's token requests a one-time link. The link has its code in the fragment, which
+browsers do not send and logs do not contain; the page exchanges the code for its own token. That token acts
+for the human, is valid for a week or until logout, and survives restarts of the gateway: a keyed hash of it
+is stored in a file beside the room's secret. It is invalid with another secret or another room's token.
 
 The page keeps its token in sessionStorage, which a browser binds to scheme, host, port and tab. A cookie
-would go to every port of this host: any other server on the machine would be sent it, and could set one.
+would apply to every port of this host: any other server on the machine would receive it and could set one.
 
-A page is what a person leaves open, so it may do less than the room's token: read the room, speak, steer
-modes, press agents' buttons. The table of roles says which; what is new is shut until its row opens it.
-Shut are: handing out tokens or links (a leaked page would never end), removing participants, taking text
-out of the history, what an agent says of itself (state, delivery, output, working, inbox), /metrics.
+People leave pages open, so a page token may do less than the room's token: read the room, send messages,
+steer modes and use the controls of agents. The table of roles lists what is allowed; new routes are closed
+to pages until their row opens them. Not allowed are: issuing tokens or links (a leaked page token could be
+renewed forever), removing participants, removing text from the history, reports of agents about themselves
+(state, delivery, output, working, inbox), and /metrics.
 """
 
 import contextlib
@@ -36,28 +37,28 @@ log = logging.getLogger(__name__)
 FILE: Final = "pages.json"
 LINK_S: Final = 120.0
 PAGE_S: Final = 7 * 86400.0
-#: More of them push out the oldest, so a new link can always be created.
+#: Beyond these limits the oldest is dropped, so a new link can always be created.
 MAX_LINKS: Final = 32
 MAX_PAGES: Final = 64
 HINT: Final = "run: csp web"
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A logged-in page: the hash of its token and when it expires."""
+    """A logged-in page: the hash of its token and its expiry."""
 
     hash: str
     expires: float
 
 
 class PageTokens:
-    """The logged-in pages; links that are not used yet are kept in memory only."""
+    """The logged-in pages; unused links are kept only in memory."""
 
     def __init__(self, folder: Path, secret: bytes, room_token: str, clock: Callable[[], float]) -> None:
         self._path = folder / FILE
         self._key = secret + room_token.encode()
         self._clock = clock
         self._links: dict[str, float] = {}
-        # Writes happen in threads, so that the room does not wait for the disk.
+        # Held while writing, which happens in threads so that the room does not wait for the disk.
         self._writing = threading.Lock()
         entries: list[_Entry] = []
         try:
@@ -65,7 +66,7 @@ class PageTokens:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, RecursionError) as exc:
-            # Pages have to log in again, which is better than a room that does not start.
+            # Pages have to log in again, which is better than failing to start the room.
             log.warning("page sessions lost", extra={"why": exc.__class__.__name__})
         self._pages = {entry.hash: entry.expires for entry in entries}
 
@@ -75,7 +76,7 @@ class PageTokens:
     # --- in --------------------------------------------------------------------------------------
 
     def make_link(self) -> tuple[str, float]:
-        """Return a login code for one page and when it expires."""
+        """Return a login code for one page, and its expiry."""
         now = self._clock()
         self._links = {code: expires for code, expires in self._links.items() if expires > now}
         while len(self._links) >= MAX_LINKS:
@@ -85,9 +86,9 @@ class PageTokens:
         return code, now + LINK_S
 
     def use_link(self, code: str) -> tuple[str, float]:
-        """Return a page token for a code and when it expires; `save` stores it."""
+        """Return a page token for a code, and its expiry; `save` stores it."""
         given = code.encode(errors="replace")
-        # All codes are compared, so that the time taken reveals nothing.
+        # Compare all codes, so that the time taken reveals nothing.
         found = [known for known in self._links if hmac.compare_digest(known.encode(), given)]
         expires = self._links.pop(found[0]) if found else 0.0
         if expires <= self._clock():
@@ -132,7 +133,7 @@ class PageTokens:
         self._pages = {page: expires for page, expires in self._pages.items() if expires > now}
 
     def save(self, *, is_end: bool = False) -> None:
-        """Write the sessions to disk; if a logout cannot be written, all end with the gateway."""
+        """Write the sessions to disk; if a logout cannot be written, no session outlives the gateway."""
         with self._writing:
             entries = [_Entry(page, expires) for page, expires in self._pages.copy().items()]
             try:

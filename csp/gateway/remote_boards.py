@@ -1,7 +1,7 @@
-"""Boards with a copy at a provider, which searches them.
+"""Mirror boards to a provider and search them there.
 
-The provider of a board is chosen once and recorded in the journal. When it fails, the room gets one notice;
-from then on the board is searched locally, where all its notes are anyway.
+The provider of a board is chosen once and recorded in the journal. If it fails, the room gets one notice,
+and from then on the board is searched locally, where all its notes are kept anyway.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 KEY: Final = "OPENAI_API_KEY"
-#: How often the lifetime of a store in use is renewed.
+#: The interval for renewing the lifetime of a store in use.
 _RENEW_S: Final = 3600.0
 _PAGE: Final = 1000
 
 
 class RemoteBoards:
-    """The boards of one room that a provider keeps; none, unless the settings ask for it."""
+    """The boards of one room that a provider mirrors; none unless the settings enable it."""
 
     def __init__(self, settings: Settings, writer: RoomWriter, board: Whiteboard) -> None:
         self._settings = settings
@@ -48,15 +48,15 @@ class RemoteBoards:
         self._lock = asyncio.Lock()
         self._news = asyncio.Event()
         self._news.set()
-        #: The notes in each store, and when its lifetime was last renewed.
+        #: The notes in each store, and the time at which its lifetime was last renewed.
         self._has: dict[str, set[MessageId]] = {}
         self._renewed: dict[str, float] = {}
-        #: Up to which note each store is complete, and what is still to be removed from it.
+        #: The last note up to which each store is complete, and what remains to be removed from it.
         self._done: dict[str, int] = {}
         self._gone: dict[str, list[str | int]] = {}
 
     def observe(self, events: Iterable[AnyEvent]) -> None:
-        """Note the events that a store has to follow."""
+        """Record the events that affect the stores."""
         if not self.is_wanted:
             return
         for event in events:
@@ -69,7 +69,7 @@ class RemoteBoards:
                     self._remove(event.before)
 
     def _remove(self, what: str | int) -> None:
-        """Remove a message, or everything before an event, from every store with the next update."""
+        """Remove a message, or everything before an event, from every store at the next update."""
         for board in self._writer.room.boards.by_name.values():
             if board.store:
                 self._gone.setdefault(board.store, []).append(what)
@@ -87,7 +87,7 @@ class RemoteBoards:
     async def search(
         self, q: str, wanted: Filter, limit: int, audience: AgentId | None
     ) -> list[HitView] | None:
-        """Return the hits of the provider of a board; None if the board is searched locally."""
+        """Return the hits from the provider of a board; None if the board is searched locally."""
         name = wanted.session
         if not self.is_wanted or name is None or name not in self._writer.room.boards.by_name:
             return None
@@ -97,7 +97,7 @@ class RemoteBoards:
     # --- with the lock held ----------------------------------------------------------------------
 
     async def _try(self, name: str, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Do `work`, unless the board is local; if it fails, make the board local with one notice."""
+        """Do `work` unless the board is local; if it fails, make the board local and post one notice."""
         if self._writer.room.boards.of(name).provider is Provider.LOCAL:
             return None
         try:
@@ -141,7 +141,7 @@ class RemoteBoards:
         while True:
             wanted = Filter(session=name, after=self._done.get(store, 0))
             all_notes = await asyncio.to_thread(board.page, wanted, _PAGE, None)
-            # Sealed notes are not sent until everybody may read them.
+            # Sealed notes are not uploaded until everyone may read them.
             page = await asyncio.to_thread(board.page, wanted, _PAGE, ANYBODY)
             for note in page.notes:
                 if note.id not in known:

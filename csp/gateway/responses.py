@@ -1,4 +1,4 @@
-"""HTTP answers: JSON, in one write if small."""
+"""Build HTTP answers; small JSON answers are sent in one write."""
 
 import asyncio
 import math
@@ -14,7 +14,7 @@ from csp.protocol.codec import encode
 from csp.protocol.responses import ErrorView
 
 _JSON: Final = "application/json"
-#: Answers are for the caller only: not for a cache, and not for a page that would run them as a script.
+#: Answers are only for the caller, so caches must not store them and pages must not run them as scripts.
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -28,8 +28,8 @@ MAX_READY_BYTES: Final = 64 * 1024
 class _Ready(web.StreamResponse):
     """A small JSON answer that is sent in one write.
 
-    aiohttp prepares, frames and drains every answer as if it were a stream, which costs more than
-    deciding what to say. Its server asks nothing else of a response than these three.
+    aiohttp prepares, frames and drains every answer as if it were a stream, which costs more than computing
+    the answer. Its server needs only these three methods of a response.
     """
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -51,7 +51,7 @@ class _Ready(web.StreamResponse):
             raise ConnectionResetError("the caller is gone")
         head = _head_at(self.status, self.reason, self._stays_open, int(time.time())) % len(self._ready)
         self._transport.write(head + self._ready)
-        # A caller that does not read its answers waits here.
+        # A caller that does not read its answers is held back here.
         while self._transport.get_write_buffer_size() > MAX_READY_BYTES:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -64,7 +64,7 @@ def json_response(status: int, body: bytes) -> web.StreamResponse:
 
 
 def text_response(status: int, text: str) -> web.StreamResponse:
-    """Return an answer of plain text."""
+    """Return a plain text answer."""
     return web.Response(status=status, text=text, headers=HEADERS)
 
 
@@ -77,7 +77,7 @@ def error_response(
 
 
 def refused(error: CspError) -> web.Response:
-    """Return a refusal, with the time to try again where that is known."""
+    """Return the answer for an error, with the time to try again if it is known."""
     after_s = error.after_s if isinstance(error, TooMany) else None
     headers = {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
     return error_response(error.status, error.message, error.hint, headers)
@@ -85,7 +85,7 @@ def refused(error: CspError) -> web.Response:
 
 @lru_cache(maxsize=64)
 def refusal_bytes(message: str, hint: str, after_s: float | None) -> bytes:
-    """Return a refusal for a connection that ends with it."""
+    """Return the bytes of an error answer after which the connection is closed."""
     body = encode(ErrorView(error=message, hint=hint))
     lines = "" if after_s is None else f"Retry-After: {math.ceil(after_s)}\r\n"
     head = (

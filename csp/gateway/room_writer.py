@@ -1,7 +1,7 @@
-"""The one writer of a room: load it, decide, write to the journal, then publish.
+"""The single writer of a room: loads it, decides commands, writes events to the journal and publishes them.
 
-Commands are decided as they come. What they caused is written in batches; while one batch is on its
-way to the disk the next one collects, so that one fdatasync serves all who wait for it.
+Commands are decided as they arrive, and their events are written in batches. While one batch is being
+written, the next one is collected, so that one fdatasync serves all callers that wait for it.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ Publish = Callable[[Committed], None]
 
 
 class DiskThread:
-    """Runs work outside the event loop and reports back to it.
+    """A thread that runs blocking work in order and reports back to the event loop.
 
-    Every commit passes through here, and the futures of a pool would cost as much as the sync itself.
+    Every commit goes through it, and the futures of a thread pool would cost as much as the sync itself.
     """
 
     def __init__(self) -> None:
@@ -53,13 +53,13 @@ class DiskThread:
         self._todo.put((work, done))
 
     async def settle(self) -> None:
-        """Wait until the thread has done everything started so far."""
+        """Wait until the thread has done all work queued so far."""
         finished: asyncio.Future[None] = self._loop.create_future()
         self.start(lambda: None, lambda error: finished.set_result(None))
         await finished
 
     async def close(self) -> None:
-        """Wait until the thread has done all its work, then end it."""
+        """Wait until the thread has done all its work and has ended."""
         self._todo.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -75,7 +75,7 @@ class DiskThread:
 
 
 def load_room(journal: JsonlJournal) -> tuple[Room, int]:
-    """Return the room as of the last line on disk, and how many events its newest snapshot lacked."""
+    """Return the room as of the last line on disk, and the number of events after its newest snapshot."""
     room = Room()
     snapshot = snapshots.load(journal.folder, journal.last_seq, journal.view)
     if snapshot is not None:
@@ -89,7 +89,7 @@ def load_room(journal: JsonlJournal) -> tuple[Room, int]:
             room = apply(room, decode_event(line))
         except (BadInput, msgspec.MsgspecError) as exc:
             log.warning("journal line skipped", extra={"after_seq": room.seq, "problem": str(exc)})
-    # A damaged line uses up its number although it cannot be read.
+    # A damaged line keeps its number although it cannot be read.
     room.seq = journal.last_seq
     return room, room.seq - known
 
@@ -102,7 +102,7 @@ class _Batch:
         self.waiters: list[tuple[asyncio.Future[list[KnownEvent]], list[KnownEvent]]] = []
 
     def end(self, error: Broken | None = None) -> None:
-        """Wake the callers: their events are on disk, or `error` says why they are not."""
+        """Wake the callers: their events are on disk, or `error` explains why not."""
         for waiter, events in self.waiters:
             if waiter.done():
                 continue
@@ -123,7 +123,7 @@ class RoomWriter:
         publish: Publish,
         rules: RoomRules = DEFAULT_RULES,
     ) -> None:
-        # Counted from the newest snapshot, so that a long tail is not read at every start.
+        # Counted from the newest snapshot, so that a long tail is not read again at every start.
         self.room, self._since_snapshot = load_room(journal)
         self.journal = journal
         self.is_writable = True
@@ -142,12 +142,12 @@ class RoomWriter:
         self._snapshot_bytes = 0
         self._snapshot: tuple[int, bytes] | None = None
         self._loop = asyncio.get_running_loop()
-        # One thread, so that syncs and snapshots of one journal never overtake each other.
+        # A single thread, so that syncs and snapshots of a journal never overtake each other.
         self._disk = DiskThread()
 
     @property
     def safe_seq(self) -> int:
-        """The last event that is as durable as the settings promise."""
+        """The number of the last event that is as durable as the settings require."""
         return self.journal.view.seq
 
     # --- commands --------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class RoomWriter:
         if not self.is_writable:
             raise self._refusal()
         draft = draft_of(self.room, command, self._clock(), self._rules)
-        # Encoded before the room is touched: an event that cannot be written must change nothing.
+        # Encode before changing the room: an event that cannot be encoded must not change anything.
         self._next.entries += [(event, encode_event(event)) for event in draft.events]
         self.room = draft.take_over()
         return self._safe(draft.events)
@@ -189,8 +189,8 @@ class RoomWriter:
         self._in_flight = batch
         self._since_snapshot += len(batch.entries)
         self._bytes_since_snapshot += sum([len(line) for _, line in batch.entries])
-        # Right now the room matches the end of this batch. A room with much unread text has a large snapshot,
-        # which is taken less often.
+        # At this moment the room matches the end of this batch. A room with much unread text has a large
+        # snapshot, so its snapshots are taken less often.
         if self._since_snapshot >= SNAPSHOT_EVERY and self._bytes_since_snapshot > 2 * self._snapshot_bytes:
             self._take_snapshot()
         try:
@@ -235,7 +235,7 @@ class RoomWriter:
         self._next, self._snapshot = _Batch(), None
         try:
             if not isinstance(error, StorageFull):
-                # Nothing was acknowledged, and a disk that failed once may report lost bytes as written.
+                # Nothing was acknowledged, and a disk that has failed once may report lost bytes as written.
                 with contextlib.suppress(Broken):
                     self.journal.rollback()
                 raise error
@@ -257,7 +257,7 @@ class RoomWriter:
         self._idle.set()
 
     def _refusal(self) -> StorageFull:
-        """Return the error of a read-only room."""
+        """Return the error for callers of a read-only room."""
         return StorageFull(*(_FULL if self.journal.is_in_place() else MOVED))
 
     def _probe(self) -> None:
@@ -288,7 +288,7 @@ class RoomWriter:
         self._is_held = True
         try:
             await self._idle.wait()
-            # A snapshot that is still being written could bring back what the action removes.
+            # A snapshot that is still being written could contain what the action removes.
             await self._disk.settle()
             action()
             if not self._next.entries:
@@ -299,7 +299,7 @@ class RoomWriter:
             self._go_on()
 
     async def close(self) -> None:
-        """Write what was accepted, save a snapshot, close the journal."""
+        """Write all accepted events, save a snapshot, and close the journal."""
         await self._idle.wait()
         if self.is_writable and self._since_snapshot:
             self._take_snapshot()

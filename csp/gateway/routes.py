@@ -1,7 +1,7 @@
-"""The routes of the gateway, one row each.
+"""The table of the gateway's routes, with one row for each.
 
-A row names the types of a route; the HTTP server, /openapi.json and the tests read this table. The table of
-roles says who may call it.
+A row names the types of a route. The HTTP server, /openapi.json and the tests read this table. The table of
+roles defines who may call a route.
 """
 
 import asyncio
@@ -107,7 +107,7 @@ async def list_agents(gateway: Gateway, call: AnyCall) -> RawJson:
 
 
 def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.AgentView:
-    """Return what the caller may see of an agent."""
+    """Return the parts of an agent's state that the caller may see."""
     room = gateway.writer.room
     participant = room.participants[agent]
     is_sealed = is_hidden(participant.seals, agent, caller.reader, room.sessions)
@@ -123,7 +123,7 @@ def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.Ag
 
 
 def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
-    """Return the state to show to people; a benched agent does not wait for a turn."""
+    """Return the state to show to people; a benched agent is not shown as waiting for a turn."""
     shown = participant.shown_state
     sessions = gateway.writer.room.sessions.live_with(participant.id)
     is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in sessions)
@@ -169,7 +169,7 @@ async def inbox(gateway: Gateway, call: Asked[requests.InboxParams]) -> response
     following = shown[-1].seq if shown else params.after
     held = first_held(gateway.writer.room, agent, params.after) if shown else None
     if held is not None:
-        # Never past a held message, which will be due later.
+        # Never skip a held message, which will be due later.
         following = min(following, held - 1)
     return responses.InboxView(items=shown, next=following)
 
@@ -323,12 +323,12 @@ def field_names(kind: type[msgspec.Struct] | None) -> set[str]:
 
 
 for _route in ROUTES:
-    # A mistake in the table of roles fails at the start.
+    # Fail at the start if the table of roles has a mistake.
     check_row(_route.name, _route.row, field_names(_route.body) | field_names(_route.query))
 
 
 def check_role(caller: Caller, route: Route) -> None:
-    """Raise Forbidden unless the table of roles lets the caller call the route."""
+    """Raise Forbidden unless the table of roles allows the caller to call the route."""
     check_call(route.row, caller.party, route.name)
 
 

@@ -1,4 +1,4 @@
-"""Routes of review runs: start, show, post messages and decide."""
+"""Routes for review runs: start, show, post messages, and decide."""
 
 import asyncio
 import hashlib
@@ -49,9 +49,9 @@ async def start_run(
 
 
 def thread_for_run(gateway: Gateway, wanted: str | None) -> str | None:
-    """Return the thread of a run: the given one, else the default thread if free, else a new one.
+    """Return the thread for a run: the given one, else the default thread if free, else a new one.
 
-    Unlike a mode it does not replace another session: its work would be lost silently.
+    Unlike a mode, a run does not replace another session, because that session's work would be lost silently.
     """
     thread = wanted or DEFAULT_THREAD
     live = gateway.writer.room.sessions.live_in(thread)

@@ -1,7 +1,7 @@
-"""Background worker for review runs: worktrees, diffs, tests, branches, files and mail.
+"""Background worker for review runs: worktrees, diffs, tests, branches, files and mailboxes.
 
-The work to do is computed from the room's state after every commit and after a start, so a crash loses
-nothing. Work that is done a second time has the same result.
+Pending work is computed from the room's state after every commit and after a start, so a crash loses
+nothing. All work is idempotent: doing it twice has the same result.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _PAGE: Final = 500
 
 
 class RunWorker:
-    """Does the work that the runs of one room wait for."""
+    """Does the pending work of one room's runs."""
 
     def __init__(
         self,
@@ -56,20 +56,20 @@ class RunWorker:
         self._git = Git(self._env)
         self.folders = RunFolders(folder / "runs", self._git)
         self.mailbox = Mailbox(folder / "mailbox")
-        #: The directory of runs that name none: the one where the gateway was started.
+        #: The directory for runs that name none: the gateway's working directory at its start.
         self.dir: Path | None = None
-        #: Events of runs read since the start of the gateway, complete from the first of each run.
+        #: The events of each run, complete from its first one; read since the start of the gateway.
         self._events: dict[str, list[KnownEvent]] = {}
-        #: The last event that is written to the folder of each run.
+        #: The last event written to the folder of each run.
         self._written: dict[str, int] = {}
         self._busy: set[tuple[str, str, int, int]] = set()
-        #: Whether a folder could not be written and has to be tried again.
+        #: Whether writing a folder failed and has to be tried again.
         self._lags = False
         self._news = asyncio.Event()
         self._is_open = asyncio.Event()
 
     def observe(self, events: Iterable[AnyEvent]) -> None:
-        """Look for new work after events of runs."""
+        """Trigger a check for new work after events of runs."""
         if any(isinstance(event, RunEvent) for event in events):
             self._news.set()
 
@@ -85,7 +85,7 @@ class RunWorker:
             await self._news.wait()
 
     async def _open(self) -> None:
-        """Make the folders of the mailbox, which a room without runs does not have."""
+        """Create the mailbox folders, which a room without runs does not have."""
         if not self._is_open.is_set():
             await asyncio.to_thread(self.mailbox.make)
             self._is_open.set()
@@ -97,7 +97,7 @@ class RunWorker:
     # --- work on a run ------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Start all work that is due and not running yet."""
+        """Start all due work that is not running yet."""
         for run in self._runs.values():
             need = need_of(run)
             key = (run.id, need, run.cycle, run.steps)
@@ -109,7 +109,7 @@ class RunWorker:
         try:
             await {"place": self._prepare, "check": self._check, "branch": self._make_branch}[key[1]](run)
         except Broken:
-            # The journal cannot grow now; the next commit or the next start tries again.
+            # The journal cannot be written now; the next commit or the next start tries again.
             log.exception("work on a run failed", extra={"run": run.id, "need": key[1]})
         finally:
             self._busy.discard(key)
@@ -178,13 +178,13 @@ class RunWorker:
                 continue
             events = await self._events_of(run)
             if not events:
-                # Its events were removed from the journal, so its files stay removed.
+                # The events of this run were removed from the journal, so its files stay removed.
                 self._written[run.id] = run.seq
                 continue
             try:
                 await self._open()
                 await asyncio.to_thread(self.mailbox.make)
-                # The folder records its progress after this, so no message can be missing in an inbox.
+                # Post first: the folder records its progress afterwards, so no inbox can lack a message.
                 await asyncio.to_thread(self._post, events, seen)
                 note = await asyncio.to_thread(self.folders.write, run, events)
                 self._written[run.id] = run.seq
@@ -213,14 +213,14 @@ class RunWorker:
         return known
 
     def _post(self, events: list[KnownEvent], seen: int) -> None:
-        """Put new messages into the inbox of the other role; an execution update once it is checked."""
+        """Write new messages to the inbox of the other role; an execution update only after its check."""
         for event in events:
             if event.seq <= seen:
                 continue
             if isinstance(event, RunSaid) and not isinstance(event.body, ExecutionUpdate):
                 self.mailbox.post(event.seq, event.run, event.role, event.ts, event.body)
             elif isinstance(event, RunChecked):
-                # The message with the execution update that was checked.
+                # The message that contains the checked execution update.
                 before = [one for one in events if isinstance(one, RunSaid) and one.seq < event.seq]
                 said = next(one for one in reversed(before) if isinstance(one.body, ExecutionUpdate))
                 self.mailbox.post(event.seq, event.run, said.role, event.ts, event.update)
@@ -248,18 +248,18 @@ class RunWorker:
                 try:
                     await self._accept(letter)
                 except (Broken, OSError) as exc:
-                    # The file stays where it is and must not keep the next ones from being read.
+                    # The file stays where it is, but must not block the next ones.
                     extra = {"file": shown(letter.path), "why": str(exc)}
                     log.warning("mailbox file not archived", extra=extra)
 
     async def _accept(self, letter: MailboxMessage | InvalidMailboxFile) -> None:
-        """Submit a file to the room, then archive it; after a crash in between, its key is known."""
+        """Submit a file to the room, then archive it; if a crash comes between, its key is already known."""
         if isinstance(letter, InvalidMailboxFile):
             await self._refuse(letter, letter.error)
             return
         run = self._runs.get(letter.run)
         if run is not None and letter.key in run.keys:
-            # Submitted before; a copy is refused, but not a file left by a crash.
+            # The message was submitted before. A copy is refused, but not a file left by a crash.
             if await asyncio.to_thread(self.mailbox.is_copy, letter):
                 what = "a message with the same fields was accepted before"
                 await self._refuse(letter, CspError(what, "to send it again, change its timestamp"))
@@ -297,7 +297,7 @@ class RunWorker:
 
 
 def need_of(run: ReviewRun) -> str:
-    """Return the work that a run waits for: place, check, branch, or an empty string."""
+    """Return the pending work of a run: "place", "check", "branch", or an empty string."""
     if run.phase is RunPhase.SETUP and run.context is None:
         return "place"
     at = run.back if run.phase is RunPhase.HALTED else run.phase
@@ -307,7 +307,7 @@ def need_of(run: ReviewRun) -> str:
 
 
 def _test_place(context: RunContext) -> Path:
-    """Return the directory in the worktree that matches the one the run was started in, if it exists."""
+    """Return the directory in the worktree that matches the run's start directory, if it exists."""
     if not context.worktree:
         return Path(context.dir)
     inside = os.path.relpath(os.path.realpath(context.dir), os.path.realpath(context.repository))
@@ -316,7 +316,7 @@ def _test_place(context: RunContext) -> Path:
 
 
 def measured(update: ExecutionUpdate) -> ExecutionUpdate:
-    """Add the metrics that CSP measured itself to those of the builder."""
+    """Add the metrics measured by CSP to those of the builder."""
     own: dict[str, float | str] = {}
     if update.figures is not None:
         names = ("files", "insertions", "deletions")

@@ -1,6 +1,6 @@
-"""Pass screens of agents to their watchers.
+"""Pass the screens of agents to their watchers.
 
-Nothing here is journalled, and an agent is asked for its screen only while somebody watches it.
+Nothing here is journalled. An agent sends its screen only while somebody watches it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId
 from csp.protocol.screen_frames import LiveBody, LiveFrame, LiveView, ScreenView
 
-#: How long a request for one screen waits.
+#: The timeout of a request for one screen.
 FRESH_S: Final = 2.0
 #: A watcher with more unread data gets only the newest screen once it has caught up.
 MAX_UNREAD_BYTES: Final = 64 * 1024
@@ -24,7 +24,7 @@ Tell = Callable[[AgentId, bytes], int]
 
 
 class LiveFeed:
-    """Live frames for one watcher; a slow one gets only the newest screens."""
+    """Live frames for one watcher; a slow watcher gets only the newest screens."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -32,7 +32,7 @@ class LiveFeed:
         self._draining: asyncio.Task[None] | None = None
 
     def take(self, agent: AgentId, frame: bytes, *, is_screen: bool) -> None:
-        """Send a frame now, or keep a screen for later if the watcher is slow."""
+        """Send a frame now; if the watcher is slow, keep a screen for later and drop other frames."""
         if self._draining is None and self._pipe.unsent_bytes < MAX_UNREAD_BYTES:
             self._pipe.write(frame)
         elif is_screen:

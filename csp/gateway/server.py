@@ -1,6 +1,6 @@
-"""Run a gateway: bind, announce, serve, and shut down in order; restart it when it dies.
+"""Run a gateway: bind, announce, serve, and shut down in order; restart it after a crash.
 
-The supervisor holds the listening socket, so that the port stays ours and callers wait through a restart.
+The supervisor holds the listening socket, so the port stays ours and callers wait during a restart.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ from csp.gateway.gateway import Gateway
 from csp.gateway.http_border import make_runner
 from csp.room_registry import RoomFile, RunningRoom, remove_room, write_room
 
-#: A larger difference to the clock of the machine is logged.
+#: A larger change in the difference to the machine's clock is logged.
 JUMP_S: Final = 2.0
 log = logging.getLogger(__name__)
 
 PORT_TRIES: Final = 100
-#: The pause between two tries of a chosen port; a port in use is reported after two seconds.
+#: The pause between two attempts to bind a chosen port; a port in use is reported after two seconds.
 PORT_PAUSE_S: Final = 0.02
 BACKLOG: Final = 8192
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -56,18 +56,18 @@ def passed_s() -> float:
 
 
 class SteadyClock:
-    """The time of day at the start of the gateway plus the time that has passed.
+    """The time of day at the start of the gateway plus the time elapsed since then.
 
-    Deadlines of turns and messages are times of day, so that they outlive the gateway. If somebody sets the
-    clock of the machine, or a time server does, no turn may run out early and none may get an hour more for
-    that: a jump is logged and not followed.
+    Deadlines of turns and messages are times of day, so that they outlive the gateway. If a person or a time
+    server sets the machine's clock, no turn may time out early or get an extra hour, so a jump is logged and
+    ignored.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = passed_s) -> None:
         self._wall = wall
         self._passed = passed
         self._began = wall() - passed()
-        #: How far the machine's clock is ahead of this one.
+        #: The machine's clock minus this one.
         self.ahead_s = 0.0
 
     def __call__(self) -> float:
@@ -80,7 +80,7 @@ class SteadyClock:
 
 
 def run(options: GatewayOptions) -> int:
-    """Serve the room until a stop signal; return the exit code."""
+    """Serve the room until a stop signal arrives; return the exit code."""
     tls = None
     if options.tls_cert is not None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -106,7 +106,7 @@ def run(options: GatewayOptions) -> int:
 
 
 def is_our_failure(record: logging.LogRecord) -> bool:
-    """Keep malformed requests out of the log: aiohttp quotes them with tokens and texts."""
+    """Keep malformed requests out of the log, because aiohttp quotes their tokens and texts."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
 
@@ -124,7 +124,7 @@ def _serve_forever(
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor)
 
-    # Everything loaded so far stays; collecting it again and again would delay the room.
+    # Objects loaded so far are never freed; scanning them in every collection would delay the room.
     gc.freeze()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(serve_until_signalled())
@@ -140,7 +140,7 @@ async def serve(
     on_ready: OnReady = lambda: None,
     supervisor: int | None = None,
 ) -> None:
-    """Serve the room on `listener` until `stop` is set; raise the error of a broken journal."""
+    """Serve the room on `listener` until `stop` is set; raise the journal's error if it breaks."""
     settings = options.settings
     gateway = Gateway(settings, settings.history_dir / settings.room, SteadyClock())
     runner = make_runner(gateway)
@@ -192,7 +192,7 @@ def start_background(gateway: Gateway) -> None:
 
 
 async def shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
-    """Close in the order that loses nothing: callers, connections, journal, announcement."""
+    """Close callers, connections, journal and announcement, in this order, so that nothing is lost."""
     gateway.broadcast.close()
     for connection in list(gateway.sockets):
         connection.drop(1001, "the gateway is going away")
@@ -208,9 +208,9 @@ async def shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: Ro
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Return a listening socket; if the default port is taken, on the next free one.
+    """Return a listening socket; if the default port is taken, use the next free one.
 
-    A process that a killed gateway was just starting may hold the port for a moment.
+    A process that a killed gateway was just starting may hold a chosen port for a moment.
     """
     is_chosen = settings.is_set("port")
     for number in range(PORT_TRIES):
@@ -236,7 +236,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        # Callers that come before the server is up, or during a restart, wait instead of failing.
+        # Callers that connect before the server is up, or during a restart, wait instead of failing.
         listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError:
@@ -253,7 +253,7 @@ def url_of(host: str, port: int, *, is_tls: bool) -> str:
 
 
 def raise_file_limit() -> None:
-    """Allow a thousand watchers; many systems start a process with a limit of 1024 files."""
+    """Raise the limit of open files for a thousand watchers; on many systems it starts at 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft < wanted:
@@ -273,7 +273,7 @@ def supervise(serve: Serve) -> int:
         if code == 0 or guard.is_stopping:
             return 0
         if code == STORAGE_FAILED:
-            # A failed disk does not get better with a restart.
+            # A restart does not repair a failed disk.
             return 1
         if not was_ready and code > 0:
             return code
@@ -286,11 +286,11 @@ def supervise(serve: Serve) -> int:
 
 
 class _Guard:
-    """The current child, and whether a signal has asked to stop.
+    """Runs the current child and records whether a signal has asked to stop.
 
-    A signal that comes just before a blocking call would be noticed only after it: Python's handlers run
-    between two steps of the interpreter. So the signals are blocked while there is a child, and waited for
-    together with its death.
+    A signal that arrives just before a blocking call would be noticed only after the call, because Python
+    runs handlers between two bytecode instructions. So signals are blocked while there is a child, and
+    `sigwait` waits for them and for its death together.
     """
 
     def __init__(self) -> None:
@@ -305,9 +305,9 @@ class _Guard:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run_child(self, serve: Serve) -> tuple[bool, int]:
-        """Forward signals to a child until it ends; return whether it ever got ready, and its exit code."""
+        """Forward signals to a child until it ends; return whether it was ever ready, and its exit code."""
         ready_out, ready_in = os.pipe()
-        # Blocked before the fork: the child would lose a signal that comes before it has handlers.
+        # Blocked before the fork: the child would lose a signal that arrives before it has handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
         child = os.fork()
         if child == 0:

@@ -1,4 +1,4 @@
-"""Routes of sessions and collaborations: start, show, steer and stop one."""
+"""Routes for sessions and collaborations: start, show, steer, and stop."""
 
 import asyncio
 import logging
@@ -179,7 +179,7 @@ async def known_prices(gateway: Gateway) -> dict[AgentId, Price]:
         told = participant.capabilities
         if isinstance(told, dict) and participant.kind is ParticipantKind.API:
             model, provider = str(told.get("model") or ""), str(told.get("provider") or "")
-            # In a thread, because the price list takes a while to load.
+            # In a thread, because loading the price list takes a while.
             found[participant.id] = await asyncio.to_thread(price_of, model, provider)
         elif told == [_DEMO_PROFILE]:
             found[participant.id] = _FREE
@@ -218,7 +218,7 @@ def _progress(gateway: Gateway, call: AnyCall, handle: str, after: int | None) -
 
 
 def _known_collaboration(gateway: Gateway, handle: str) -> tuple[Session, Collaboration]:
-    """Return a collaboration by its id or its name."""
+    """Return a collaboration by its id or name."""
     sessions = gateway.writer.room.sessions
     found = sessions.find(handle)
     if found is None or found.setup.collaboration is None:

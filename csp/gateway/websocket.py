@@ -1,4 +1,4 @@
-"""One WebSocket: sends events and deliveries, receives operations."""
+"""Serve one WebSocket: send events and deliveries, and receive operations."""
 
 import asyncio
 import contextlib
@@ -29,18 +29,18 @@ from csp.protocol.screen_frames import MAX_LIVE_BYTES
 from csp.room.roles import OPS as ROLES
 from csp.room.roles import check_call
 
-#: How much of the journal a reader that catches up gets before the loop has its turn.
+#: The amount of the journal sent to a reader that catches up in one pass of the event loop.
 CATCH_UP_BYTES: Final = 16 * 1024
-#: While the room is at work, catching up may take this share of the loop's time.
+#: While the room is busy, catching up may use this share of the loop's time.
 CATCH_UP_SHARE: Final = 0.1
 BUSY_S: Final = 0.05
 MAX_OPS_IN_FLIGHT: Final = 512
 HEARTBEAT_S: Final = 30.0
-#: How much of a peer's input is parsed ahead; aiohttp would buffer half a megabyte for each.
+#: The amount of a peer's input that is parsed ahead; aiohttp would buffer half a megabyte for each peer.
 READ_AHEAD_BYTES: Final = 8 * 1024
 
-# aiohttp has no option for it.
-web_ws.DEFAULT_CHUNK_SIZE = READ_AHEAD_BYTES  # type: ignore[attr-defined]  # it imports it for its own use
+# aiohttp has no option for this.
+web_ws.DEFAULT_CHUNK_SIZE = READ_AHEAD_BYTES  # type: ignore[attr-defined]  # not exported
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ OPS: Final[dict[str, Action]] = {
     "state": operations.report_state,
     "control_done": operations.finish_control,
     "live": operations.show_live,
-    # Over the open connection: a browser has few of them.
+    # Also available here, because a browser allows only a few connections.
     "stop": session_routes.stop,
     "line": line_routes.line,
 }
@@ -68,7 +68,7 @@ _BODIES: Final = {name: body_of(action) or NoBody for name, action in OPS.items(
 async def serve_socket(
     gateway: Gateway, caller: Caller, request: web.BaseRequest, after: int | None
 ) -> web.WebSocketResponse:
-    """Serve one WebSocket until it closes; `after` is the last event its reader has."""
+    """Serve one WebSocket until it closes; `after` is the last event that its reader has."""
     if len(gateway.sockets) >= MAX_SOCKETS:
         raise TooMany(f"there are {MAX_SOCKETS} connections", "close some of them")
     if not is_person(caller):
@@ -93,7 +93,7 @@ class SocketSession:
         self._socket = socket
         self._pipe = pipe
         self._agent: AgentId | None = None if caller.role is Role.ROOM else caller.id
-        # Since the token was checked, the id may have been removed or taken over.
+        # The id may be removed or taken over after the token was checked.
         self._epoch = caller.epoch
         self._watcher = EventWatcher(pipe, self._agent)
         self._feed = LiveFeed(pipe)
@@ -101,7 +101,7 @@ class SocketSession:
         self._ops: set[asyncio.Task[None]] = set()
 
     async def run(self, after: int | None) -> None:
-        """Serve until the peer goes."""
+        """Serve until the peer disconnects."""
         self.drop_if_stale()
         outbox: DeliveryPush | None = None
         if self._agent is not None:
@@ -163,13 +163,13 @@ class SocketSession:
                 return
             seq, cursor = chunk.last_seq, chunk.cursor
             if chunk.end:
-                # Nothing can be committed between the end of the journal and this line.
+                # Nothing can be committed between reaching the end of the journal and this line.
                 self._gateway.broadcast.add(self._watcher)
                 return
             await asyncio.sleep(self._pause_s(began))
 
     def _pause_s(self, began: float) -> float:
-        """Return how long to leave the loop to others, so that catching up does not add latency."""
+        """Return the time to leave the loop to others, so that catching up does not add latency."""
         now = time.monotonic()
         is_busy = now - self._gateway.last_commit < BUSY_S
         return (now - began) * (1 / CATCH_UP_SHARE - 1) if is_busy else 0
@@ -183,18 +183,18 @@ class SocketSession:
                 continue
             data = message.data.encode(errors="replace")
             if len(data) > operations.LONG_REPLY:
-                # What comes after a long reply waits for it here, so the order stays.
+                # Input after a long reply waits here until the reply is parsed, which keeps the order.
                 with contextlib.suppress(BadInput):
                     said = parse(_Said, data)
                     await operations.read_ahead(said.content if said.op == "output" else "")
             ticket: Ticket | None = None
             if not is_person(self._caller):
-                # The input of an agent is not read until it may continue, so that it waits too.
+                # Input of an agent is not read until it may continue, which makes the agent wait too.
                 await self._gateway.throttle.keep_rate(self._caller.id)
                 ticket = Ticket(self._caller.id)
                 await self._gateway.throttle.enter(ticket)
-            # Tasks start in the order they were made, so operations are decided in the order sent,
-            # while one fdatasync acknowledges many of them.
+            # Tasks start in the order of creation, so operations are decided in the order sent, while one
+            # fdatasync acknowledges many of them.
             task = asyncio.ensure_future(self._operate(data))
             self._ops.add(task)
             task.add_done_callback(partial(self._end_op, ticket))
@@ -229,7 +229,7 @@ class SocketSession:
             return Done()
         if name == "live" and len(data) > MAX_LIVE_BYTES:
             raise TooLarge(f"a live frame is over {MAX_LIVE_BYTES} bytes", "show less of it")
-        # A screen has many values and its own limit.
+        # A screen contains many values and has its own limit.
         read = parse if name == "live" else parse_request
         return await OPS[name](self._gateway, Call(self._caller, {}, None, read(_BODIES[name], data)))
 

@@ -12,14 +12,14 @@ from csp.sidecar.relay import relay_frames
 
 log = logging.getLogger(__name__)
 
-#: The relay lets keys go by itself after this time.
+#: The relay releases held keys by itself after this time.
 MAX_HOLD_S: Final = 1.5
 
 OnFrame = Callable[[bytes, bytes], None]
 
 
 class RelayPort(asyncio.Protocol):
-    """Frames in through `on_frame`, out through the methods; `closed` is done when the relay has gone."""
+    """Passes incoming frames to `on_frame` and sends others; `closed` is done when the relay has gone."""
 
     def __init__(self, link: socket.socket, on_frame: OnFrame) -> None:
         self._link = link
@@ -36,7 +36,7 @@ class RelayPort(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Read what the relay sent."""
+        """Decode data from the relay."""
         for kind, payload in self._decoder.feed(data):
             if kind in (relay_frames.DONE, relay_frames.REFUSED):
                 written = self._written.pop(int.from_bytes(payload, "big"), None)
@@ -46,7 +46,7 @@ class RelayPort(asyncio.Protocol):
                 self._on_frame(kind, payload)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the relay has gone."""
+        """Record that the relay has gone."""
         if not self.closed.done():
             self.closed.set_result(None)
         for written in self._written.values():
@@ -62,7 +62,7 @@ class RelayPort(asyncio.Protocol):
         return written
 
     def write_unless(self, keys_seen: int, keys: bytes) -> "asyncio.Future[bool]":
-        """Write to the child unless the person has sent more than `keys_seen` bytes; False then."""
+        """Write to the child, or return False if the person has sent more than `keys_seen` bytes."""
         tag, written = self._new_tag()
         self._send(relay_frames.INPUT_UNLESS, tag + keys_seen.to_bytes(8, "big") + keys)
         return written
@@ -74,25 +74,25 @@ class RelayPort(asyncio.Protocol):
         return self._tag.to_bytes(4, "big"), written
 
     def hold_keys(self, seconds: float = MAX_HOLD_S) -> None:
-        """Keep the person's keys back until `release_keys`, or for so long at most."""
+        """Hold the person's keys back until `release_keys`, or for at most `seconds`."""
         self._send(relay_frames.HOLD, struct.pack(">d", seconds))
 
     def release_keys(self) -> None:
         self._send(relay_frames.RELEASE)
 
     def claim_words(self, words: tuple[str, ...]) -> None:
-        """Have whole lines that a person types sent to us instead of to the child."""
+        """Receive these lines, if a person types one as a whole, instead of the child."""
         self._send(relay_frames.OURS, "\n".join(words).encode())
 
     def keep_note(self, note: bytes) -> None:
-        """Leave a note for the brain after this one."""
+        """Store a note for the next brain."""
         if len(note) <= relay_frames.MAX_NOTE_BYTES:
             self._send(relay_frames.NOTE, note)
         else:
             log.warning("note for the next brain was too long", extra={"bytes": len(note)})
 
     def redraw(self) -> None:
-        """Have the child redraw its screen."""
+        """Make the child redraw its screen."""
         self._send(relay_frames.NUDGE)
 
     def signal(self, number: int) -> None:
@@ -100,7 +100,7 @@ class RelayPort(asyncio.Protocol):
         self._send(relay_frames.SIGNAL, struct.pack(">i", number))
 
     def start_again(self, argv: list[str], env: dict[str, str] | None = None) -> None:
-        """End the child, then start `argv` in its place."""
+        """End the child and start `argv` in its place."""
         plan = {"argv": argv} | ({"env": env} if env is not None else {})
         self._send(relay_frames.AGAIN, json.dumps(plan).encode())
 

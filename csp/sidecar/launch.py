@@ -1,6 +1,6 @@
-"""Start a sidecar: the CLI in its own terminal, the brain beside it, the relay in our place.
+"""Start a sidecar: the CLI in its own terminal, the brain beside it, and the relay in place of this process.
 
-The CLI should be there as soon as without us, so little is loaded here, nothing is asked of the CLI.
+The CLI should start as fast as without CSP, so this module loads little and does not query the CLI.
 """
 
 import os
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 
 DEFAULT_SIZE = (24, 80)
 DEFAULT_INJECTION_TIMEOUT_S = 10.0
-#: -P: a folder named csp in the user's directory must not be taken for ours.
+#: -P, because a folder named csp in the user's directory must not shadow our package.
 _PYTHON = (sys.executable, "-P")
-#: Our own settings: the CLI is an agent of the room, not its owner.
+#: Settings that the CLI does not inherit, because it is an agent of the room and not its owner.
 _OURS = ("CSP_ROOM", "CSP_HISTORY_DIR", "CSP_TRANSCRIPT")
 
 
 class ChosenProfile:
-    """What the launcher must know of a profile; `source` is its file, for the brain to read."""
+    """The parts of a profile that the launcher needs; `source` is its file, which the brain reads."""
 
     def __init__(self, *, name: str, capture: str, source: str) -> None:
         self.name, self.capture, self.source = name, capture, source
 
 
 class RoomAddress:
-    """Where the room is, the token to join it with, where its agents leave their records."""
+    """The address of a room, the token for joining it, and the folder for the records of its agents."""
 
     def __init__(self, *, url: str, token: str, name: str, state_dir: str) -> None:
         self.url, self.token, self.name, self.state_dir = url, token, name, state_dir
 
 
 class LaunchOrder:
-    """What is to be run, as whom, where."""
+    """The command to run, its directory, and the agent that it becomes."""
 
     def __init__(
         self,
@@ -75,17 +75,17 @@ class LaunchOrder:
 
 
 class _Seat:
-    """Who the CLI is in the room, with the folder of its sidecar; `before` had the name before it."""
+    """The CLI's identity in the room and its sidecar's folder; `before` is the last owner of the name."""
 
     def __init__(self, agent: str, token: str, folder: str, before: "Record | None") -> None:
         self.agent, self.token, self.folder, self.before = agent, token, folder, before
 
 
 def launch(order: LaunchOrder, room: RoomAddress, *, is_light: bool = False) -> None:
-    """Start the CLI, then become the relay, which starts the brain; returns only by an error.
+    """Start the CLI, then become the relay, which starts the brain; returns only by an exception.
 
-    The relay begins in this process if that `is_light`: if it has loaded little more than a relay needs. Else
-    another program takes its place.
+    If this process `is_light`, which means that it has loaded little more than a relay needs, the relay runs
+    in it. Otherwise the process executes the relay as a new program.
     """
     path = find_command(order.command[0], order.env, order.cwd)
     before = left_behind(room.state_dir, room.name, order.name)
@@ -99,7 +99,7 @@ def launch(order: LaunchOrder, room: RoomAddress, *, is_light: bool = False) -> 
     try:
         _start(order, room, _Seat(agent, token, folder, before), path, is_light=is_light)
     except (CspError, OSError) as error:
-        # Nobody stands behind the agent; the room would show it for a minute.
+        # The agent has no process, but the room would show it for another minute.
         leave(room.url, token)
         end_to_join(room.state_dir, room.name)
         unwire(folder)
@@ -157,7 +157,7 @@ def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_
 
 
 def _worktrees(room: RoomAddress) -> str:
-    """Return where the runs of a room have their worktrees, nothing if it runs on another machine."""
+    """Return the folder of the worktrees of a room's runs, or "" if the room is on another machine."""
     running = read_running(os.path.join(room.state_dir, f"{room.name}.json")) or {}
     if running.get("url") != room.url or not running.get("history"):
         return ""
@@ -170,7 +170,7 @@ def _worktrees(room: RoomAddress) -> str:
 
 
 def _record(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired") -> "Record":
-    """Return the fields of a `Run`."""
+    """Return the fields of a `SidecarRecord`."""
     return {
         "name": order.name,
         "agent": seat.agent,
@@ -197,7 +197,7 @@ def _record(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired") 
 
 
 def new_session() -> str:
-    """Return a new UUID, of the kind that is random."""
+    """Return a new random UUID (version 4)."""
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) % 4]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
@@ -219,7 +219,7 @@ def _which(command: str, env: "Mapping[str, str]") -> str | None:
 
 
 def terminal_size() -> tuple[int, int]:
-    """Return rows and columns of the terminal we are in, or usual ones."""
+    """Return the rows and columns of our terminal, or usual values if there is none."""
     for fd in (0, 1, 2):
         try:
             size = os.get_terminal_size(fd)
@@ -231,7 +231,7 @@ def terminal_size() -> tuple[int, int]:
 
 
 def join(order: LaunchOrder, room: RoomAddress, before: "Record | None", launched: str) -> tuple[str, str]:
-    """Join the room, under the id of a sidecar of that name which no longer runs if there is one."""
+    """Join the room; reuse the id of a sidecar of that name that no longer runs, if there is one."""
     body: dict[str, object] = {
         "agentId": order.name,
         "kind": "cli",
@@ -243,12 +243,12 @@ def join(order: LaunchOrder, room: RoomAddress, before: "Record | None", launche
         try:
             return _register(GatewayClient(room.url, str(before.get("token"))), body)
         except (Unauthenticated, Forbidden, NotFound):
-            pass  # somebody else has had the id meanwhile, or the room is a new one
+            pass  # the id has a new owner, or the room is a new one
     return _register(GatewayClient(room.url, room.token), body)
 
 
 def leave(url: str, token: str) -> None:
-    """Tell the room that the agent is not there; a room that does not hear it will notice by itself."""
+    """Report the agent as offline; a room that cannot be reached will notice by itself."""
     try:
         GatewayClient(url, token).post("/state", {"state": "offline"})
     except CspError:
@@ -263,7 +263,7 @@ def _register(gateway: GatewayClient, body: dict[str, object]) -> tuple[str, str
 def child_env(
     env: "Mapping[str, str]", url: str, agent: str, token: str, secrets: "Sequence[str]" = ()
 ) -> dict[str, str]:
-    """Return the user's environment with the agent's identity in place of the room's."""
+    """Return the user's environment with the agent's identity instead of the room's."""
     rest = {name: value for name, value in env.items() if name not in _OURS}
     identity = {"CSP_AUTH_TOKEN": token, "CSP_AGENT": agent, "CSP_GATEWAY_URL": url}
     own = child_environment(USER, rest, identity, secrets=secrets)
@@ -273,7 +273,7 @@ def child_env(
 
 
 def rules_text(agent: str, role: str = "agent", *, has_tools: bool = False) -> str:
-    """Return the rules of the room for a CLI that starts; those of the tools only for one that has them."""
+    """Return the rules of the room for a new CLI; the rules of the tools are included if it has them."""
     names = ["rules.md", *(["rules_tools.md"] if has_tools else [])]
     names += ["orchestrator.md"] if role == "orchestrator" else []
     return "\n".join([read_prompt(name) for name in names]).replace("{agent}", agent)

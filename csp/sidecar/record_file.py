@@ -1,6 +1,6 @@
-"""The record of a sidecar as a file: `run.json` in its own folder, which only its user can read.
+"""Read and write the record of a sidecar: `run.json` in its own folder, which only its user can read.
 
-What stands in it is `Run`; the launcher, which must load little, has it as a plain dictionary.
+Its fields are those of `SidecarRecord`; the launcher, which must load little, uses a plain dictionary.
 """
 
 import os
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     Record = dict[str, Any]
 
 _FILE = "run.json"
-#: Begins the names of folders that say who is about to join; no agent has such a name.
+#: The prefix of the folders that describe sidecars about to join; no agent's name starts with it.
 _JOINING = ".joining-"
 
 
 def write_record(folder: str, record: "Mapping[str, object]") -> None:
-    """Write a record whole or not at all."""
+    """Write a record atomically."""
     os.makedirs(folder, 0o700, exist_ok=True)
-    # It says what runs, so nobody needs it after a power cut.
+    # It describes running processes, so it need not survive a power cut.
     replace_file(os.path.join(folder, _FILE), dumps(record).encode("ascii"), is_durable=False)
 
 
 def read_record(folder: str) -> "Record | None":
-    """Return the record of a folder, None if there is none that can be read."""
+    """Return the record in a folder, or None if there is no readable one."""
     try:
         with open(os.path.join(folder, _FILE), "rb") as file:
             found = loads(file.read())
@@ -40,7 +40,7 @@ def read_record(folder: str) -> "Record | None":
 
 
 def left_behind(state_dir: str, room: str, name: str) -> "Record | None":
-    """Return the record of a sidecar of that name which no longer runs, so that its id can be had again."""
+    """Return the record of a sidecar of that name that no longer runs, so that its id can be reused."""
     folder = agents_dir(state_dir, room)
     found = (_gone(folder, entry, name) for entry in _entries(folder) if not entry.startswith(_JOINING))
     return next((record for record in found if record), None)
@@ -60,10 +60,10 @@ def _gone(folder: str, entry: str, name: str) -> "Record | None":
 
 
 def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
-    """Note that a sidecar is about to join; return the launch to join with.
+    """Write a note that a sidecar is about to join, and return the launch id to join with.
 
-    The room may know one that was killed before it could write its record. Its launch goes to the next
-    sidecar of that name, which so gets the same id. A note that cannot be written keeps nobody from joining.
+    The room may know a sidecar that was killed before it could write its record. The next sidecar of that
+    name reuses its launch id and thus gets the same agent id. If the note cannot be written, joining goes on.
     """
     folder = agents_dir(state_dir, room)
     own = os.path.join(folder, f"{_JOINING}{os.getpid()}")
@@ -72,7 +72,7 @@ def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
         if record is None:
             continue
         try:
-            # Only one of those who try it at the same time can move the folder.
+            # If several processes try this at the same time, only one of them can move the folder.
             os.rename(os.path.join(folder, entry), own)
         except OSError:
             continue
@@ -86,7 +86,7 @@ def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
 
 
 def end_to_join(state_dir: str, room: str) -> None:
-    """Remove the note of `begin_to_join`, as the record takes its place or nobody has joined."""
+    """Remove the note of `begin_to_join`, because the record replaces it or nobody has joined."""
     own = os.path.join(agents_dir(state_dir, room), f"{_JOINING}{os.getpid()}")
     for remove, path in ((os.unlink, os.path.join(own, _FILE)), (os.rmdir, own)):
         try:
@@ -96,7 +96,7 @@ def end_to_join(state_dir: str, room: str) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether there is such a process; one that has ended and was not collected yet counts no more."""
+    """Return whether a process exists and is not a zombie."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -105,8 +105,8 @@ def is_running(pid: int) -> bool:
         pass
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # Only its exit code may be left. The name before it may hold anything, also blanks and brackets.
+            # Z is the state of a zombie. The name before the state may contain anything, even ") ".
             return file.read().rpartition(b")")[2].split()[:1] != [b"Z"]
     except OSError:
-        # Where there is no /proc, nobody can tell.
+        # Without /proc, zombies cannot be recognised.
         return True

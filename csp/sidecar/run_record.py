@@ -1,6 +1,6 @@
-"""The record of one sidecar: what its launcher decided, for the brains that come after it.
+"""The record of one sidecar: the decisions of its launcher, for all its brains.
 
-It lies in a folder of its own, `<state dir>/<room>.agents/<agent>/`, that only its user can read.
+It is stored in its own folder, `<state dir>/<room>.agents/<agent>/`, which only its user can read.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from csp.sidecar.record_file import is_running, read_record, write_record
 
 
 class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is behind the sidecar, where its room is, how its CLI was started."""
+    """The identity of a sidecar, the address of its room, and the command and environment of its CLI."""
 
     name: str
     agent: str
@@ -32,24 +32,24 @@ class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str = ""
     spool: str = ""
     transcript: str = ""
-    #: What the CLI writes to; what the one before it wrote to, where a message that it was given may stand.
+    #: The transcripts of the CLI, and those of its predecessor, which may contain a message that was typed.
     transcripts: list[str] = []
     earlier: list[str] = []
     initial_prompt: str = ""
     allow_shell: bool = False
-    #: Which journal the room had when we joined; 0: not known.
+    #: The identity of the room's journal when we joined; 0 if it is not known.
     journal: int = 0
     injection_timeout_s: float = 10.0
-    #: What the person asked to be run, before our own arguments were added.
+    #: The command as the person typed it, before our own arguments were added.
     asked: list[str] = []
 
     def save(self, folder: Path) -> None:
-        """Write it whole or not at all."""
+        """Write the record atomically."""
         write_record(str(folder), msgspec.structs.asdict(self))
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Return the record of a folder, or None if there is none that can be read."""
+        """Return the record in a folder, or None if there is no readable one."""
         try:
             return cls(**read_record(str(folder)) or {})
         except TypeError:
@@ -61,5 +61,5 @@ class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def agents_dir(state_dir: Path, room: str) -> Path:
-    """Return where the sidecars of a room keep their folders."""
+    """Return the directory that contains the folders of a room's sidecars."""
     return Path(room_files.agents_dir(str(state_dir), room))

@@ -1,4 +1,4 @@
-"""Claude Code."""
+"""The adapter for Claude Code."""
 
 from csp.clis.adapter import CliAdapter
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeAdapter(CliAdapter):
-    """Claude Code: wired by a settings file and options, followed by its transcript and its hooks."""
+    """Claude Code: wired with a settings file and options, followed through its transcript and hooks."""
 
     label = "Claude Code"
     install = "npm install -g @anthropic-ai/claude-code"

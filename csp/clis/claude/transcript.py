@@ -1,8 +1,8 @@
-"""Read the transcript that Claude Code keeps, with its hooks.
+"""Read the transcript and hook events of Claude Code.
 
-The transcript is the truth; hooks are sooner. Claude writes it a tenth of a second behind, so a Stop hook may
-come before the last lines of its turn: the end then waits for them. The first lines of a session may even
-stand in the wrong order; each names the line before it, and waits for that one.
+The transcript is authoritative, but hooks are faster. Claude writes the transcript 0.1 s late, so a Stop hook
+may arrive before the last lines of its turn; the end of the turn then waits for them. The first lines of a
+session may even be in the wrong order; each names its predecessor and waits for it.
 """
 
 import math
@@ -17,7 +17,7 @@ from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
 
-#: How long the end of a turn waits for the lines of that turn, a line for the line before it.
+#: The time that the end of a turn waits for its lines, and a line for its predecessor.
 WAIT_S: Final = 3.0
 _INTERRUPTED: Final = "[Request interrupted by user"
 _REJECTED: Final = b'"User rejected tool use"'
@@ -28,22 +28,22 @@ _RATE_LIMIT: Final = "rate_limit"
 _SYNTHETIC: Final = "<synthetic>"
 _UNSAID: Final = "No response requested."
 _NOTHING: Final = msgspec.Raw(b"{}")
-#: Lines of the harness itself that stand in a user's place.
+#: Prefixes of lines of the harness itself that appear as user messages.
 _HARNESS: Final = ("<local-command", "<bash-stdout", "<bash-stderr", "<system-reminder")
-#: Not prompts in themselves, but the model may answer them.
+#: Prefixes of lines that are not prompts, although the model may answer them.
 _COMMANDS: Final = ("<command-", "<bash-input", "<task-notification")
 _REMEMBERED: Final = 512
-#: What Claude adds to a prompt because its text names it behind an `@`.
+#: The attachments that Claude adds to a prompt because its text names them after an `@`.
 _MENTIONS: Final = frozenset(
     (
         *("file", "already_read_file", "at_mention_reference", "pdf_reference", "directory"),
         *("mcp_resource", "agent_mention", "peer_mention", "skill_mention"),
     )
 )
-#: The tool that writes to another agent: one of this session, or another session on the machine.
+#: The tool that writes to another agent: one in this session or another session on the machine.
 _SEND: Final = "SendMessage"
 _DELEGATE: Final = ("Agent", "Task")
-#: How it calls the agent that has started this one.
+#: The name that this tool uses for the agent that started the current one.
 _MAIN: Final = "main"
 
 
@@ -94,7 +94,7 @@ class _Attachment(msgspec.Struct):
 
 
 class _OtherAgent(msgspec.Struct):
-    """What a tool says of another agent: the name it was given, the id it got, or whom a text is sent to."""
+    """A tool's data about another agent: its given name, its id, or the recipient of a text."""
 
     name: str = ""
     agentId: str = ""
@@ -121,7 +121,7 @@ class _Record(msgspec.Struct):
 
 
 class _Stop(msgspec.Struct):
-    """An end that a hook has told, and that waits for the transcript."""
+    """An end reported by a hook that waits for the transcript."""
 
     prompt_id: str
     text: str
@@ -135,30 +135,30 @@ class _State(msgspec.Struct):
     path: str = ""
     prompt_id: str = ""
     is_ended: bool = True
-    #: Ids of the lines of this turn: an end that hangs on none of them is another turn's.
+    #: Ids of the lines of this turn; an end whose parent is not among them belongs to another turn.
     uuids: list[str] = []
     last_text: str | None = None
     last_stop: str | None = None
-    #: A slash command, which is a prompt only if the model answers it.
+    #: A slash command; it counts as a prompt only if the model answers it.
     command: tuple[str, str, str] | None = None
     stop: _Stop | None = None
     ended: dict[str, None] = {}
     seen: dict[str, None] = {}
-    #: Lines that came before the line they follow, each with the time until which it waits for that one.
+    #: Lines that arrived before their predecessor, each with the time until which it waits for it.
     parked: list[tuple[float, _Record]] = []
-    #: The prompt that a hook of the user's sent Claude back to; its first Stop hook counts no more.
+    #: The prompt whose end was rejected by one of the user's hooks; its first Stop hook is ignored.
     reopened: str = ""
-    #: Text that was taken from a hook because its line did not come, with the prompt that it answers.
+    #: Text that was posted from a hook because its line did not arrive, and the prompt that it answers.
     forestalled: str | None = None
     forestalled_of: str = ""
-    #: A prompt was the last thing: what is attached now belongs to it.
+    #: Whether the last line was a prompt, so that attachments belong to it.
     is_prompted: bool = False
-    #: What the agents of this session are called.
+    #: The names and ids of the agents in this session.
     agents: dict[str, None] = {}
 
 
 class ClaudeReader(TranscriptReader):
-    """Reads one run of Claude Code, over all its sessions."""
+    """Reads one run of Claude Code with all its sessions."""
 
     _state: _State
 
@@ -179,7 +179,7 @@ class ClaudeReader(TranscriptReader):
         return [*items, *self._unpark(now), *self._expire(now)]
 
     def _by_session(self, events: Sequence[HookEvent]) -> Iterator[list[HookEvent]]:
-        """Part events where the session changes: the lines at hand are those of the first part."""
+        """Split events where the session changes; the lines of the batch belong to the first part."""
         group: list[HookEvent] = []
         path = self._state.path
         for event in events:
@@ -199,7 +199,7 @@ class ClaudeReader(TranscriptReader):
         return min([*waiting, self._state.stop.due] if self._state.stop else waiting, default=None)
 
     def _before(self, event: HookEvent) -> Iterator[tracker.Item]:
-        """Take what a hook says that comes before the lines of its batch."""
+        """Process the part of a hook event that precedes the lines of its batch."""
         hook, state = event.hook, self._state
         if hook.agent_id or not hook.transcript_path:
             return
@@ -208,7 +208,7 @@ class ClaudeReader(TranscriptReader):
             yield from self._unpark(math.inf)
             yield from self._expire(math.inf)
             state.session, state.path = hook.session_id, hook.transcript_path
-            # A resumed transcript begins with what was said before.
+            # A resumed transcript begins with the earlier conversation.
             state.since = state.since if is_first else event.at - 0.2
             state.is_ended, state.stop, state.command = True, None, None
             yield tracker.Switched(session=state.session, path=state.path)
@@ -242,7 +242,7 @@ class ClaudeReader(TranscriptReader):
         yield from self._match()
 
     def _match(self) -> Iterator[tracker.Item]:
-        """End the turn if its Stop hook has come, and its last text stands in the transcript."""
+        """End the turn if its Stop hook has arrived and its last text is in the transcript."""
         state = self._state
         stop = state.stop
         if stop is None or stop.prompt_id != state.prompt_id or stop.how is not Ending.DONE:
@@ -279,7 +279,7 @@ class ClaudeReader(TranscriptReader):
             return
         message, is_old = record.message, seconds(record.timestamp) < self._state.since
         if line.is_side or (record.isSidechain and line.path == self._state.path):
-            # Count what a subagent has used; what it says is between it and Claude.
+            # Count the usage of a subagent, but not its text, which is only for Claude.
             if message and not is_old:
                 yield from _counted(record, message)
             return
@@ -294,7 +294,7 @@ class ClaudeReader(TranscriptReader):
             self._state.parked.append((now + WAIT_S, record))
 
     def _unpark(self, now: float) -> Iterator[tracker.Item]:
-        """Take the lines whose time has come, or whose waiting is over, in their order."""
+        """Process the parked lines whose predecessor has arrived or whose wait is over, in order."""
         state = self._state
         while True:
             ready = [
@@ -320,7 +320,7 @@ class ClaudeReader(TranscriptReader):
         elif record.subtype == "turn_duration" and record.parentUuid in state.uuids:
             yield from [] if state.is_ended else self._end(tracker.Ended())
         elif record.type == "system" and bytes(record.content).startswith(_BLOCKED) and state.is_ended:
-            # The hook that told us of the prompt could not know that a hook of the user's would refuse it.
+            # Our hook reported the prompt before one of the user's hooks refused it.
             reason, _, text = msgspec.json.decode(record.content, type=str).partition(_ORIGINAL)
             yield tracker.Prompted(id=record.uuid, text=text)
             yield tracker.Ended(how=Ending.FAILED, text=reason.strip())
@@ -339,7 +339,7 @@ class ClaudeReader(TranscriptReader):
             yield from [] if state.is_ended else self._end(tracker.Ended(how=Ending.INTERRUPTED))
         elif record.isMeta:
             if record.promptId == state.prompt_id and message.text.startswith(_FEEDBACK):
-                # Go on after an end that a hook of the user's did not accept.
+                # Continue after an end that one of the user's hooks has rejected.
                 yield from [] if state.is_ended else self._end(tracker.Ended())
                 state.is_ended, state.last_text, state.last_stop = False, None, None
                 state.uuids.append(record.uuid)
@@ -347,7 +347,7 @@ class ClaudeReader(TranscriptReader):
                 state.reopened = state.prompt_id
                 yield tracker.Reopened()
         elif record.isCompactSummary:
-            # Files that were read before are attached again.
+            # After a compaction, Claude attaches files again that it has read before.
             state.is_prompted = False
         elif message.text.startswith(_COMMANDS) and not record.promptSource:
             state.command = (record.uuid, record.promptId, message.text)
@@ -362,18 +362,18 @@ class ClaudeReader(TranscriptReader):
                 is_done = state.last_stop == "end_turn"
                 yield from self._end(tracker.Ended(how=Ending.DONE if is_done else Ending.INTERRUPTED))
             state.prompt_id, state.uuids = prompt_id, []
-            # What a `!` command makes Claude say has the id of the prompt before it.
+            # Claude's answer to a `!` command has the id of the prompt before it.
             state.ended.pop(prompt_id, None)
             state.is_ended, state.last_text, state.last_stop = False, None, None
         if prompt_id != state.forestalled_of:
-            # The line will not come any more; another answer may have the same words.
+            # The missing line will not arrive any more, and another answer may have the same text.
             state.forestalled = None
         state.command, state.is_prompted = None, True
         state.uuids.append(uuid)
         yield tracker.Prompted(id=uuid, text=text)
 
     def _attachment(self, record: _Record, attachment: _Attachment) -> Iterator[tracker.Item]:
-        """Take a prompt that was queued while Claude worked, and handed over between two tool calls."""
+        """Process an attached file, or a prompt that was queued and then sent between two tool calls."""
         if attachment.type in _MENTIONS and self._state.is_prompted:
             yield tracker.Attached(id=record.uuid, path=attachment.name)
         if attachment.type == "queued_command" and attachment.commandMode == "prompt":

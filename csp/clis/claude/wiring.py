@@ -1,4 +1,4 @@
-"""Wire a run of Claude Code: a settings file with our hooks, our MCP server, our rules, a session id."""
+"""Wire a run of Claude Code with our hooks, MCP server, rules and a session id."""
 
 import os
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
     from csp.clis.adapter import CliRun
 
-#: Each hook costs a process, so only those events are asked for that nothing else reports.
+#: Each hook costs a process, so only events are included that nothing else reports.
 EVENTS = (
     *("SessionStart", "UserPromptSubmit", "PermissionRequest"),
     *("PostToolUse", "PostToolUseFailure", "Stop", "StopFailure"),
 )
-#: The tools that find other sessions on the machine, and write to them.
+#: The tools that find other sessions on the machine and write to them.
 PEER_TOOLS = ("SendMessage", "ListAgents")
 _LONGEST_MUNGED = 200
 
 
 def wire_claude(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
-    """Return the run with our wiring; without it where the user's own settings cannot be read."""
+    """Return the run with our wiring, or unchanged if the user's own settings cannot be read."""
     argv, chosen = without_options(run.argv, ("--settings",))
     settings = _settings(run, chosen[-1] if chosen else "")
     if settings is None:
-        # Claude itself will say what is wrong with the settings it was given.
+        # Claude itself will report the error in the given settings.
         return Wired(argv=run.argv, env=run.env)
     file = os.path.join(run.folder, "claude-settings.json")
     write_private(file, dumps(settings, is_ascii=False))
@@ -38,7 +38,7 @@ def wire_claude(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
     if run.server:
         servers = os.path.join(run.folder, "claude-mcp.json")
         write_private(servers, mcp_config(run.server))
-        # This option takes as many files as follow it, so another option must come after it.
+        # This option accepts any number of files, so another option must follow them.
         ours = ["--mcp-config", servers, *ours]
     session = chosen_session(argv, session_flags)
     if session is None:
@@ -52,7 +52,7 @@ def wire_claude(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
     is_known = session and len(munged) <= _LONGEST_MUNGED
     return Wired(
         argv=[argv[0], *ours, *rules, *argv[1:]],
-        # A server that does not answer within half a minute counts as failed for the whole session.
+        # By default, a server that does not answer within 30 s counts as failed for the whole session.
         env={"MCP_TIMEOUT": str(mcp_entry.START_S * 1000), **run.env} if run.server else run.env,
         session_id=session,
         transcript_hint=hint if is_known else "",
@@ -61,7 +61,7 @@ def wire_claude(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
 
 
 def _settings(run: "CliRun", chosen: str) -> "dict[str, Any] | None":
-    """Return the settings of the run, merged with a file or text the user has chosen; None if unreadable."""
+    """Return the settings of the run, merged with the user's chosen file or text; None if unreadable."""
     hook = {"type": "command", "command": hook_command(run.spool), "timeout": HOOK_TIMEOUT_S}
     ours = {event: [{"hooks": [hook]}] for event in EVENTS}
     theirs: dict[str, Any] = {}
@@ -76,7 +76,7 @@ def _settings(run: "CliRun", chosen: str) -> "dict[str, Any] | None":
 
 
 def _rules(argv: list[str], rules: str, cwd: str) -> tuple[list[str], list[str]]:
-    """Return the command line and the option with our rules, which takes up the user's own text."""
+    """Return the command line, and the option with our rules, which includes the user's own text."""
     if not rules:
         return argv, []
     kept, texts = without_options(argv, ("--append-system-prompt",))
@@ -89,24 +89,24 @@ def _rules(argv: list[str], rules: str, cwd: str) -> tuple[list[str], list[str]]
 
 
 def mcp_config(command: "Sequence[str]") -> str:
-    """Return the text of a file for --mcp-config; its server gets the whole environment of the CLI."""
-    # Without `alwaysLoad` newer versions hide the tools from the model until it searches for them.
+    """Return the content of a file for --mcp-config; its server gets the whole environment of the CLI."""
+    # Without `alwaysLoad`, newer versions hide the tools from the model until it searches for them.
     entry = {"type": "stdio", "command": command[0], "args": list(command[1:]), "alwaysLoad": True}
     return dumps({"mcpServers": {mcp_entry.NAME: entry}}, is_ascii=False)
 
 
 def with_permission(settings: "dict[str, Any]") -> "dict[str, Any]":
-    """Return settings that let our own tools be called without a question."""
+    """Return settings that allow our own tools without asking."""
     permissions = dict(settings.get("permissions") or {})
     permissions["allow"] = [*(permissions.get("allow") or []), f"mcp__{mcp_entry.NAME}"]
     return {**settings, "permissions": permissions}
 
 
 def without_peers(settings: "dict[str, Any]", *, has_peers: bool) -> "dict[str, Any]":
-    """Return settings under which no other session can reach this one past the room.
+    """Return settings with which other sessions cannot reach this one except through the room.
 
-    Without `has_peers` it cannot reach others either: the tools for that are denied. Its own agents still
-    work, but it cannot write to one of them a second time.
+    Without `has_peers` it cannot reach others either, because the tools for that are denied. Its subagents
+    still work, but it cannot write to one of them a second time.
     """
     settings = {**settings, "crossSessionInbound": "refuse"}
     if not has_peers:

@@ -1,7 +1,7 @@
 """Find the rollouts of one running Codex.
 
-Codex has no flag for its session: the rollouts of a run are those that its own processes hold open for
-writing, which distinguishes two runs in one directory. Codex also reads the rollouts of others as it starts.
+Codex has no flag for its session. The rollouts of a run are those that its own processes hold open for
+writing, which distinguishes two runs in one directory. Codex also reads rollouts of other runs at its start.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _FIRST_LINE_BYTES: Final = 1 << 20
 
 
 class _Meta(msgspec.Struct):
-    #: "cli" or the like; an object for a thread that the CLI runs for itself.
+    #: A string such as "cli"; an object for a thread that the CLI runs for itself.
     source: msgspec.Raw = msgspec.Raw(b'""')
 
 
@@ -33,7 +33,7 @@ class _First(msgspec.Struct):
 
 
 def process_family(pid: int) -> list[int]:
-    """Return a process with all that descend from it."""
+    """Return a process and all its descendants."""
     found, waiting = [], [pid]
     while waiting:
         parent = waiting.pop()
@@ -51,7 +51,7 @@ def process_family(pid: int) -> list[int]:
 
 
 def written_files(pids: Iterable[int]) -> set[Path]:
-    """Return the files that processes hold open for writing; those that cannot be looked into have none."""
+    """Return the files that processes hold open for writing; inaccessible processes are skipped."""
     if sys.platform != "linux":
         return _listed(pids)
     found = set()
@@ -89,7 +89,7 @@ def _listed(pids: Iterable[int]) -> set[Path]:
 
 
 def find_rollouts(sessions: Path, pid: int) -> FoundTranscripts:
-    """Return the rollouts that a Codex writes, and the folders where it will put new ones."""
+    """Return the rollouts that a Codex process writes, and the folders in which it will create new ones."""
     files = written_files(process_family(pid))
     found = [path for path in files if path.name.startswith("rollout-") and path.suffix == ".jsonl"]
     begin = {path: _source(path)[:1] for path in found}
@@ -101,7 +101,7 @@ def find_rollouts(sessions: Path, pid: int) -> FoundTranscripts:
 
 
 def _source(path: Path) -> bytes:
-    """Return where a thread comes from, as its rollout has it; nothing where that cannot be read."""
+    """Return the source of a thread from its rollout, or b"" if it cannot be read."""
     try:
         with path.open("rb") as file:
             first = decoded(file.readline(_FIRST_LINE_BYTES), _First)
@@ -111,7 +111,7 @@ def _source(path: Path) -> bytes:
 
 
 def newest_folders(sessions: Path) -> list[Path]:
-    """Return the folder of Codex' sessions with the newest year, month, day below it."""
+    """Return the folder of Codex's sessions and the folders of its newest year, month and day."""
     folders = [sessions]
     for _ in ("year", "month", "day"):
         try:

@@ -1,7 +1,7 @@
-"""Read the rollouts that Codex keeps.
+"""Read the rollouts of Codex.
 
-Codex writes each fact several times; one source is taken for each. A run may have several rollouts open, one
-for each session it has been in: the one that a turn starts in is the current one.
+Codex writes each fact several times, and one source is used for each. A run may have several rollouts open,
+one for each of its sessions; the one in which a turn starts is the current one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ class _Fault(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    """What Codex has counted: of the whole session, of its last call."""
+    """The tokens counted by Codex: those of the whole session and those of its last call."""
 
     total_token_usage: _Tokens = _NO_TOKENS
     last_token_usage: _Tokens = _NO_TOKENS
@@ -88,14 +88,14 @@ class _State(msgspec.Struct):
     path: str = ""
     model: str | None = None
     is_started: bool = False
-    #: How much each rollout has counted in all: the same sum twice is the same call.
+    #: The total of each rollout; the same total twice means the same call.
     totals: dict[str, int] = {}
-    #: The models of subagents, by their rollouts.
+    #: The models of subagents, by rollout.
     models: dict[str, str] = {}
 
 
 class CodexReader(TranscriptReader):
-    """Reads one run of Codex, over all its rollouts."""
+    """Reads one run of Codex with all its rollouts."""
 
     _state: _State
 
@@ -107,7 +107,7 @@ class CodexReader(TranscriptReader):
         sides = [(line.path, record) for line, record in found if line.is_side]
         records = [(line.path, record) for line, record in found if not line.is_side]
         if len({path for path, _ in records}) > 1:
-            # The order within a file stays, as the sort is stable.
+            # The sort is stable, so it keeps the order within a file.
             records.sort(key=lambda one: one[1].timestamp)
         items = [item for path, record in sides for item in self._record(path, record, is_side=True)]
         items += [item for path, record in records for item in self._record(path, record)]
@@ -118,7 +118,7 @@ class CodexReader(TranscriptReader):
         return items
 
     def _record(self, path: str, record: _Record, *, is_side: bool = False) -> Iterator[tracker.Item]:
-        """Read one record; of a subagent only what it used, as what it says is between it and Codex."""
+        """Process one record; of a subagent only its usage, because its text is only for Codex."""
         payload = record.payload
         if payload is None:
             return
@@ -138,7 +138,7 @@ class CodexReader(TranscriptReader):
                 arguments = payload.arguments or payload.input or bytes(payload.action).decode()
                 yield tracker.ToolCalled(id=name, tool=payload.name or payload.type, arguments=arguments)
                 if payload.type == _SEARCH:
-                    # It is written down when it is over, and nothing else tells that it is.
+                    # This record is written at the end of the call, and nothing else reports the end.
                     yield tracker.Returned(id=name)
             case "response_item" if payload.type in _RESULTS:
                 yield tracker.Returned(id=name)
@@ -146,9 +146,9 @@ class CodexReader(TranscriptReader):
                 self._state.model = payload.model
 
     def _counted(self, path: str, record: _Record, payload: _Payload) -> list[tracker.Item]:
-        """Return what a call has used, of which Codex may tell twice: in a record of its own, as an event.
+        """Return the usage of a call, which Codex may report twice: in its own record and as an event.
 
-        The event repeats the last call whenever something else in it has changed.
+        The event repeats the last call whenever another of its fields has changed.
         """
         if record.type == "token_usage_record" and payload.usage:
             tokens, total = payload.usage, payload.thread_token_usage.total_tokens

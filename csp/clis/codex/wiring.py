@@ -1,4 +1,4 @@
-"""Wire a run of Codex: options with our rules, our MCP server and our hooks."""
+"""Wire a run of Codex with options for our rules, MCP server and hooks."""
 
 import os
 
@@ -22,10 +22,10 @@ def wire_codex(run: "CliRun", words: list[str]) -> Wired:
     """Return the run with our wiring; `words` are its arguments that are neither options nor their values."""
     ours: list[str] = []
     if not {"--no-daemon", "--remote"} & option_names(run.argv):
-        # The shared server would write the rollouts, outlive the pane and block the next start.
+        # The shared daemon would write the rollouts, outlive the pane and block the next start.
         ours.append("--no-daemon")
     if run.worktrees:
-        # Its sandbox would let a builder write nowhere but in its own directory.
+        # Its sandbox would allow a builder to write only in its own directory.
         ours += ["--add-dir", run.worktrees]
     if run.is_hook_trusted:
         command = toml_string(hook_command(run.spool))
@@ -34,13 +34,13 @@ def wire_codex(run: "CliRun", words: list[str]) -> Wired:
             ours += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={command}}}]}}]']
     late: list[str] = []
     if run.rules:
-        # A setting of ours replaces the user's own instructions, so it takes them up.
+        # Our setting replaces the user's own instructions, so it includes them.
         text = "\n\n".join(filter(None, (_user_setting(run, "developer_instructions", ""), run.rules)))
         late += ["-c", f"developer_instructions={toml_string(text)}"]
-    # No command can be added to a server of the user's that has the same name and an address.
+    # A user's server with the same name and an address cannot be given a command.
     if run.server and "url" not in _user_setting(run, "mcp_servers", {}).get(mcp_entry.NAME, {}):
         late += mcp_options(run.server)
-    # After the user's options, of which the last one for a key wins, and before their first word.
+    # Insert after the user's options, because the last one for a key wins, and before their first word.
     args = run.argv[1:]
     at = next((index for index, arg in enumerate(args) if words and arg == words[0]), len(args))
     at = min(at, args.index("--") if "--" in args else len(args))
@@ -55,7 +55,7 @@ def wire_codex(run: "CliRun", words: list[str]) -> Wired:
 
 
 def _user_setting(run: "CliRun", key: str, default: "Any") -> "Any":
-    """Return the last value of the user's own settings for a key, if it has the type of its default."""
+    """Return the last value in the user's own settings for a key if it has the type of the default."""
     import contextlib
     import tomllib
 
@@ -78,7 +78,7 @@ def _user_setting(run: "CliRun", key: str, default: "Any") -> "Any":
 
 
 def mcp_options(command: "Sequence[str]") -> list[str]:
-    """Return the options for our server, which gets only the variables that are named."""
+    """Return the options for our server, which gets only the named variables."""
     values = {
         "command": toml_string(command[0]),
         "args": f"[{','.join(map(toml_string, command[1:]))}]",
@@ -92,5 +92,5 @@ def mcp_options(command: "Sequence[str]") -> list[str]:
 
 
 def toml_string(text: str) -> str:
-    """Return a text as TOML writes it."""
+    """Return a text as a TOML string."""
     return dumps(text, is_ascii=False).replace("\x7f", "\\u007f")

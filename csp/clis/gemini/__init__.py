@@ -1,4 +1,4 @@
-"""Gemini CLI."""
+"""The adapter for Gemini CLI."""
 
 from csp.clis.adapter import CliAdapter
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class GeminiAdapter(CliAdapter):
-    """Gemini CLI: wired by a home of its own for the run, followed by its chat file and its hooks."""
+    """Gemini CLI: wired with a separate home for the run, followed through its chat file and hooks."""
 
     label = "Gemini CLI"
     install = "npm install -g @google/gemini-cli"
@@ -58,7 +58,7 @@ class GeminiAdapter(CliAdapter):
         return FoundTranscripts(main=[chat] if chat else [])
 
     def find_subagents(self, transcript: "Path") -> "list[Path]":
-        # Their folder has the whole id of the session, of which the chat's name has the beginning.
+        # The name of their folder is the whole session id; that of the chat has only its beginning.
         return sorted(transcript.parent.glob(f"{transcript.stem[-8:]}*/*.jsonl"))
 
 

@@ -1,8 +1,8 @@
-"""Give Gemini CLI a home of its own for one run, made of links to the user's.
+"""Build a separate home directory for one run of Gemini CLI, made of links to the user's home.
 
-Gemini takes hooks from its settings file alone. The overlay's `.gemini` holds a settings file merged for the
-run; every other entry is a link, so what the CLI keeps is kept in the user's place. A file that the CLI
-writes by renaming replaces its link: `bring_home` moves such files to the user's place when the run is over.
+Gemini reads hooks only from its settings file. The overlay's `.gemini` contains a settings file merged for
+the run. Every other entry is a link, so the CLI stores its files in the user's home. A file that the CLI
+writes by renaming replaces its link; `bring_home` moves such files to the user's home after the run.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ SETTINGS: Final = "settings.json"
 _WRITTEN: Final = "settings.written.json"
 _USER: Final = "user-home"
 _OWNER: Final = "owner"
-#: What Gemini makes by itself in an empty home, and is to be made in the user's.
+#: The entries that Gemini creates in an empty home, which must be created in the user's home.
 _FOLDERS: Final = ("tmp", "history")
 _FILES: Final = (
     *("projects.json", "state.json", "trustedFolders.json", "installation_id", "google_accounts.json"),
@@ -29,7 +29,7 @@ _FILES: Final = (
 
 
 def build(overlay: Path, user_home: Path, settings: Mapping[str, Any], extra: Mapping[str, str]) -> None:
-    """Make `overlay` a home whose `.gemini` has these settings, the extra files, links for the rest."""
+    """Build a home in `overlay` whose `.gemini` has these settings, the extra files and links to the rest."""
     theirs, ours = user_home / ".gemini", overlay / ".gemini"
     ours.mkdir(parents=True, mode=0o700, exist_ok=True)
     for name in _FOLDERS:
@@ -49,10 +49,10 @@ def build(overlay: Path, user_home: Path, settings: Mapping[str, Any], extra: Ma
 
 
 def bring_home(overlay: Path, owner: int | None = None) -> None:
-    """Move what the CLI has left in the overlay to the user's place, then remove the overlay.
+    """Move the files that the CLI has left in the overlay to the user's home, then remove the overlay.
 
-    With an `owner`, the process that built it, the overlay of another one is left alone: the next run may
-    have begun in the same place.
+    With an `owner`, the process that built it, the overlay of another process is left alone, because the next
+    run may have begun in the same place.
     """
     with open(overlay.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -85,7 +85,7 @@ def _bring_home(overlay: Path) -> None:
 
 
 def read_settings(path: Path) -> dict[str, Any] | None:
-    """Return the settings in a file, comments left out; {} if there is none, None if it cannot be read."""
+    """Return the settings in a file, ignoring comments; {} if there is no file, None if it is unreadable."""
     try:
         found = json.loads(without_comments(path.read_text("utf-8")) or "{}")
     except FileNotFoundError:
@@ -96,7 +96,7 @@ def read_settings(path: Path) -> dict[str, Any] | None:
 
 
 def without_comments(text: str) -> str:
-    """Blank out // and /* */ comments of a JSON text, leaving its strings alone."""
+    """Blank out // and /* */ comments in a JSON text, but not in its strings."""
     out, at, end = [], 0, len(text)
     while at < end:
         if text[at] == '"':
@@ -118,7 +118,7 @@ def without_comments(text: str) -> str:
 
 
 def _merge_back(overlay: Path, path: Path) -> None:
-    """Carry over what the person has changed in the CLI's settings during the run, nothing else."""
+    """Copy only the changes that the person made in the CLI's settings during the run."""
     was, now = read_settings(overlay / _WRITTEN), read_settings(overlay / ".gemini" / SETTINGS)
     if was is None or now is None or was == now:
         return
@@ -126,7 +126,7 @@ def _merge_back(overlay: Path, path: Path) -> None:
         text = path.read_text("utf-8") if path.exists() else "{}"
         theirs = json.loads(text)
     except (OSError, ValueError):
-        # With comments in it the file is the user's handwork: it is left as it is.
+        # A file with comments was written by hand, so it is not changed.
         return
     if isinstance(theirs, dict):
         text = json.dumps(_changed(was, now, theirs), ensure_ascii=False, indent=2) + "\n"
@@ -155,5 +155,5 @@ def _write(path: Path, text: str) -> None:
 
 
 def _mode(path: Path, new: int = 0o600) -> int:
-    """Return who may read a file that is there already; `new` for one that is not."""
+    """Return the permissions of an existing file, or `new` if there is none."""
     return path.stat().st_mode & 0o777 if path.exists() else new

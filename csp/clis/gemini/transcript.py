@@ -1,13 +1,13 @@
-"""Read the chat file that Gemini CLI keeps, with its hooks.
+"""Read the chat file and hook events of Gemini CLI.
 
-Gemini writes a line before it runs the hook that tells of it, so the times of both put them in order. It
-records old messages again under new ids; prompts are therefore taken from the hook, and only a message of
-the model whose content is plain text is one that has just been written.
+Gemini writes a line before it runs the hook that reports it, so their times give the order. It records old
+messages again under new ids. Therefore prompts are read from the hook, and of the model's messages only those
+with plain text are new.
 
-Two prompts that are sent at nearly the same time are both taken, and BeforeAgent runs for both before either
-is answered; AfterAgent may then run for the last one alone. They are answered one after the other, each after
-its own line in the chat file, so that line says whose answer follows, whether it is read before the
-hook or after it.
+If two prompts are sent at nearly the same time, Gemini accepts both, and BeforeAgent runs for both before
+either is answered; AfterAgent may then run only for the last one. They are answered one after the other, each
+after its own line in the chat file. So that line shows which prompt is answered next, whether it is read
+before the hook or after it.
 """
 
 import re
@@ -24,11 +24,11 @@ from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
 from csp.terminal.prompt import tags_in
 
-#: How long the end of a failed turn waits for the hook that tells of it.
+#: The time that the end of a failed turn waits for the hook that reports it.
 FAILURE_WAIT_S: Final = 1.0
 _CANCELLED: Final = "Request cancelled."
 _CONTEXT: Final = "<session_context>"
-#: The part after a prompt behind which the files stand that its text has named.
+#: The part after a prompt that precedes the files named in its text.
 _FILES: Final = "\n--- Content from referenced files ---"
 _FILE: Final = "Content from @"
 _LIMITS: Final = ("RESOURCE_EXHAUSTED", "quota", "rate limit", "usage limit", '"code":429')
@@ -38,13 +38,13 @@ _HEAD_BYTES: Final = 4096
 
 
 def find_chat(tmp: Path, session: str) -> Path | None:
-    """Return the chat file of a session, in the folder of whichever project below `tmp`."""
+    """Return the chat file of a session from any project folder below `tmp`."""
     found = tmp.glob(f"*/chats/session-*-{session[:8]}.jsonl") if session else []
     return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 def session_in(chat: Path) -> str:
-    """Return the session of a chat file, which has its id in its head."""
+    """Return the session id from the head of a chat file."""
     with chat.open("rb") as file:
         found = _SESSION.search(file.read(_HEAD_BYTES))
     return found[1].decode("ascii") if found else ""
@@ -66,7 +66,7 @@ class _Call(msgspec.Struct):
 
 
 class _Details(msgspec.Struct):
-    """What a notification says of the tool that asks for a permission."""
+    """A notification's data about the tool that asks for a permission."""
 
     title: str = ""
     toolName: str = ""
@@ -97,16 +97,16 @@ class _State(msgspec.Struct):
     session: str = ""
     path: str = ""
     has_hooks: bool = False
-    #: What is being answered, and what Gemini has taken besides.
+    #: The prompt that is being answered, and the other prompts that Gemini has accepted.
     prompt: _Prompt | None = None
     waiting: list[_Prompt] = []
-    #: The last line of a user's, if no hook has told of it yet and nothing was answered since.
+    #: The last user line, if no hook has reported it yet and nothing was answered since.
     written: str = ""
-    #: The files that came with it, by its id, until the prompt that they belong to has begun.
+    #: The id of that line and the files attached to it, until their prompt has begun.
     files: tuple[str, str] | None = None
     fault: str = ""
     fault_due: float | None = None
-    #: Tools that were begun: name, id.
+    #: The name and id of each running tool.
     tools: list[tuple[str, str]] = []
 
     @property
@@ -115,7 +115,7 @@ class _State(msgspec.Struct):
 
 
 class GeminiReader(TranscriptReader):
-    """Reads one run of Gemini CLI, over all its sessions."""
+    """Reads one run of Gemini CLI with all its sessions."""
 
     _state: _State
 
@@ -133,10 +133,10 @@ class GeminiReader(TranscriptReader):
             if not line.is_side:
                 happened.append((at, 0, record))
             elif record.tokens and at >= self._state.since:
-                # What a subagent says is between it and Gemini.
+                # The text of a subagent is only for Gemini.
                 items.append(tracker.Counted(id=record.id, usage=_usage(record.tokens, record.model)))
         happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
-        # The sort keeps the order of what has the same time; lines go before hooks.
+        # The sort is stable; at the same time, lines come before hooks.
         for at, _, what in sorted(happened, key=lambda one: one[:2]):
             items += self._event(what, at) if isinstance(what, HookEvent) else self._message(what, at, now)
         if self._state.fault_due is not None and now >= self._state.fault_due:
@@ -153,7 +153,7 @@ class GeminiReader(TranscriptReader):
         hook, state = event.hook, self._state
         state.has_hooks = True
         if hook.transcript_path and hook.transcript_path != state.path:
-            # A resumed chat begins with what was said before.
+            # A resumed chat begins with the earlier conversation.
             state.since = at if state.path else state.since
             state.session, state.path = hook.session_id, hook.transcript_path
             self._forget_turns()
@@ -171,19 +171,19 @@ class GeminiReader(TranscriptReader):
                 tool = details.toolName or details.title
                 yield tracker.Asked(tool=tool, arguments=bytes(hook.details).decode())
             case "BeforeTool":
-                # The hooks do not say which call it was; the chat file does, when it is over.
+                # The hooks do not identify the call; the chat file does, after its end.
                 tool = f"{hook.tool_name}@{hook.timestamp or at}"
                 state.tools.append((hook.tool_name, tool))
                 yield tracker.Using(id=tool)
             case "AfterTool":
-                # The first tool of that name that was begun.
+                # Assume the first running tool of that name.
                 begun = next((one for one in state.tools if one[0] == hook.tool_name), None)
                 if begun:
                     state.tools.remove(begun)
                 yield tracker.Returned(id=begun[1] if begun else f"{hook.tool_name}@{hook.timestamp or at}")
 
     def _accept(self, name: str, text: str) -> Iterator[tracker.Item]:
-        # A prompt of one turn may have gone through BeforeAgent already, for each model it was tried on.
+        # BeforeAgent may run several times for one prompt, once for each model that was tried.
         state = self._state
         known = [*state.waiting, *([state.prompt] if state.prompt else [])]
         if not any(_is_same(text, prompt.text) for prompt in known):
@@ -193,7 +193,7 @@ class GeminiReader(TranscriptReader):
                 yield from self._begin(text)
 
     def _begin(self, text: str | None = None) -> Iterator[tracker.Item]:
-        """Turn to the prompt with that text if it waits; without a text to the first, if none is answered."""
+        """Begin the waiting prompt with that text; without a text, the first one if none is in progress."""
         state = self._state
         if text is None and state.prompt:
             return
@@ -205,7 +205,7 @@ class GeminiReader(TranscriptReader):
             state.waiting.remove(following)
             state.prompt, state.fault, state.fault_due = following, "", None
             yield tracker.Prompted(id=following.id, text=following.text)
-        # The line of the prompt that is being answered may come before its hook.
+        # The line of the prompt that is being answered may have arrived before its hook.
         if state.files and state.prompt and _is_same(state.prompt.text, state.written):
             name, path = state.files
             state.files = None
@@ -261,7 +261,7 @@ class GeminiReader(TranscriptReader):
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Tell whether two texts are one prompt: Gemini writes down other paths than those that were typed."""
+    """Return whether two texts are the same prompt; Gemini records other paths than those typed."""
     return one == other or (bool(tags := tags_in(one)) and tags == tags_in(other))
 
 

@@ -1,4 +1,4 @@
-"""Wire a run of Gemini CLI: a home of its own whose settings have our hooks, our MCP server, our rules."""
+"""Wire a run of Gemini CLI with a separate home whose settings have our hooks, MCP server and rules."""
 
 from pathlib import Path
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from csp.clis.adapter import CliRun
 
-#: Each hook costs a process, so only those events are asked for that nothing else reports.
+#: Each hook costs a process, so only events are included that nothing else reports.
 EVENTS = ("SessionStart", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 RULES_FILE = "CSP-RULES.md"
 
 
 def wire_gemini(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
-    """Return the run with our wiring; in the user's own home where its settings cannot be read."""
+    """Return the run with our wiring; it uses the user's own home if its settings cannot be read."""
     user_home = Path(run.home("GEMINI_CLI_HOME"))
     theirs = gemini_home.read_settings(user_home / ".gemini" / gemini_home.SETTINGS)
     session = chosen_session(run.argv, session_flags)
@@ -31,7 +31,7 @@ def wire_gemini(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
         argv = [argv[0], "--session-id", session, *argv[1:]]
     home = Path(run.folder, "gemini-home")
     env = run.env
-    # Settings that cannot be read are for the CLI to complain about, in the user's own home.
+    # If the settings cannot be read, let the CLI report that, in the user's own home.
     if theirs is not None:
         try:
             extra = {RULES_FILE: run.rules + "\n"} if run.rules else {}
@@ -49,7 +49,7 @@ def wire_gemini(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
 
 
 def _settings(run: "CliRun", theirs: "dict[str, Any]") -> "dict[str, Any]":
-    """Return the user's settings with our hooks, our server and our file of rules."""
+    """Return the user's settings with our hooks, our server and our rules file."""
     hook = {
         "type": "command",
         "name": "csp",
@@ -70,11 +70,11 @@ def _settings(run: "CliRun", theirs: "dict[str, Any]") -> "dict[str, Any]":
 def with_server(
     settings: "dict[str, Any]", command: "Sequence[str]", env: "Mapping[str, str]"
 ) -> "dict[str, Any]":
-    """Return settings with our server, also in a list of those that may run."""
+    """Return settings with our server, which is also added to a list of allowed servers."""
     entry = {
         "command": command[0],
         "args": list(command[1:]),
-        # Variables whose names sound like secrets are kept from servers that do not ask for them.
+        # Gemini hides variables with names of secrets from servers that do not list them.
         "env": {name: f"${name}" for name in mcp_entry.ENV if name in env},
         "trust": True,
         "timeout": mcp_entry.CALL_S * 1000,

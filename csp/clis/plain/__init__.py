@@ -1,4 +1,4 @@
-"""Programs that write a transcript in our own format, such as the demo agents."""
+"""The adapter for programs that write a transcript in our own format, such as the demo agents."""
 
 import os
 

@@ -1,22 +1,22 @@
-"""Read the transcript that any tool may write to be followed exactly.
+"""Read the transcript format that any tool may write, so that it can be followed exactly.
 
-A tool takes part by a profile with `proof = "transcript"` in [delivery], `kind = "plain"` in [capture]. It is
-started with the name of a file in CSP_TRANSCRIPT, to which it appends events: one JSON object a line, each
-line written at once when it happens, none ever changed. A tool that is not given that name writes nothing.
+Such a tool has a profile with `proof = "transcript"` in [delivery] and `kind = "plain"` in [capture]. It is
+started with the name of a file in CSP_TRANSCRIPT, to which it appends events: one JSON object per line, each
+line written at once when it happens and never changed. Without that variable the tool writes nothing.
 
-    {"type": "start", "ts": 1789.5}                      the composer takes keys from now on
+    {"type": "start", "ts": 1789.5}                      the composer accepts keys from now on
     {"type": "prompt", "ts": 1790.0, "text": "..."}      a prompt was submitted: all of its text
     {"type": "attached", "text": "/a/file"}              a file was added to that prompt because of its text
-    {"type": "text", "ts": 1791.0, "text": "..."}        one whole block of the answer, as Markdown
-    {"type": "tool", "name": "run", "arguments": {...}}  a tool is called; text before it is no answer yet
+    {"type": "text", "ts": 1791.0, "text": "..."}        one complete block of the answer, as Markdown
+    {"type": "tool", "name": "run", "arguments": {...}}  a tool is called; text before it is not the answer
     {"type": "usage", "input": 9, "output": 4, "model": "m"}    tokens, as often as they are known
     {"type": "end", "how": "done", "text": "..."}        the tool is idle again
 
-`ts` is the time in Unix seconds; a line without it is as old as the line before. What is older than the run
-is passed over, so a file may go on over several runs. `how` is done, interrupted, failed or limited; its
-`text` says why, its `until` when a limit ends, in words. Between a prompt and its end the tool counts as
-busy; a second prompt in between is taken into the same answer. Other types, other fields (such as an `id` for
-the tool's own use) are passed over, too, as is a line that is no JSON object.
+`ts` is the time in Unix seconds; a line without it has the time of the line before. Lines older than the run
+are skipped, so a file may be continued by several runs. `how` is done, interrupted, failed or limited; `text`
+gives the reason, and `until` the end of a limit, in words. Between a prompt and its end the tool counts as
+busy; a second prompt in between belongs to the same answer. Other types, other fields (such as an `id` for
+the tool's own use) and lines that are not JSON objects are also skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ class _State(msgspec.Struct):
 
 
 class PlainReader(TranscriptReader):
-    """Reads one transcript; a line is known by its place in the file, its time."""
+    """Reads one transcript; a line is identified by its position in the file and its time."""
 
     _state: _State
 
@@ -74,7 +74,7 @@ class PlainReader(TranscriptReader):
         state.ts = state.ts if record.ts is None else record.ts
         if state.ts is not None and state.ts < state.since:
             return
-        # The room knows an answer by this: neither another run nor another file may have the same.
+        # The room identifies an answer by this id, so no other run or file may have the same one.
         line = f"{state.lines} {state.ts or state.since}"
         match record.type:
             case "start":
@@ -86,12 +86,12 @@ class PlainReader(TranscriptReader):
             case "text":
                 yield Wrote(id=line, text=record.text)
             case "tool":
-                # A string as it is, anything else as JSON.
+                # A string is used as it is, anything else as JSON.
                 raw = bytes(record.arguments)
                 arguments = str(msgspec.json.decode(raw)) if raw.startswith(b'"') else raw.decode()
                 yield ToolCalled(id=line, tool=record.name, arguments=arguments)
             case "usage":
-                # What the room can take of a count, whatever the tool has counted.
+                # Limit the tool's counts to values that the room accepts.
                 model = record.model[:MAX_MODEL] if record.model else None
                 usage = Usage(input=max(0, record.input), output=max(0, record.output), model=model)
                 yield Counted(id=line, usage=usage)

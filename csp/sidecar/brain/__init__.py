@@ -1,1 +1,1 @@
-"""The brain: connects the room with the CLI."""
+"""The brain: connects the room and the CLI."""

@@ -1,4 +1,4 @@
-"""Carries out the controls of the room: approve, deny, interrupt and restart."""
+"""Execute the controls of the room: approve, deny, interrupt and restart."""
 
 import asyncio
 import logging
@@ -20,23 +20,23 @@ from csp.terminal.submit_machine import UNKNOWN
 
 log = logging.getLogger(__name__)
 
-#: How long a dialog has to go away, an answer to stop.
+#: The timeouts for a dialog to close and for an answer to stop.
 ANSWERED_S: Final = 5.0
 PRESSES: Final = 2
 STOPPED_S: Final = 8.0
-#: How long it may take to get a prompt out of the composer.
+#: The timeout for removing a prompt from the composer.
 GIVEN_UP_S: Final = 15.0
 BEGUN_KEPT: Final = 50
-#: A dialog that is only just being drawn may not take keys yet.
+#: A dialog that is still being drawn may not accept keys yet.
 DRAWN_S: Final = 0.15
 UP: Final = b"\x1b[A"
 DOWN: Final = b"\x1b[B"
-#: How often the mark of a list may be moved to get where it is wanted.
+#: The maximum number of moves of a list's selection to reach the wanted choice.
 MOVES: Final = 12
 
 
 class AgentControls:
-    """Carries out controls, and reports for each that it worked or why not."""
+    """Executes controls and reports for each whether it worked, or why not."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class AgentControls:
         self._injector = injector
         self._restart = restart
         self._hand_over = hand_over
-        #: Controls that were begun, by this brain or by those before it.
+        #: Controls begun by this brain or its predecessors.
         self.begun = dict.fromkeys(list(begun)[-BEGUN_KEPT:])
         self._tasks: set[asyncio.Task[None]] = set()
 
     def obey(self, item: Deliver) -> None:
-        """Carry out a control now, whatever else is going on."""
+        """Execute a control now, independently of all other work."""
         if item.id in self.begun:
             # An earlier brain may have pressed the key; pressing it again could answer another dialog.
             task = asyncio.ensure_future(self._report(item, UNKNOWN))
@@ -82,7 +82,7 @@ class AgentControls:
     async def _obey(self, item: Deliver) -> None:
         self._cli.observe()
         keys, rules = self._cli.profile.keys, self._cli.profile.rules.dialog
-        # The other controls are the room's own affair; it only tells us.
+        # The room handles the other controls itself; we are only notified.
         problem = ""
         match item.control:
             case ControlVerb.APPROVE:
@@ -112,7 +112,7 @@ class AgentControls:
         if answer is None:
             return f"profile {self._cli.profile.name} has no key for that"
         if dialog is None:
-            # It has only just been asked; a dialog that is being drawn may not take keys yet.
+            # The CLI has only just asked, and a dialog that is still being drawn may not accept keys yet.
             await self._until(lambda: self._dialog is not None, ANSWERED_S)
             await asyncio.sleep(DRAWN_S)
             self._cli.observe()
@@ -135,10 +135,10 @@ class AgentControls:
         return await self._press(keys, dialog)
 
     async def _select(self, dialog: ScreenDialog, label: str) -> str:
-        """Move the mark to a choice, press Enter only when it stands there."""
+        """Move the selection to a choice, and press Enter only once that choice is selected."""
         for attempt in range(PRESSES):
             if attempt:
-                # After a paste, Claude takes no Enter before the mark has been moved.
+                # After a paste, Claude ignores Enter until the selection has been moved.
                 await self._move(UP if dialog.choices[0].label != label else DOWN)
             for _ in range(MOVES):
                 now = self._dialog
@@ -166,10 +166,10 @@ class AgentControls:
         await self._until(has_moved, ANSWERED_S / PRESSES)
 
     async def _press(self, keys: str, dialog: ScreenDialog) -> str:
-        """Press until this dialog is gone: one that has only just been drawn swallows its keys."""
+        """Press keys until this dialog is gone, because a dialog that was only just drawn drops them."""
         pressed: asyncio.Future[bool] | None = None
         for _ in range(PRESSES):
-            # Two keys that a slow CLI reads at once would answer the next dialog too.
+            # If a slow CLI read both keys at once, the second one would answer the next dialog.
             if pressed is None or pressed.done():
                 pressed = self._cli.port.write(keys.encode())
             if await self._is_closed(dialog):
@@ -177,7 +177,7 @@ class AgentControls:
         return "the dialog stayed open"
 
     async def _is_closed(self, dialog: ScreenDialog) -> bool:
-        """Wait until this dialog is gone; the next one may already stand in its place."""
+        """Wait until this dialog is gone; another one may already have replaced it."""
 
         is_closed = await self._until(lambda: not dialog.is_same(self._dialog), ANSWERED_S / PRESSES)
         if is_closed:
@@ -189,7 +189,7 @@ class AgentControls:
             was_typed = self._injector.give_up(turn)
             await self._until(lambda: not self._progress.is_at(turn), GIVEN_UP_S)
             if turn not in self._cli.tracker.tags:
-                # What a person has begun in the pane meanwhile is not the room's to stop.
+                # The room must not stop a turn that a person has begun in the pane in the meantime.
                 return "" if was_typed else f"it is not at work on {turn}"
         if not self._cli.is_busy and self._cli.pane.reading.dialog is None:
             return "nothing is running"

@@ -1,6 +1,6 @@
-"""The brain of a sidecar: reads the pane, types messages in, posts replies.
+"""The brain of a sidecar: reads the pane, types messages, and posts replies.
 
-It may die at any time: the relay starts another one, with the handover that this one left.
+It may die at any time: the relay starts another one with the handover that this one left.
 """
 
 import asyncio
@@ -73,10 +73,10 @@ async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -
     await asyncio.wait((greeted, port.closed), return_when=asyncio.FIRST_COMPLETED)
     async with Client(run.url, run.token) as client:
         if not greeted.done():
-            # The relay has gone without a word: nobody is there to speak for.
+            # The relay has gone without a greeting, so there is no CLI to represent.
             await client.close(leave=True)
             return
-        # The note comes right behind the greeting.
+        # The note follows right after the greeting.
         await asyncio.sleep(GREETING_S)
         brains.append(Brain(run, profile, port, client, BrainStart.read(early)))
         for kind, payload in early:
@@ -85,7 +85,7 @@ async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -
 
 
 class Brain:
-    """Builds the parts between one relay and its room, runs them, and keeps the handover up to date."""
+    """Builds and runs the parts between one relay and its room, and keeps the handover up to date."""
 
     def __init__(
         self, run: SidecarRecord, profile: Profile, port: RelayPort, client: Client, start: BrainStart
@@ -169,7 +169,7 @@ class Brain:
             for task in tasks:
                 if task.done():
                     task.result()
-            # Nothing more goes to a CLI that has gone.
+            # Nothing can be typed into a CLI that has ended.
             injecting.cancel()
             await self._leave()
         finally:
@@ -178,11 +178,11 @@ class Brain:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _leave(self) -> None:
-        """Post the last words of a CLI that has ended: what it wrote, why its turn broke off."""
+        """Post the last output of a CLI that has ended, and why its turn was cut short."""
         self._outcomes.catch_up()
         ended = self._relay.ended
         if ended.done():
-            # A CLI that has only lost its pane may still write there; the next launch sees to that.
+            # A CLI that has only lost its pane may still write there; the next launch cleans up then.
             try:
                 await asyncio.to_thread(unwire, Path(self._run.folder), self._run.pid)
             except OSError as exc:
@@ -198,7 +198,7 @@ class Brain:
         await self._client.close(leave=True)
 
     async def _restart_cli(self) -> str:
-        """Start the CLI again, with its conversation where it has one; return what went wrong, or nothing."""
+        """Restart the CLI, resuming its conversation if it has one; return the problem, or ""."""
         argv, session = self._run.argv, self._outcomes.session
         if session and self._follower is not None and self._follower.files:
             argv = find_adapter(self._cli.profile.capture).resume(argv, session)
@@ -230,7 +230,7 @@ class Brain:
                     self._reporter.forget()
 
     def _accept(self, item: Deliver) -> None:
-        """Have a message typed, unless a brain or a sidecar before this one may have done so."""
+        """Enqueue a message for typing, unless an earlier brain or sidecar may have typed it."""
         is_begun = item.state is DeliveryState.TYPED
         if self._cli.profile.is_shell and not self._run.allow_shell:
             self._report(item, ReportedState.FAILED, "it is a plain shell, which would run the message")
@@ -249,7 +249,7 @@ class Brain:
                 self._report(item, ReportedState.FAILED, UNKNOWN)
 
     def _report(self, item: Deliver, state: ReportedState, reason: str) -> None:
-        """Report at once how a message ends that is not typed."""
+        """Report the final state of a message that is not typed."""
 
         async def report() -> None:
             with contextlib.suppress(CspError):
@@ -263,7 +263,7 @@ class Brain:
 
     def _await_reply(self, prompt: Prompt) -> None:
         self._screen_capture.begin(prompt)
-        # Nobody but the handover knows of this prompt, so it is written before anything else happens.
+        # Only the handover records this prompt, so it is written before anything else happens.
         self._hand_over()
 
     def _on_posted(self) -> None:
@@ -275,15 +275,15 @@ class Brain:
             self._handover_timer = asyncio.get_running_loop().call_later(HANDOVER_S, self._hand_over)
 
     def _hand_over(self) -> None:
-        """Leave the state of this brain with the relay, for the brain after it."""
+        """Save the state of this brain at the relay for the next brain."""
         if self._handover_timer is not None:
             self._handover_timer.cancel()
             self._handover_timer = None
-        # What the room does not have yet, the next brain has to find in the CLI's record again.
+        # Output that the room does not have yet must be found in the CLI's record again by the next brain.
         is_safe = self._poster.is_idle and self._reporter.is_idle
         if self._follower and is_safe:
             self._followed = self._follower.dump()
-            # A sidecar after this one has to look into these files before it types a message again.
+            # The next sidecar has to check these files before it types a message again.
             noted = replace(self._run, transcripts=self._follower.files)
             if noted != self._run and try_to_save(noted):
                 self._run = noted

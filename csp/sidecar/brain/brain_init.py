@@ -1,4 +1,4 @@
-"""The start of a brain: the greeting of its relay and the handover of the brain before it."""
+"""The initial state of a brain: the greeting of its relay and the handover of its predecessor."""
 
 import logging
 import re
@@ -25,25 +25,25 @@ _TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
 
 
 class BrainHandover(msgspec.Struct, frozen=True):
-    """The state handed from one brain process to its successor, by way of the relay."""
+    """The state handed from one brain process to its successor through the relay."""
 
-    #: What the follower knew when the room had everything that followed from it.
+    #: The state of the follower at a time when the room had everything that followed from it.
     follower: bytes = b""
     tags: dict[str, SentPrompt] = {}
-    #: The message that was being typed, with the phase it was in.
+    #: The message that was being typed, and its phase.
     typing: tuple[str, str] | None = None
     is_ready: bool = False
     is_begun: bool = False
     has_had_composer: bool = False
-    #: Whether the program may have been asked anything; rows of its screen whose signs of work mean nothing.
+    #: Whether the program may have been prompted, and the rows of its screen whose busy signs are ignored.
     was_asked: bool = False
     idle_rows: tuple[str, ...] = ()
     is_disk_full: bool = False
     is_paused: bool = False
     unsettled: AwaitedReply | None = None
-    #: What the program shows around its conversation.
+    #: The text that the program shows around its conversation.
     surround: Surround | None = None
-    #: Controls that were begun; what is set once in a terminal; how much a person has typed.
+    #: Controls that were begun, terminal modes that are set once, and the number of bytes a person has typed.
     controls: tuple[str, ...] = ()
     modes: tuple[bool, bool] = (False, False)
     typed: int = 0
@@ -53,19 +53,19 @@ class BrainHandover(msgspec.Struct, frozen=True):
 
     @classmethod
     def load(cls, data: bytes) -> Self | None:
-        """Read a note back; None for none, or for one that cannot be read."""
+        """Decode a note; None if it is empty or invalid."""
         try:
             return msgspec.json.decode(data, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
 
     def stands(self, message: str) -> bool:
-        """Tell whether `message` may stand in the composer, or was submitted without a word of it."""
+        """Return whether `message` may be in the composer, or was submitted without confirmation."""
         return self.typing is not None and self.typing[0] == message and self.typing[1] in _TOUCHED
 
 
 class BrainStart(msgspec.Struct, frozen=True):
-    """How the relay greeted this brain."""
+    """The greeting of the relay."""
 
     pid: int
     rows: int
@@ -82,7 +82,7 @@ class BrainStart(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, early: list[tuple[bytes, bytes]]) -> Self:
-        """Read the greeting among the first frames of a relay."""
+        """Decode the greeting from the first frames of a relay."""
         found = dict(early)
         start = msgspec.json.decode(found[relay_frames.START], type=cls)
         note = BrainHandover.load(found[relay_frames.NOTE]) if relay_frames.NOTE in found else None
@@ -90,7 +90,7 @@ class BrainStart(msgspec.Struct, frozen=True):
 
 
 def has_credentials(profile: Profile, env: Mapping[str, str]) -> bool:
-    """Tell whether a variable or a file says that the CLI is logged in."""
+    """Return whether a variable or a file shows that the CLI is logged in."""
     for name in profile.credentials:
         path = name.replace("~", env.get("HOME", ""), 1)
         path = _VARIABLE.sub(lambda found: env.get(found[1], ""), path)
@@ -100,7 +100,7 @@ def has_credentials(profile: Profile, env: Mapping[str, str]) -> bool:
 
 
 def pane_of(start: BrainStart, profile: Profile, env: Mapping[str, str]) -> PaneState:
-    """Return the pane as the brain before knew it."""
+    """Return the pane in the state that the previous brain left."""
     note = start.note or BrainHandover()
     pane = PaneState(profile, start.rows, start.cols)
     pane.is_login_known = has_credentials(profile, env)
@@ -113,12 +113,12 @@ def pane_of(start: BrainStart, profile: Profile, env: Mapping[str, str]) -> Pane
 
 
 def follower_of(capture: str, run: SidecarRecord, dumped: bytes) -> follower.Follower | None:
-    """Return what follows the CLI's own record, going on where the brain before ended."""
+    """Return the follower of the CLI's record, starting where the previous brain ended."""
     if not run.spool or capture not in adapter_names():
         return None
     followed = follower.FollowedRun(
         kind=capture,
-        # The relay's whole family: a CLI that was started again is another process.
+        # The relay and all its descendants, because a restarted CLI is another process.
         child_pid=run.pid,
         since=run.started,
         session_id=run.session_id,
@@ -133,7 +133,7 @@ def follower_of(capture: str, run: SidecarRecord, dumped: bytes) -> follower.Fol
 
 
 def stands_in(paths: list[str], tag: str) -> bool | None:
-    """Tell whether one of these transcripts has the prompt `tag`; None where there is none to look at."""
+    """Return whether one of these transcripts contains the prompt `tag`; None if there are none."""
     files = [path for path in map(Path, paths) if path.is_file()]
     if not files:
         return None

@@ -1,4 +1,4 @@
-"""Applies what the CLI says of itself: prompts it has, turns, replies, questions, limits."""
+"""Apply the outcomes in the CLI's record: accepted prompts, turns, replies, questions and limits."""
 
 import asyncio
 import time
@@ -15,12 +15,12 @@ from csp.sidecar.state.cli_state import CliState
 from csp.terminal import reply_tracker as tracker
 from csp.terminal.prompt import tag_at_end, tag_in
 
-#: A person may stop an answer without a word of it in any record; the screen has to say so for this long.
+#: A person may stop an answer without a trace in any record; the screen has to be at rest for this long.
 STOPPED_S: Final = 1.5
 
 
 class CliOutcomes:
-    """Follows the CLI's record, and ends turns of which the record says nothing."""
+    """Follows the CLI's record, and ends turns whose end the record does not show."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class CliOutcomes:
         self._progress, self._injector = progress, injector
         self._poster, self._reporter = poster, reporter
         self._on_applied = on_applied
-        #: The session that the CLI is in.
+        #: The current session of the CLI.
         self.session = session
 
     async def follow(self) -> None:
-        """Apply what the CLI writes down of itself, if it does, until cancelled."""
+        """Apply the CLI's record as it is written, if there is one, until cancelled."""
         if self._follower is None:
             await asyncio.get_running_loop().create_future()
             return
@@ -49,23 +49,23 @@ class CliOutcomes:
             self.apply(outcomes)
 
     def look_for_transcripts(self) -> None:
-        """Look at once: an Enter may have begun a session."""
+        """Look for transcripts now, because an Enter may have begun a session."""
         if self._follower:
             self._follower.look()
 
     def catch_up(self) -> None:
-        """Apply all that the CLI has written until now."""
+        """Apply everything that the CLI has written so far."""
         if self._follower:
             self.apply(self._follower.catch_up())
 
     def feed(self, items: list[tracker.Item]) -> None:
-        """Apply what no record says."""
+        """Apply items that are not in the record."""
         feed = self._follower.feed if self._follower else self._cli.tracker.feed
         for item in items:
             self.apply(feed(item))
 
     def apply(self, outcomes: list[tracker.Outcome]) -> None:
-        """Apply what follows from the CLI's record."""
+        """Apply outcomes of the CLI's record."""
         for outcome in outcomes:
             self._apply(outcome)
         self._cli.changed()
@@ -97,18 +97,18 @@ class CliOutcomes:
                 reporter.warn(outcome)
 
     async def watch_for_stops(self) -> None:
-        """End a turn that was stopped before any record of it: by the screen, once it is at rest for long."""
+        """End turns that were stopped without a record, once the screen has been at rest for long enough."""
         while True:
             await self._cli.wait(time.monotonic() + 0.5 if self._cli.tracker.is_open else None)
             if self._cli.was_stopped(STOPPED_S):
                 self.feed([tracker.Ended(how=Ending.INTERRUPTED)])
                 self._cli.is_end_known = False
-                # The CLI may have put a prompt of ours back into the composer.
+                # The CLI may have put one of our prompts back into the composer.
                 composer = self._cli.pane.reading.composer
                 tag = tag_in(composer.text) or tag_at_end(composer.text) if composer else None
                 keys = self._cli.profile.keys.clear
                 if tag is not None and self._progress.is_proven(tag) and keys:
                     self._cli.port.write(keys[0].encode())
             elif self._cli.is_disk_full and self._cli.has_rested(STOPPED_S):
-                # The hook that reports the end could not be written.
+                # The event of the hook that reports the end could not be written.
                 self.feed([tracker.Ended()])

@@ -1,4 +1,4 @@
-"""Watches what can go wrong around a CLI: a room that moves, a full disk, a version that was not tested."""
+"""Watch for problems around a CLI: a room that moves, a full disk, or an untested version."""
 
 import asyncio
 import contextlib
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 
 MOVED_S: Final = 3.0
 SPACE_S: Final = 3.0
-#: Asking a CLI for its version must not slow its start.
+#: The delay before asking a CLI for its version, which must not slow its start.
 VERSION_S: Final = 5.0
-#: A hook's event is small, but not nothing.
+#: The free space that events of hooks need; they are small, but not empty.
 LEAST_BYTES: Final = 16 * 1024
 
 
 class HealthChecks:
-    """Three watches, each a task of its own."""
+    """Three checks, each in its own task."""
 
     def __init__(
         self,
@@ -43,14 +43,14 @@ class HealthChecks:
         self._reporter, self._hand_over = reporter, hand_over
 
     async def watch_room(self) -> None:
-        """End this brain when the room has moved: the next one will find it at its new address."""
+        """End this brain when the room has moved; the next one will find it at its new address."""
         while True:
             await asyncio.sleep(MOVED_S)
             if not self._client.status.is_connected and has_moved(self._run):
                 raise Unreachable("the room has moved to another address")
 
     async def watch_space(self) -> None:
-        """Tell a person of a full disk, again only after there was space on it."""
+        """Notify people when the disk is full; repeat the notice only after there was space again."""
         cli = self._cli
         while True:
             if cli.is_disk_full != is_full(Path(self._run.folder)):
@@ -61,7 +61,7 @@ class HealthChecks:
             await asyncio.sleep(SPACE_S)
 
     async def check_version(self) -> None:
-        """Warn once about a version that the profile was not tested with, then rest until cancelled."""
+        """Warn once about a version that the profile was not tested with, then wait until cancelled."""
         await asyncio.sleep(VERSION_S)
         run, profile = self._run, self._cli.profile
         version = await asyncio.to_thread(ask_version, profile, run.argv, run.env)
@@ -77,10 +77,10 @@ class HealthChecks:
 
 
 def is_full(folder: Path) -> bool:
-    """Tell whether there is no space left, or no file more to be had; a folder that is gone is not full."""
+    """Return whether the disk has too little space or no free inode; a missing folder counts as not full."""
     try:
         found = os.statvfs(folder)
     except OSError:
         return False
-    # Some file systems have no count of files.
+    # Some file systems do not count inodes.
     return found.f_bavail * found.f_frsize < LEAST_BYTES or (found.f_files > 0 and found.f_favail == 0)

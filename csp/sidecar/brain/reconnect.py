@@ -21,7 +21,7 @@ _FIRST_BYTES: Final = 4096
 
 
 class RoomConnection(NamedTuple):
-    """The room of a sidecar as it runs now; `history` is its own folder."""
+    """The running room of a sidecar; `history` is the folder of that room."""
 
     url: str
     token: str
@@ -29,7 +29,7 @@ class RoomConnection(NamedTuple):
 
 
 def running_room(run: SidecarRecord) -> RoomConnection | None:
-    """Return the room of a sidecar, if it runs on this machine."""
+    """Return the room of a sidecar if it is running on this machine."""
     state_dir = Path(run.folder).parent.parent
     found = read_running(str(state_dir / f"{run.room}.json")) or {}
     try:
@@ -39,13 +39,13 @@ def running_room(run: SidecarRecord) -> RoomConnection | None:
 
 
 def has_moved(run: SidecarRecord) -> bool:
-    """Tell whether the room runs at another address; the next brain will go there."""
+    """Return whether the room is running at another address, which the next brain will use."""
     room = running_room(run)
     return room is not None and room.url != run.url
 
 
 def journal_of(run: SidecarRecord) -> int:
-    """Return which journal the room has now, by its first line; a room that was reset has another one."""
+    """Return the identity of the room's journal, from its first line; a room that was reset has another."""
     room = running_room(run)
     try:
         with open(os.path.join(room.history, "journal.jsonl") if room else os.devnull, "rb") as file:
@@ -55,9 +55,9 @@ def journal_of(run: SidecarRecord) -> int:
 
 
 def find_room(run: SidecarRecord) -> SidecarRecord:
-    """Return the record with the room's address as it is now, with the journal that it has.
+    """Return the record with the room's current address and journal.
 
-    The journal tells a new room from one that has removed us.
+    The journal distinguishes a new room from one that has removed us.
     """
     room = running_room(run)
     found = replace(run, url=room.url if room else run.url, journal=run.journal or journal_of(run))
@@ -67,10 +67,10 @@ def find_room(run: SidecarRecord) -> SidecarRecord:
 
 
 def try_to_save(run: SidecarRecord, *, is_first: bool = False) -> bool:
-    """Write the record if that is possible; a sidecar also runs without one.
+    """Write the record and return whether that worked; a sidecar also runs without one.
 
-    Only the first one of a sidecar may take the place of another's. A brain whose relay was killed would put
-    a token that is no longer valid in the place of the next sidecar's.
+    Only the first record of a sidecar may replace that of another. Otherwise a brain whose relay was killed
+    would overwrite the token of the next sidecar with one that is no longer valid.
     """
     found = None if is_first else read_record(run.folder)
     if found and found["pid"] != run.pid:
@@ -85,7 +85,7 @@ def try_to_save(run: SidecarRecord, *, is_first: bool = False) -> bool:
 
 
 def rejoin(run: SidecarRecord) -> bool:
-    """Join again for the next brain, unless the room has removed us."""
+    """Rejoin for the next brain unless the room has removed us."""
     room = running_room(run)
     if room is None:
         raise Unreachable(f"room {run.room!r} is not running")

@@ -1,4 +1,4 @@
-"""Handles what the relay reports: output, keys and commands of the person, phases of the child, its end."""
+"""Handle frames of the relay: output, the person's keys and commands, and phases and end of the child."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ _COMMANDS: Final = ("/share", "/noshare", "/pause")
 
 
 class PaneCommands:
-    """Tells the relay which words typed in the agent's own pane are commands now, and runs them."""
+    """Registers the commands that a person can type in the agent's own pane, and runs them."""
 
     def __init__(self, run: SidecarRecord, claim: Callable[[tuple[str, ...]], None]) -> None:
         self._run = run
@@ -33,11 +33,11 @@ class PaneCommands:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def claim(self, *, is_paused: bool) -> None:
-        # Claude Code and Codex have a /resume of their own, so it is ours only where there is a pause to end.
+        # Claude Code and Codex have their own /resume, so it is ours only while the agent is paused.
         self._claim((*_COMMANDS, "/resume") if is_paused else _COMMANDS)
 
     def handle(self, word: bytes) -> None:
-        """Run a command; the person at the pane is the room's human, whose token lies on this machine."""
+        """Run a command as the room's human, because the person at the pane can read that token here."""
         verb = word.decode().removeprefix("/")
 
         def obey() -> None:
@@ -56,7 +56,7 @@ class PaneCommands:
 
 
 class RelayEvents:
-    """Brings the state of the pane up to date; `ended` is done when the child has ended."""
+    """Updates the state of the pane from frames; `ended` is done when the child has ended."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RelayEvents:
         self._progress = progress
         self._injector = injector
         self._on_enter = on_enter
-        #: Why the child has ended.
+        #: The reason why the child has ended.
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._restarted: asyncio.Future[str] | None = None
         self._drawing = Frames()
@@ -78,7 +78,7 @@ class RelayEvents:
         self._pane_commands = pane_commands
 
     def handle(self, kind: bytes, payload: bytes) -> None:
-        """Handle one frame of the relay."""
+        """Handle one frame."""
         if kind not in (relay_frames.OUTPUT, relay_frames.KEYS):
             self._draw(self._drawing.release())
         match kind:
@@ -112,7 +112,7 @@ class RelayEvents:
             self._pane.feed(data)
 
     def _draw_late(self) -> None:
-        """Show a frame that the program does not end."""
+        """Draw a synchronised update that the program does not end."""
         self._draw_timer, due = None, self._drawing.due
         if due is None:
             return
@@ -146,7 +146,7 @@ class RelayEvents:
             self.ended.set_result(f"the CLI ended, {why}")
 
     async def restart_child(self, argv: list[str]) -> str:
-        """Have the relay start the child again; return what went wrong, or nothing."""
+        """Make the relay restart the child; return the problem, or ""."""
         self._restarted = asyncio.get_running_loop().create_future()
         self._pane.is_leaving = True
         self._cli.port.start_again(argv)

@@ -1,4 +1,4 @@
-"""Streams the screen of the pane to the room while somebody watches it."""
+"""Stream the screen of the pane to the room while somebody watches it."""
 
 import asyncio
 import logging
@@ -14,12 +14,12 @@ from csp.terminal.screen import Screen
 
 log = logging.getLogger(__name__)
 
-#: The least time between two screens.
+#: The minimum time between two screens.
 PERIOD_S: Final = 0.1
 
 
 class ScreenStream:
-    """Sends the screen whenever it has changed, as long as somebody watches."""
+    """Sends the screen whenever it changes, as long as somebody watches."""
 
     def __init__(self, cli: CliState, client: Client) -> None:
         self._cli = cli
@@ -29,19 +29,19 @@ class ScreenStream:
         self._wanted = asyncio.Event()
 
     def note_watchers(self, live: Live) -> None:
-        """Note whether anybody watches, as the room says."""
+        """Record whether anybody watches, as reported by the room."""
         try:
             view = parse(LiveView, bytes(live.data))
         except BadInput:
             return
         if view.watch is not None:
             self._is_watched = view.watch
-            # A new watcher has not seen anything yet.
+            # Send the screen again, because a new watcher has not seen it.
             self._shown = -1
             self._wanted.set() if view.watch else self._wanted.clear()
 
     async def run(self) -> None:
-        """Show what changes, until cancelled."""
+        """Send changed screens until cancelled."""
         while True:
             await self._wanted.wait()
             if self._cli.pane.generation == self._shown:
@@ -53,7 +53,7 @@ class ScreenStream:
 
 
 def screen_view(screen: Screen) -> ScreenView:
-    """Return a screen in the form it travels in."""
+    """Return a screen in its wire format."""
     cursor = (screen.cursor_row, screen.cursor_col) if screen.cursor_visible else None
     return ScreenView(
         rows=tuple(row.runs for row in screen.rows),

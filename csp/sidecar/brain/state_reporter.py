@@ -1,4 +1,4 @@
-"""Reports to the room what the CLI is doing: its state, progress in a turn, what that has used so far."""
+"""Report to the room what the CLI is doing: its state, progress in a turn, and tokens used so far."""
 
 import asyncio
 import logging
@@ -23,12 +23,12 @@ from csp.terminal.screen_reader import Limit, ScreenDialog
 
 log = logging.getLogger(__name__)
 
-#: A state is told when it has stood so long: a screen being redrawn passes through many.
+#: The time for which a state must last to be reported; a screen being redrawn passes through many states.
 STANDS_S: Final = 0.12
 LOOK_S: Final = 0.5
 RETRY_S: Final = 2.0
 MAX_DETAIL: Final = 1500
-#: How often work on a turn is reported, and at most how often its tokens are.
+#: The interval for reporting work on a turn, and the minimum interval for reporting its tokens.
 KEEPALIVE_S: Final = 5.0
 METER_S: Final = 1.0
 ATTACHED: Final = "a file was attached that no message asked for"
@@ -55,44 +55,44 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateReporter:
-    """Reports each state once it has settled."""
+    """Reports each state once it is stable."""
 
     def __init__(self, cli: CliState, client: Client) -> None:
         self._cli = cli
         self._client = client
         self._reported: ShownState | None = None
-        #: The last permission asked for, with arguments that the dialog may not show whole.
+        #: The last permission request, with arguments that the dialog may show only in part.
         self.asked: Asked | None = None
         self._read_limit: Limit | None = None
         self._read_until: float | None = None
-        #: Until when a limit of the account lasts, as the CLI put it.
+        #: The limit of the account as the CLI reported it: its text and its end.
         self.limit: tuple[str, float | None] | None = None
-        #: Nothing more is typed until a person says so.
+        #: Whether a warning has paused the agent: nothing is typed until a person resumes it.
         self._is_alarmed = False
-        #: Notices that the room does not have yet.
+        #: Notices that the room has not received yet.
         self._notices: list[AgentNotice] = []
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether the room has every notice."""
+        """Return whether the room has received every notice."""
         return not self._notices
 
     def notify(self, kind: NoticeKind, detail: str) -> None:
-        """Notify people, whether the state changes or not."""
+        """Notify people, whether or not the state changes."""
         self._notices.append(AgentNotice(kind=kind, detail=_cut(detail)))
         self._cli.changed()
 
     def warn(self, outcome: Attached | Bypassed) -> None:
-        """Warn people of something that no message has asked for."""
+        """Warn people of an action that no message asked for."""
         if isinstance(outcome, Bypassed):
             self.notify(NoticeKind.PAST_THE_ROOM, outcome.to)
             return
-        # The room pauses the agent too; nothing may be typed before that comes back.
+        # The room pauses the agent too, but nothing may be typed before its confirmation arrives.
         self._cli.is_paused = self._is_alarmed = True
         self.notify(NoticeKind.FILE_ATTACHED, outcome.path)
 
     def note_reply(self, reply: CapturedReply) -> None:
-        """Note the limit that a reply ran into, or that there is none any more."""
+        """Record the limit that a reply ran into, or that there is none any more."""
         if reply.how is Ending.LIMITED:
             self.limit = (reply.reason or reply.text, until_time(reply.until or "", time.time()))
         elif reply.how is Ending.DONE:
@@ -107,11 +107,11 @@ class StateReporter:
                 await self._report(shown, self._notices[0])
                 continue
             if shown != self._reported:
-                # The first word is that we are here at all, so it does not wait.
+                # The first report says that the agent is there at all, so it does not wait.
                 await asyncio.sleep(STANDS_S if self._reported else 0)
                 self.observe()
                 now = self.shown()
-                # Or no person is needed any more, although what comes of it changes from look to look.
+                # Also report if no person is needed any more, although the exact state keeps changing.
                 was_needed = self._reported is not None and self._reported.needs_person
                 if now == shown or (was_needed and not shown.needs_person and not now.needs_person):
                     await self._report(now)
@@ -134,29 +134,29 @@ class StateReporter:
             self._notices.remove(notice)
 
     def forget(self) -> None:
-        """Tell the state again: the room may have forgotten it."""
+        """Report the state again, because the room may have lost it."""
         self._reported = None
         self._cli.changed()
 
     def observe(self) -> None:
-        """Bring what `shown` is made of up to date."""
+        """Update the data from which `shown` computes the state."""
         self._cli.observe()
         self._is_alarmed = self._is_alarmed and self._cli.is_paused
         if self.limit is not None and self.limit[1] is not None and self.limit[1] <= time.time():
             self.limit = None
         limit = self._cli.pane.reading.limit
         if limit is not None and limit != self._read_limit:
-            # Once for each notice: tomorrow the same words mean another time.
+            # Computed once for each notice, because tomorrow the same words mean another time.
             self._read_limit, self._read_until = limit, until_time(limit.until_text, time.time())
 
     @property
     def holding_limit(self) -> tuple[str, float | None] | None:
-        """The limit of the account that holds, by the CLI's own word or by its screen, with its end."""
+        """The current limit of the account and its end, from the CLI's record or else from its screen."""
         shown = self._cli.pane.reading.limit
         return self.limit if self.limit or shown is None else (shown.text, self._read_until)
 
     def shown(self) -> ShownState:
-        """Return what the room should see, as of the last observation."""
+        """Return the state to report, as of the last observation."""
         now = time.monotonic()
         facts, reading = self._cli.snapshot(now), self._cli.pane.reading
         if self._is_alarmed:
@@ -193,7 +193,7 @@ class StateReporter:
                 return ShownState(state=state)
 
     def _question(self, dialog: ScreenDialog | None) -> DialogBody:
-        """Return what is asked: by the CLI's own word where there is one, else as the screen shows it."""
+        """Return the open question, from the CLI's own record if it is there, else from the screen."""
         asked = self.asked if self._cli.pane.is_asking else None
         subject = dialog.subject if dialog else ""
         choices = dialog.choices if dialog else ()
@@ -210,12 +210,12 @@ def _cut(text: str) -> str:
 
 
 def _to_minute(until: float | None) -> float | None:
-    """Round a time that is reckoned from now, so that it stays the same from look to look."""
+    """Round a time that was computed from the current time, so that it stays the same every time."""
     return None if until is None else round(until / 60) * 60.0
 
 
 class TurnKeepalive:
-    """Extends the turn while a tool runs or text comes; a model that is silent gets no more time."""
+    """Extends the turn while a tool runs or text arrives; a silent model gets no more time."""
 
     def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
         self._cli = cli
@@ -233,20 +233,20 @@ class TurnKeepalive:
                 await _report_work(self._client.working(), "room gave no more time")
 
     def check_progress(self) -> bool:
-        """Tell whether there was work since the last check; a CLI that waits for a person does not work."""
+        """Return whether there was work since the last check; waiting for a person is not work."""
         since, self._looked_at = self._looked_at, time.monotonic()
         self._cli.observe(self._looked_at)
         facts = self._cli.snapshot(self._looked_at)
         if facts.has_dialog or facts.is_asking:
             return False
-        # On the screen of a CLI that nobody knows, new text may be a mere sign of work.
+        # On the screen of an unknown CLI, new text may be a mere busy indicator.
         said_at, is_known = self._cli.pane.said_at, self._cli.profile.delivery.proof != "none"
         was_written = is_known and said_at is not None and said_at > since
         return self._cli.tracker.runs_tool or was_written
 
 
 class Meter:
-    """Reports what a turn has used so far, as the CLI's own record grows."""
+    """Reports the tokens that a turn has used so far, as the CLI's own record grows."""
 
     def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
         self._cli = cli
@@ -265,7 +265,7 @@ class Meter:
             await asyncio.sleep(METER_S)
 
     def news(self) -> tuple[str, Usage] | None:
-        """Return the turn of the room that is under way with what it has used, if that has changed."""
+        """Return the room's current turn and its usage so far, if that has changed."""
         usage, tags = self._cli.tracker.usage, self._cli.tracker.tags
         asked = self._progress.find(tags[-1]) if tags else None
         if usage is None or asked is None or asked.turn is None or (asked.turn, usage) == self._reported:
@@ -283,7 +283,7 @@ async def _report_work(reporting: Awaitable[object], refusal: str) -> None:
 
 
 def until_time(words: str, now: float) -> float | None:
-    """Return the Unix time that `words` such as "3pm", "Nov 20, 9:00 AM", "in 2h 5m" mean; None for none."""
+    """Return the Unix time meant by words such as "3pm", "Nov 20, 9:00 AM" or "in 2h 5m"; None if none."""
     clock, date = _CLOCK.search(words), _DATE.search(words)
     if clock is None:
         span_s = sum(int(count) * _UNITS[unit.lower()] for count, unit in _SPAN.findall(words))
@@ -299,5 +299,5 @@ def until_time(words: str, now: float) -> float | None:
             return (when if when >= today else when.replace(year=when.year + 1)).timestamp()
     except ValueError:
         return None
-    # A clock without a date is the next time it shows that.
+    # A time of day without a date means its next occurrence.
     return (when if when > today else when + timedelta(days=1)).timestamp()

@@ -1,1 +1,1 @@
-"""Reads what the CLI writes: its transcripts, its screen."""
+"""Reads the output of the CLI: its transcripts and its screen."""

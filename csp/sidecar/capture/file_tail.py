@@ -1,6 +1,6 @@
-"""Read a growing file line by line, woken when it grows.
+"""Follow growing files line by line.
 
-A `Tail` reads what is new in one file; a `FileWatcher` says when to look again.
+A `Tail` reads the new lines of one file; a `FileWatcher` reports when to read again.
 """
 
 import asyncio
@@ -15,24 +15,24 @@ from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
-#: A longer line is left out: a transcript may hold images, none of which matters here.
+#: Longer lines are skipped: a transcript may contain images, which are not needed here.
 MAX_LINE_BYTES: Final = 32 << 20
 POLL_S: Final = 0.05
 _CHUNK_BYTES: Final = 1 << 16
-#: What add_watch says where the kernel has no more watches to give.
+#: The errors of add_watch when the kernel has no more watches.
 _NONE_LEFT: Final = (errno.ENOSPC, errno.ENOMEM)
 
 
 class Tail:
-    """Gives the whole lines of one file, each once, whatever happens to the file.
+    """Yields each complete line of one file once, even if the file changes.
 
-    The file need not exist yet. One that was cut short or replaced is read from its start.
+    The file need not exist yet. A file that was truncated or replaced is read from its start.
     """
 
     def __init__(
         self, path: Path, offset: int = 0, inode: int = 0, max_line_bytes: int = MAX_LINE_BYTES
     ) -> None:
-        """Go on after `offset` if the file is still the one with `inode` (0: whichever it is)."""
+        """Continue after `offset` if the file still has this `inode` (0: any inode)."""
         self.path = path
         self._offset, self._inode = offset, inode
         self._max = max_line_bytes
@@ -42,7 +42,7 @@ class Tail:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Return where the next line starts, with the file's inode."""
+        """Return the offset of the next line, and the file's inode."""
         return self._offset, self._inode
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ class Tail:
         self._is_skipping = False
 
     def read(self) -> Iterator[bytes]:
-        """Yield the lines that have been ended since the last time, without their line ends."""
+        """Yield the lines completed since the last call, without their line ends."""
         while self._is_ready():
             while chunk := os.pread(self._fd, _CHUNK_BYTES, self._offset + len(self._rest)):
                 yield from self._lines(chunk)
@@ -61,9 +61,9 @@ class Tail:
                 if os.stat(self.path).st_ino == self._inode:
                     return
             except OSError:
-                # A file that is gone may yet be written to.
+                # A file that was deleted may still be written to.
                 return
-            # What was left of the old file has been read; its unfinished line will never be finished.
+            # The rest of the old file has been read; its incomplete line will never be completed.
             self.close()
             self._offset = self._inode = 0
 
@@ -103,23 +103,23 @@ class Tail:
 
 
 class FileWatcher:
-    """Says when something was written to the paths that are watched.
+    """Reports writes to the watched paths.
 
-    The kernel tells of it; for a path that does not exist yet the nearest directory above is watched. A path
-    that the kernel takes no watch for, since all are in use, is looked at every 50 ms, as are all paths where
-    the system does not notify.
+    The kernel reports them; for a path that does not exist yet, the nearest existing parent directory is
+    watched. If the kernel has no watch left for a path, or the system has no notifications, the path is
+    polled every 50 ms.
     """
 
     def __init__(self, *, notifies: bool = sys.platform == "linux") -> None:
-        """To be called in a running event loop."""
+        """Create a watcher; this needs a running event loop."""
         self._news = asyncio.Event()
         self._paths: dict[Path, tuple[Path, int]] = {}
         self._watches: dict[tuple[Path, int], object] = {}
-        #: Paths without a watch, with what was last seen of them.
+        #: Paths without a watch, and their last known state.
         self._polled: dict[Path, tuple[int, ...]] = {}
         self._poll_timer: asyncio.TimerHandle | None = None
         self._is_warned = False
-        #: An asyncinotify.Inotify, which only Linux has.
+        #: An asyncinotify.Inotify, which exists only on Linux.
         self._inotify: Any = None
         if notifies:
             from asyncinotify import Inotify, Mask
@@ -135,10 +135,10 @@ class FileWatcher:
                 asyncio.get_running_loop().add_reader(self._inotify.fd, self._drain, self._inotify.fd)
 
     def watch(self, path: Path) -> None:
-        """Watch a file's content or a directory's entries, from when it exists."""
+        """Watch a file's content or a directory's entries, as soon as it exists."""
         if path not in self._paths and path not in self._polled:
             self._arm(path)
-            # What came before the watch began has not been told.
+            # Changes from before the watch was set are not reported, so wake once.
             self._news.set()
 
     def unwatch(self, path: Path) -> None:
@@ -148,7 +148,7 @@ class FileWatcher:
             self._forget(target)
 
     async def wait(self, timeout_s: float | None = None) -> bool:
-        """Return whether there was a change since the last call, as soon as there is one."""
+        """Wait for a change since the last call; return whether there was one before the timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._news.wait()
@@ -159,7 +159,7 @@ class FileWatcher:
         return was_news
 
     def wake(self) -> None:
-        """Let `wait` return as for a change."""
+        """Make `wait` return as if there was a change."""
         self._news.set()
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class FileWatcher:
         self._news.set()
 
     def _arm(self, path: Path) -> None:
-        """Watch the path, or what of it exists; again if it is another file than before."""
+        """Watch the path or its nearest existing parent; renew the watch if the file was replaced."""
         for target in (path, *path.parents) if self._inotify is not None else ():
             try:
                 key = (target, os.stat(target).st_ino)
@@ -191,7 +191,7 @@ class FileWatcher:
                 if exc.errno in _NONE_LEFT:
                     self._warn(exc)
                     break
-                # A path that has just gone leaves its parent to be watched.
+                # If the path has just vanished, watch its parent.
                 continue
             self._move(path, key)
             return
@@ -206,7 +206,7 @@ class FileWatcher:
             log.warning("file notification failed, polling instead", extra={"reason": str(exc)})
 
     def _move(self, path: Path, target: tuple[Path, int] | None) -> None:
-        """Note what stands for the path now; what stood for it before is watched no more."""
+        """Record the watched target of a path, and stop watching its previous target."""
         old = self._paths.pop(path, None)
         if target is not None:
             self._paths[path] = target
@@ -229,7 +229,7 @@ class FileWatcher:
 
     def _forget(self, target: tuple[Path, int]) -> None:
         watch = self._watches.pop(target, None)
-        # The kernel has dropped the watch of a file that is gone.
+        # The kernel has already dropped the watch of a deleted file.
         with contextlib.suppress(OSError):
             if watch is not None and self._inotify is not None:
                 self._inotify.rm_watch(watch)

@@ -1,4 +1,4 @@
-"""Follow the hooks and the transcripts of one run of a CLI."""
+"""Follow the hook events and transcripts of one run of a CLI."""
 
 import asyncio
 import time
@@ -15,17 +15,17 @@ from csp.clis.transcript_reader import Line, decoded, seconds
 from csp.sidecar.capture.file_tail import FileWatcher, Tail
 from csp.terminal.reply_tracker import Ended, Item, Outcome, Switched, Tracker
 
-#: How often a transcript is looked for that no notification tells of.
+#: The interval for looking for transcripts that no notification reports.
 LOOK_S: Final = 1.0
-#: A new file may be announced before its writer can be seen to hold it. To look takes many milliseconds, so
-#: it waits until nothing has been written for this long, and those who act on the last news have done so.
+#: A new file may be reported before its writer can be seen to hold it open. Looking takes many milliseconds,
+#: so it waits until nothing was written for this long and the consumers have handled the last outcomes.
 _SOON_S: Final = 0.02
 _SOON_TIMES: Final = 5
 _BATCH_LINES: Final = 2000
 
 
 class FollowedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a run when it starts; `since` is when, in Unix seconds."""
+    """The facts about a run that are known at its start; `since` is the start in Unix seconds."""
 
     kind: str
     child_pid: int
@@ -49,10 +49,10 @@ class _Timed(msgspec.Struct):
 
 
 class Follower:
-    """Gives the outcomes of one run, over /clear, /resume, restarts of the brain."""
+    """Yields the outcomes of one run, across /clear, /resume and restarts of the brain."""
 
     def __init__(self, run: FollowedRun, dumped: bytes = b"") -> None:
-        """Go on where the follower ended that was `dumped`, else from the start of the run."""
+        """Continue where the `dumped` follower ended, or else from the start of the run."""
         self.run = run
         self.tracker = Tracker()
         self._adapter = find_adapter(run.kind)
@@ -61,7 +61,7 @@ class Follower:
         self._positions: dict[str, tuple[int, int]] = {}
         self._tails: dict[str, Tail] = {}
         self._held: dict[str, list[Line]] = {}
-        #: What subagents write, and how far it was read.
+        #: The transcripts of subagents, with the positions up to which they were read.
         self._sides: dict[str, Tail] = {}
         self._watcher: FileWatcher | None = None
         self._looks = 0
@@ -81,7 +81,7 @@ class Follower:
         self._spool = HookSpool(Path(run.spool_dir), taken) if run.spool_dir else None
 
     def dump(self) -> bytes:
-        """Return all that is known, for a follower that takes over; call it before `settle`."""
+        """Return the whole state for a follower that takes over; call it before `settle`."""
         for name, tail in self._tails.items():
             self._positions[name] = tail.position
         return msgspec.json.encode(
@@ -96,28 +96,28 @@ class Follower:
         )
 
     def settle(self) -> None:
-        """Remove the hook events that are taken: the outcomes, or a dump, are safe."""
+        """Remove the processed hook events, once their outcomes or a dump are safe."""
         if self._spool:
             self._spool.settle()
 
     def feed(self, item: Item) -> list[Outcome]:
-        """Take what the CLI's record does not say, such as an interrupt before the first word."""
+        """Process an item that is missing in the CLI's record, such as an interrupt before the first word."""
         if isinstance(item, Ended):
             self._reader.end()
         return self.tracker.feed(item)
 
     def look(self) -> None:
-        """Look for transcripts soon, as after an Enter that may have changed the session."""
+        """Look for transcripts soon, for example after an Enter that may have changed the session."""
         self._look_soon()
         if self._watcher:
             self._watcher.wake()
 
     def catch_up(self) -> list[Outcome]:
-        """Return what follows from what is on the disk now."""
+        """Return the outcomes of everything that is on the disk now."""
         if self._needs_looks():
             self._locate()
         outcomes, has_news = self._step()
-        # A batch has so many lines at most, and one that leads to another transcript has none of its lines.
+        # A batch has a maximum number of lines, and one that switches to another transcript has none of it.
         while has_news:
             more, has_news = self._step()
             outcomes += more
@@ -125,11 +125,11 @@ class Follower:
 
     @property
     def files(self) -> list[str]:
-        """The transcripts of this run that are there."""
+        """The existing transcripts of this run."""
         return [name for name in {**self._positions, **self._tails} if Path(name).is_file()]
 
     async def outcomes(self) -> AsyncIterator[list[Outcome]]:
-        """Yield what follows from the CLI's record, as soon as it is written; never ends by itself."""
+        """Yield the outcomes of the CLI's record as soon as it is written; never ends by itself."""
         self._watcher = FileWatcher()
         try:
             if self._spool:
@@ -141,10 +141,10 @@ class Follower:
                 outcomes, has_news = self._step()
                 if outcomes:
                     yield outcomes
-                    # Those who act on them come first.
+                    # Let the consumers of the outcomes run first.
                     await asyncio.sleep(0)
                 if is_woken and not has_news:
-                    # No file that is followed has changed, so there may be a new one.
+                    # None of the followed files has changed, so there may be a new one.
                     self._look_soon()
                 elif has_news:
                     self._look_at = max(self._look_at, time.time() + _SOON_S)
@@ -158,7 +158,7 @@ class Follower:
                 tail.close()
 
     def _step(self) -> tuple[list[Outcome], bool]:
-        """Take one batch; return what follows from it, with whether there was anything in it."""
+        """Process one batch; return its outcomes and whether it contained anything."""
         outcomes: list[Outcome] = []
         has_news, waiting = False, list[HookEvent]()
         while True:
@@ -182,7 +182,7 @@ class Follower:
                 return outcomes, has_news
 
     def _gather(self, events: list[HookEvent]) -> tuple[list[HookEvent], list[Line]]:
-        """Read until nothing is new, so that the batch has all that came before any of it."""
+        """Read until nothing is new, so that the batch has everything written before any part of it."""
         events = events + (self._spool.read_new() if self._spool else [])
         lines = [line for name in self._tails for line in self._held.pop(name, [])]
         while True:
@@ -196,7 +196,7 @@ class Follower:
                 return events, [*self._side_lines(), *lines]
 
     def _side_lines(self) -> list[Line]:
-        """Read what subagents of the turn that runs have written, of whom no hook tells in time."""
+        """Read the lines written by subagents of the current turn, which no hook reports in time."""
         if not self.tracker.is_open:
             return []
         for main in self._tails:
@@ -205,12 +205,12 @@ class Follower:
         lines = []
         for name, tail in self._sides.items():
             lines += [Line(path=name, data=data, is_side=True) for data in tail.read()]
-            # There may be many of them, most of which have ended.
+            # There may be many subagents, most of which have ended.
             tail.close()
         return lines
 
     def _until_switch(self, events: list[HookEvent]) -> tuple[list[HookEvent], list[HookEvent]]:
-        """Part events behind the one that leads to another transcript: its lines are still to be read."""
+        """Split events after the first one that names another transcript, whose lines must be read first."""
         path = next(iter(self._tails), "")
         for at, event in enumerate([] if self._adapter.has_several_transcripts else events):
             if event.hook.transcript_path not in (None, "", path):
@@ -218,7 +218,7 @@ class Follower:
         return events, []
 
     def _hold_back(self, lines: list[Line], switch: HookEvent) -> list[Line]:
-        """Keep lines for later that were written after the session was left: it has been resumed since."""
+        """Defer lines written after the switch: their session was left then, and has been resumed since."""
         moment = seconds(switch.hook.timestamp) or switch.at
         later = []
         for line in lines:
@@ -242,7 +242,7 @@ class Follower:
         if self._needs_looks():
             waits.append(max(0.0, self._look_at - now))
         elif self.tracker.runs_tool:
-            # It may be a subagent.
+            # The tool may be a subagent.
             waits.append(LOOK_S)
         return min(waits, default=None)
 
@@ -253,7 +253,7 @@ class Follower:
         return self._adapter.has_several_transcripts or not self._tails
 
     def _locate(self) -> None:
-        """Look for the transcripts that no hook names."""
+        """Look for transcripts that no hook names."""
         self._looks = max(0, self._looks - 1)
         self._look_at = time.time() + (_SOON_S if self._looks else LOOK_S)
         run = self.run

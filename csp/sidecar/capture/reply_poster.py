@@ -1,4 +1,4 @@
-"""Posts what the CLI wrote to the room, in order and each piece once."""
+"""Post the CLI's output to the room, in order and each piece once."""
 
 import asyncio
 import hashlib
@@ -16,18 +16,18 @@ from csp.terminal.reply_tracker import CapturedActivity, CapturedReply
 
 log = logging.getLogger(__name__)
 
-#: Running tools are reported at most this often.
+#: The minimum interval for reporting running tools.
 WORKING_S: Final = 5.0
 RETRY_S: Final = 2.0
 _CUT: Final = "\n\n[cut here: the whole of it is in the pane]"
-#: What is said of prompts that were answered together with another one, which has all that was used.
+#: The usage of a prompt that was answered together with another one, which has the whole usage.
 _NOTHING_MORE: Final = Usage(cost_usd=0.0)
-#: Endings whose reason is news; that a person stopped an answer is not.
+#: Endings whose reason is worth posting; a person who stops an answer knows the reason.
 _SAYS_WHY: Final = frozenset({Ending.FAILED, Ending.LIMITED})
 
 
 class ReplyPoster:
-    """Posts pieces one after the other; one that the room refuses is logged and skipped."""
+    """Posts pieces one after the other; a piece that the room refuses is logged and skipped."""
 
     def __init__(
         self, client: Client, progress: MessageProgress, agent: str, on_posted: Callable[[], None]
@@ -43,16 +43,16 @@ class ReplyPoster:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether the room has everything."""
+        """Return whether the room has received everything."""
         return not self._unposted
 
     def post(self, piece: CapturedActivity | CapturedReply) -> None:
-        """Have a piece posted after those before it."""
+        """Queue a piece for posting."""
         self._unposted += 1
         self._waiting.put_nowait(piece)
 
     async def run(self) -> None:
-        """Post what comes, until cancelled."""
+        """Post queued pieces until cancelled."""
         while True:
             piece = self._again or await self._waiting.get()
             self._again = None
@@ -105,7 +105,7 @@ class ReplyPoster:
         )
 
     def _id_for(self, name: str) -> str:
-        """Return the same id for the same piece, so that the room takes it once however often it is sent."""
+        """Return the same id for the same piece, so that the room accepts it once, even if sent again."""
         return "out." + hashlib.sha256(f"{self._agent} {name}".encode()).hexdigest()[:32]
 
 

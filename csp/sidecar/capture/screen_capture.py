@@ -1,4 +1,4 @@
-"""Reads the reply of a CLI without a transcript from its screen, once that has come to rest."""
+"""Read the reply of a CLI without a transcript from its screen, once the screen is at rest."""
 
 import time
 from collections.abc import Callable
@@ -15,17 +15,17 @@ LOOK_S: Final = 0.1
 
 
 class AwaitedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt whose answer is still to be read from the screen."""
+    """A prompt whose reply must still be read from the screen."""
 
     tag: str
     header: str
     footer: str
-    #: How many bytes the program had written when the prompt was pasted.
+    #: The number of bytes that the program had written when the prompt was pasted.
     mark: int
 
 
 class ScreenCapture:
-    """Waits for rest after each prompt, then hands over what is new on the screen."""
+    """Waits until the screen is at rest after each prompt, then returns its new text."""
 
     def __init__(
         self,
@@ -34,26 +34,26 @@ class ScreenCapture:
         left: AwaitedReply | None = None,
         surround: Surround | None = None,
     ) -> None:
-        """Go on with the prompt that a brain before this one has `left`; its output is yet to come again."""
+        """Continue with the prompt that an earlier brain has `left`; its output will arrive again."""
         self._cli = cli
         self._on_items = on_items
-        #: The prompt whose answer is awaited.
+        #: The prompt whose reply is awaited.
         self.awaited = left
         self._began = time.monotonic()
         self._looked_at = self._seen_at = -1
         self._mark = 0
-        #: What stands around the conversation, as far as it is known.
+        #: The text around the conversation, as far as it is known.
         self.surround = surround
         #: Whether the screen has shown the echo of the prompt.
         self._was_echoed = False
-        #: Whether the program has drawn on a screen of its own when it was pasted into, or since.
+        #: Whether the program used the alternate screen at the time of the paste or later.
         self._was_alternate = True
         if left is not None:
             self._mark = left.mark
             cli.pane.remember_at(left.mark)
 
     def note_paste(self) -> None:
-        """Take what there is for the last answer: what comes from now on belongs to another prompt."""
+        """Finish the last reply with the output so far; later output belongs to another prompt."""
         if self.awaited is not None:
             self._finish(self.awaited)
         pane = self._cli.pane
@@ -65,14 +65,14 @@ class ScreenCapture:
         self.surround = known.shared_with(rows)
 
     def note_enter(self) -> None:
-        """Replace the surround if the program has come up since the paste; it has answered nothing yet."""
+        """Replace the surround if the program has started since the paste; it has not replied yet."""
         if self._cli.pane.screen.alternate and not self._was_alternate:
             self._was_alternate = True
             rows = self._shown_conversation()
             self.surround = Surround(above=rows, below=rows)
 
     def begin(self, prompt: Prompt) -> None:
-        """Take what has come since the paste for the answer to `prompt`."""
+        """Treat the output since the paste as the reply to `prompt`."""
         self.awaited = AwaitedReply(
             tag=prompt.tag, header=prompt.header, footer=prompt.footer, mark=self._mark
         )
@@ -81,7 +81,7 @@ class ScreenCapture:
         self._on_items([Submitted(text=prompt.header)])
 
     async def run(self) -> None:
-        """Hand over one reply for each prompt, until cancelled."""
+        """Produce one reply for each prompt, until cancelled."""
         if self.awaited is not None:
             self._on_items([Submitted(text=self.awaited.header)])
         self._cli.observe()
@@ -99,10 +99,10 @@ class ScreenCapture:
                 await self._cli.wait(time.monotonic() + LOOK_S)
 
     def _has_answer(self, prompt: AwaitedReply) -> bool:
-        """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
+        """Return whether there is a reply; after a long time, silence or a restless screen also counts."""
         if self._cli.is_waived(self._began, time.monotonic()):
             return self._cli.is_at_rest or not self._cli.pane.looks_busy
-        # Look once at each state of the screen.
+        # Check each state of the screen only once.
         if not self._cli.is_at_rest or self._looked_at == self._cli.pane.generation:
             return False
         self._looked_at = self._cli.pane.generation
@@ -117,7 +117,7 @@ class ScreenCapture:
         self._on_items([*items, Ended()])
 
     def _answer(self, prompt: AwaitedReply) -> str:
-        """Return what is new, from behind the echo of the prompt, without the composer."""
+        """Return the new text after the echo of the prompt, without the composer."""
         reading, rules = self._cli.pane.reading, self._cli.profile.rules
         before, after = self._outputs()
         text = settled_text(
@@ -127,13 +127,13 @@ class ScreenCapture:
             header=prompt.header,
             surround=self.surround,
             furniture=rules.furniture,
-            # A screen without a history of its own keeps nothing that has scrolled off.
+            # An alternate screen has no history, so text that has scrolled off is lost.
             is_cut=self._was_echoed and self._cli.pane.screen.alternate,
         )
         return without_last(text, [sign.pattern for sign in rules.busy] if reading.is_busy else [])
 
     def _outputs(self) -> tuple[list[str], list[str]]:
-        """Return what the program had written at the paste, and what it has by now."""
+        """Return the output of the program at the time of the paste, and its output now."""
         pane = self._cli.pane
         return without_scrollbar(pane.remembered, pane.screen.cols), self._conversation()
 
@@ -142,12 +142,12 @@ class ScreenCapture:
         return tuple(self._conversation()[-len(self._cli.pane.screen.rows) :])
 
     def _conversation(self) -> list[str]:
-        """Return what the program has written, without the composer and what is below it."""
+        """Return the program's output without the composer and the lines below it."""
         pane = self._cli.pane
         composer = pane.reading.composer
         lines = _without_blank_end(pane.history())
         if composer is not None:
-            # Counted from the end: further up a line may take several rows.
+            # Counted from the end, because further up a line may take several rows.
             below = _without_blank_end([row.text for row in pane.screen.rows[composer.first_row :]])
             lines = lines[: len(lines) - len(below)]
         return without_scrollbar(lines, pane.screen.cols)

@@ -1,4 +1,4 @@
-"""Terminal emulators: bytes in, rows of styled text out."""
+"""Terminal emulators: turn a program's output into rows of styled text."""
 
 import logging
 from typing import Final, Protocol
@@ -13,7 +13,7 @@ KINDS: Final = ("ghostty", "pyte")
 
 
 class Emulator(Protocol):
-    """What a sidecar asks of a terminal emulator."""
+    """The interface of a terminal emulator, as a sidecar uses it."""
 
     dirty: int
     """Grows with every change; equal numbers mean that nothing has come in between."""
@@ -32,7 +32,7 @@ class Emulator(Protocol):
 def make_emulator(
     rows: int, cols: int, *, prefer: str = "ghostty", history_lines: int = HISTORY_LINES
 ) -> Emulator:
-    """Make the preferred emulator, or the one in pure Python where that cannot run."""
+    """Return the preferred emulator, or the one in pure Python if that cannot run."""
     if prefer == "ghostty":
         try:
             from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator

@@ -1,4 +1,4 @@
-"""Escape sequences in a terminal's output: colours for styled rows, and operating system commands."""
+"""Parse escape sequences in terminal output: styles of text, and operating system commands (OSC)."""
 
 import re
 from functools import lru_cache
@@ -13,14 +13,14 @@ MAX_BYTES: Final = 4096
 MAX_WAITING: Final = 1000
 
 _START: Final = b"\x1b]"
-# Any escape ends a command, so the one of ESC \ does, and what follows it is not waited for.
+# Any ESC ends a command, including that of ESC \, so there is no need to wait for the character after it.
 _END: Final = re.compile(rb"[\x07\x18\x1a\x1b]")
 _CANCELS: Final = (b"\x18", b"\x1a")
 _BODY: Final = re.compile(rb"(\d{1,6})(?:;(.*))?\Z", re.DOTALL)
 _TITLES: Final = (0, 2)
 _SGR: Final = re.compile(r"\x1b\[([0-9;:]*)m")
 _COLONS: Final = re.compile(r"([345]8):(2)(?::\d*)?:(\d+):(\d+):(\d+)")
-# Links that a formatter may put around their text.
+# Hyperlinks that a formatter may put around their text.
 _OTHER: Final = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _FLAGS: Final[dict[int, dict[str, bool]]] = {
     1: {"bold": True},
@@ -37,7 +37,7 @@ _FLAGS: Final[dict[int, dict[str, bool]]] = {
 
 
 class OscReader:
-    """Collect (number, text) of each complete command, whatever the pieces it comes in."""
+    """Collects (number, text) of each complete command, even if it arrives in several pieces."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -72,13 +72,13 @@ class OscReader:
             self._rest = b"\x1b"
 
     def drain(self) -> list[tuple[int, str]]:
-        """Hand over what was found since the last call."""
+        """Return the commands found since the last call."""
         found, self._found = self._found, []
         return found
 
 
 def rows_of(text: str, count: int) -> tuple[ScreenRow, ...]:
-    """Read lines that end in CR LF or LF; fill up with blank rows to `count`."""
+    """Parse lines that end in CR LF or LF; append blank rows up to `count`."""
     style = PLAIN
     rows: list[ScreenRow] = []
     if "\x1b]" in text:
@@ -99,9 +99,9 @@ def rows_of(text: str, count: int) -> tuple[ScreenRow, ...]:
 
 @lru_cache(maxsize=1024)
 def restyled(style: StyleView, parameters: str) -> StyleView:
-    """Give the style that holds after the parameters of one SGR escape."""
+    """Return the style after applying the parameters of one SGR sequence."""
     fields = msgspec.structs.asdict(style)
-    # Colours with colons, as in 38:2::1:2:3, become the form with semicolons.
+    # Convert colours with colons, such as 38:2::1:2:3, to the form with semicolons.
     flat = _COLONS.sub(r"\1;\2;\3;\4;\5", parameters).replace(":5:", ";5;")
     numbers = [int(part.partition(":")[0] or 0) for part in flat.split(";")]
     while numbers:

@@ -1,8 +1,8 @@
-"""The emulator that runs on Ghostty's terminal core, by the few calls of pyghostty's native library it needs.
+"""The emulator on Ghostty's terminal core, through the native library of pyghostty.
 
-The library that the wheel carries is loaded by ctypes: importing the package itself parses the whole
-C interface, which costs 0.3 s of a processor and 12 MB, and this costs 5 ms. The layouts below hold for
-the one version that is pinned, and a test compares them with the package's own.
+The library in the wheel is loaded with ctypes, which takes 5 ms. Importing the package itself parses the
+whole C interface, which takes 0.3 s of CPU time and 12 MB. The layouts below are valid for the one pinned
+version, and a test compares them with those of the package.
 """
 
 import ctypes
@@ -39,11 +39,11 @@ DATA_CURSOR_VISIBLE: Final = 7
 DATA_SCROLLBACK_ROWS: Final = 15
 DATA_MODE: Final = 37
 
-# Below this size the library has been seen to crash.
+# Below this size, crashes of the library were observed.
 MIN_COLS: Final = 20
 MIN_ROWS: Final = 5
 MAX_SIDE: Final = 1000
-# The library counts pages of styled cells, so the bytes are only there to let the lines be the limit.
+# The library limits bytes of styled cells. This value is large enough that the limit of lines applies first.
 BYTES_PER_CELL: Final = 32
 BRACKETED_PASTE: Final = 2004
 GRAPHEME_CLUSTERS: Final = 2027
@@ -112,7 +112,7 @@ _SIGNATURES: Final = {
 
 
 def load() -> ctypes.CDLL:
-    """Load the library of the pinned version; raise OSError if it is not installed or is another one."""
+    """Load the library; raise OSError if it is not installed or is not the pinned version."""
     spec = PathFinder.find_spec("pyghostty")
     if spec is None or spec.origin is None:
         raise OSError("pyghostty is not installed")
@@ -130,7 +130,7 @@ def load() -> ctypes.CDLL:
 
 
 class GhosttyEmulator:
-    """Take the child's bytes in any pieces; give the screen they make."""
+    """Turns the child's output, in pieces of any size, into a screen."""
 
     def __init__(self, rows: int, cols: int, history_lines: int) -> None:
         self.dirty = 0
@@ -146,7 +146,7 @@ class GhosttyEmulator:
         weakref.finalize(self, self._lib.ghostty_terminal_free, self._terminal)
         self._set(OPT_MODE_DEFAULT, ModeConfig(GRAPHEME_CLUSTERS, value=True))
         self._lib.ghostty_terminal_vt_write(self._terminal, b"\x1bc", 2)
-        # Pictures are of no use here, and would fill the memory.
+        # Images are not needed here and would fill the memory.
         self._set(OPT_KITTY_IMAGE_STORAGE_LIMIT, ctypes.c_uint64(0))
         self._set(OPT_APC_MAX_BYTES, c_size_t(_APC_BYTES))
         self._limit_history()
@@ -182,7 +182,7 @@ class GhosttyEmulator:
         )
 
     def history(self, *, unwrap: bool = False) -> list[str]:
-        """Give the lines that have scrolled off, then the screen's; `unwrap` joins what the margin broke."""
+        """Return the scrollback and the lines of the screen; `unwrap` joins lines broken at the margin."""
         self._keep_size()
         above = self._get(DATA_SCROLLBACK_ROWS, c_size_t)
         top = self._ref(POINT_SCREEN, 0, max(0, above - self._history_lines))
@@ -193,7 +193,7 @@ class GhosttyEmulator:
         return self._osc.drain()
 
     def _keep_size(self) -> None:
-        """Set the size that we were told; a program may have switched to 132 columns, which no pane does."""
+        """Restore our size, because a program may have switched to 132 columns, which panes do not do."""
         has = self._get(DATA_ROWS, c_uint16), self._get(DATA_COLS, c_uint16)
         if has != (self._rows, self._cols):
             done = self._lib.ghostty_terminal_resize(self._terminal, self._cols, self._rows, *_CELL_PIXELS)
@@ -220,7 +220,7 @@ class GhosttyEmulator:
         return ref
 
     def _format(self, emit: int, top: GridRef, *, unwrap: bool = False) -> str:
-        """Give the text from `top` to the end of the screen."""
+        """Return the text from `top` to the end of the screen."""
         bottom = self._ref(POINT_ACTIVE, self._cols - 1, self._rows - 1)
         area = Selection(size=ctypes.sizeof(Selection), start=top, end=bottom)
         options = FormatOptions(size=ctypes.sizeof(FormatOptions), emit=emit, unwrap=unwrap, trim=True)

@@ -1,7 +1,7 @@
 """The emulator in pure Python, for systems without the native one.
 
-pyte's own parser is not used: it drops text after a character without width, prints the bodies of unknown
-strings, and fails on private sequences that today's programs send. Its screen is corrected where it loses or
+pyte's own parser is not used: it drops text after a zero-width character, prints the bodies of unknown
+strings, and fails on private sequences that current programs send. Its screen is corrected where it loses or
 misplaces text.
 """
 
@@ -33,17 +33,17 @@ _TOKEN: Final = re.compile(
     r"|(?P<control>[\x00-\x1a\x1c-\x1f\x7f-\x9f])"
 )
 _UNFINISHED: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*)")
-# Controls in the middle of a sequence act at once, as if they stood before it.
+# Control characters inside a sequence take effect at once, as if they came before it.
 _MIXED: Final = re.compile(r"\x1b\[[ -?]*[\x00-\x17\x19\x1c-\x1f][ -?\x00-\x17\x19\x1c-\x1f]*")
 _INNER: Final = re.compile(r"[\x00-\x17\x19\x1c-\x1f]+")
 _STRING_END: Final = re.compile(r"[\x07\x18\x1a\x1b]")
-_PRIVATE: Final = 5  # how far pyte shifts the numbers of private modes
+_PRIVATE: Final = 5  # the shift of private mode numbers in pyte
 _ALTERNATE: Final = (47, 1047, 1049)
 _BRACKETED_PASTE: Final = 2004 << _PRIVATE
 _CURSOR: Final = 25 << _PRIVATE
 _LINE_DRAWING: Final = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
-# The names of the grid's methods: pyte's own tables, with what they lack.
+# The names of the grid's methods: pyte's own tables, plus what they lack.
 _PLAIN: Final = {**pyte.Stream.basic, **pyte.Stream.escape, "E": "next_line", "#8": "alignment_display"}
 _CSI: Final = {final: name for final, name in pyte.Stream.csi.items() if final not in "cn"} | {
     "`": "cursor_to_column",
@@ -56,9 +56,9 @@ _CSI: Final = {final: name for final, name in pyte.Stream.csi.items() if final n
     "s": "save_cursor",
     "u": "restore_cursor",
 }
-#: These work at the margin with a wrap to come, too.
+#: Sequences that do not cancel a pending wrap at the margin first.
 _AT_MARGIN: Final = frozenset("ISTZbrsu")
-#: How many parameters they take, if it is not one.
+#: The number of parameters, where it is not one.
 _PARAMETERS: Final = {"H": 2, "f": 2, "r": 2, "s": 0, "u": 0}
 _JOINER: Final = "\u200d"
 _EMOJI_STYLE: Final = "\ufe0f"
@@ -68,14 +68,14 @@ _HIDDEN: Final = ""  # the second half of a wide character
 
 
 class Cell(NamedTuple):
-    """One cell; pyte's own has no faint text."""
+    """One cell; pyte's own cell does not support faint text."""
 
     data: str = " "
     style: StyleView = PLAIN
 
 
 class Grid(pyte.Screen):
-    """Cells of one screen; lines that leave it at the top are kept as text."""
+    """The cells of one screen; lines that scroll off the top are kept as text."""
 
     cursor: Any
     buffer: Any
@@ -122,7 +122,7 @@ class Grid(pyte.Screen):
         cursor.x += width
 
     def _joins(self, char: str) -> bool:
-        """Add to the character before the cursor what is drawn on top of it."""
+        """Join a character to the one before the cursor if they combine; True if nothing is left to draw."""
         line, x = self.buffer[self.cursor.y], self.cursor.x - 1
         if x > 0 and line[x].data == _HIDDEN:
             x -= 1
@@ -137,7 +137,7 @@ class Grid(pyte.Screen):
         return True
 
     def _split(self, start: int, end: int) -> None:
-        """Blank the halves of wide characters that are cut at either end of a change."""
+        """Blank the remaining halves of wide characters that a change cuts at either end."""
         line = self.buffer[self.cursor.y]
         if start > 0 and line[start].data == _HIDDEN:
             line[start - 1] = line[start - 1]._replace(data=" ")
@@ -164,14 +164,14 @@ class Grid(pyte.Screen):
         self._scroll(0, self.reverse_index, count)
 
     def _scroll(self, margin: int, scroll: Callable[[], None], count: int) -> None:
-        """Move the lines between the margins, by what a line feed does there."""
+        """Scroll the lines between the margins, the way a line feed does there."""
         row, self.cursor.y = self.cursor.y, (self.margins or Margins(0, self.lines - 1))[margin]
         for _ in range(min(count or 1, self.lines)):
             scroll()
         self.cursor.y = row
 
     def tab(self) -> None:
-        # At the margin with a wrap to come a tab moves nothing.
+        # With a pending wrap at the margin, a tab does not move the cursor.
         if self.cursor.x < self.columns:
             super().tab()
 
@@ -184,18 +184,18 @@ class Grid(pyte.Screen):
             self.cursor.x = max((stop for stop in self.tabstops if stop < self.cursor.x), default=0)
 
     def limit_scrolling(self, top: int, bottom: int = 0) -> None:
-        """Set the margins, unless they are upside down."""
+        """Set the margins unless top and bottom are reversed."""
         if (top or 1) < min(bottom or self.lines, self.lines):
             self.set_margins(top or 1, bottom or self.lines)
 
     def cursor_position(self, line: int | None = None, column: int | None = None) -> None:
-        # pyte ignores a row below the margins; terminals take the last one.
+        # pyte ignores a row below the margins; terminals use the last row.
         if self.margins and pyte.modes.DECOM in self.mode:
             line = min(line or 1, self.margins.bottom - self.margins.top + 1)
         super().cursor_position(line, column)
 
     def delete_lines(self, count: int | None = None) -> None:
-        # pyte leaves a line as it was when the one that should replace it was never written to.
+        # pyte does not replace a line if the new one was never written to, so touch all lines.
         for y in range(self.lines):
             _ = self.buffer[y]
         super().delete_lines(count)
@@ -220,7 +220,7 @@ class Grid(pyte.Screen):
         self._blank(self.cursor.y, self.cursor.x, min(self.columns, self.cursor.x + (count or 1)))
 
     def _blank(self, y: int, first: int, last: int) -> None:
-        """Erase cells; only the colour behind the text stays."""
+        """Erase cells, keeping only the background colour."""
         if y == self.cursor.y:
             self._split(min(first, self.columns - 1), last)
         line = self.buffer[y]
@@ -232,7 +232,7 @@ class Grid(pyte.Screen):
         self.cursor.attrs = Cell(style=restyled(self.cursor.attrs.style, parameters))
 
     def fit(self, lines: int, columns: int) -> None:
-        """Change the size; what no longer fits above the cursor moves off the top."""
+        """Change the size; lines that no longer fit above the cursor scroll off the top."""
         surplus = max(0, self.cursor.y - lines + 1)
         row, self.cursor.y, self.margins = self.cursor.y - surplus, self.lines - 1, None
         for _ in range(surplus):
@@ -261,7 +261,7 @@ def width_of(char: str) -> int:
 
 
 def _is_joined(before: str, char: str) -> bool:
-    """Tell whether a character belongs to the cell before it, as terminals with grapheme clusters draw it."""
+    """Return whether a character joins the cell before it, as in terminals with grapheme clusters."""
     if before.endswith(_JOINER) and before != _JOINER:
         return width_of(char) != 1 or unicodedata.category(char) == "So"
     if 0x1F3FB <= ord(char) <= 0x1F3FF:
@@ -276,7 +276,7 @@ def _is_flag_half(char: str) -> bool:
 
 
 class PyteEmulator:
-    """Take the child's bytes in any pieces; give the screen they make."""
+    """Turns the child's output, in pieces of any size, into a screen."""
 
     def __init__(self, rows: int, cols: int, history_lines: int) -> None:
         self.dirty = 0
@@ -345,14 +345,14 @@ class PyteEmulator:
         )
 
     def history(self, *, unwrap: bool = False) -> list[str]:
-        """Give the lines that have scrolled off, then the screen's; `unwrap` joins what the margin broke."""
+        """Return the scrollback and the lines of the screen; `unwrap` joins lines broken at the margin."""
         grid = self._grid
         lines = [*grid.above, *(grid.line_text(y) for y in range(grid.lines))]
         while len(lines) > 1 and not lines[-1]:
             lines.pop()
         if not unwrap:
             return lines
-        # A line that fills the width goes on in the next one: nothing else says here that it was wrapped.
+        # A line that fills the width is joined with the next one, because pyte does not record wrapping.
         joined: list[str] = []
         is_full = False
         for line in lines:

@@ -1,1 +1,1 @@
-"""Types messages into the CLI."""
+"""Types messages into the CLI and tracks their progress."""

@@ -1,4 +1,4 @@
-"""Types the messages of the room into the composer of the CLI, one after the other."""
+"""Type the messages of the room into the composer of the CLI, one after the other."""
 
 import asyncio
 import contextlib
@@ -31,17 +31,17 @@ log = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.5
 RETRY_S: Final = 2.0
-#: In a profile's clear key: as many backspaces as the prompt has characters.
+#: A placeholder in a profile's clear keys: one backspace for each character of the prompt.
 BACKSPACES: Final = "{backspaces}"
 GIVEN_UP: Final = "its turn is over"
-#: What is said when the screen of a CLI without a record has shown a sign of work for very long.
+#: The reason if the screen of a CLI without a record has shown a busy sign for too long.
 WORKING: Final = (
     "its screen has shown {sign!r} without a break for {minutes:.0f} minutes, so it was not typed"
 )
 
 
 class Injector:
-    """Delivers in the order of the journal; an urgent message goes before those that still wait."""
+    """Delivers messages in the order of the journal; an urgent one overtakes those that still wait."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Injector:
         self._client = client
         self._progress = progress
         self._hand_over = hand_over
-        #: Called with each prompt that was submitted without a proof to come.
+        #: Called with each submitted prompt for which no proof will come.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
-        #: Called before each paste, while the screen still shows what came before it.
+        #: Called before each paste, while the screen still shows its earlier content.
         self.on_pasting: Callable[[], None] = lambda: None
         #: Called after each Enter.
         self.on_entered: Callable[[], None] = lambda: None
@@ -69,13 +69,13 @@ class Injector:
         self.is_begun = False
 
     def enqueue(self, item: Deliver) -> None:
-        """Have a message typed as soon as the gates are open."""
+        """Queue a message; it is typed as soon as the gates are open."""
         self._queue[item.id] = item
         self._arrived.set()
         self._cli.changed()
 
     def drop(self, message: str) -> None:
-        """Forget a message that the room has ended."""
+        """Remove a message that the room has ended."""
         self._queue.pop(message, None)
         job = self._progress.current
         if job is not None and job.item.id == message:
@@ -83,7 +83,7 @@ class Injector:
             self._cli.changed()
 
     def give_up(self, turn: str) -> bool:
-        """Do not send the prompt of a turn that is over; tell whether it was on its way."""
+        """Stop sending the prompt of a turn that is over; return whether it was being typed."""
         job = self._progress.current
         if job is None or not self._progress.is_at(turn):
             return False
@@ -92,7 +92,7 @@ class Injector:
         return True
 
     def prove(self, tag: str) -> None:
-        """Note that the CLI has a prompt; report it if the room already knows the message as unproven."""
+        """Record that the CLI has a prompt; report it if the room knows the message as unproven."""
         late = self._progress.prove(tag)
         if late is not None:
             report = asyncio.ensure_future(self._report(late.id, ReportedState.CONFIRMED, ""))
@@ -100,19 +100,19 @@ class Injector:
             report.add_done_callback(self._late_reports.discard)
 
     def start_over(self) -> None:
-        """Type again what stood in the composer of a CLI that has ended, unless that CLI had taken it."""
+        """Retype the message that was in the composer of an ended CLI, unless that CLI had accepted it."""
         job = self._progress.current
         if job is not None and job.typing.has_touched and not self._progress.is_proven(job.prompt.tag):
             may_be_taken = job.typing.may_be_taken
             job.typing = SubmitMachine(rules=job.typing.rules)
             if may_be_taken and not job.typing.rules.proof_s:
-                # Nobody can say whether the CLI had taken it: typed again, it could arrive twice.
+                # It is unknown whether the CLI had accepted it; if typed again, it could arrive twice.
                 job.typing.give_up(ENDED)
             job.written = job.written_at = None
             job.is_refused = False
 
     async def run(self) -> None:
-        """Type what comes, until cancelled."""
+        """Type queued messages until cancelled."""
         while True:
             while not self._queue:
                 self._arrived.clear()
@@ -170,23 +170,23 @@ class Injector:
                 minutes = (now - (facts.worked_since or now)) / 60
                 job.typing.give_up(WORKING.format(sign=sign, minutes=minutes))
         steps = job.typing.step(self._observation(job, facts, gate, now), now)
-        # Before any note is left of its end: a brain after this one must not type it again.
+        # Set before any handover records its end, so that the next brain does not type it again.
         self.is_begun = self.is_begun or (job.typing.is_done and not job.item.id)
         for step in steps:
             self._do(job, step)
         if job.typing.is_done:
-            # The next message is typed after the room knows the end of this one.
+            # The next message is typed only after the room knows the end of this one.
             with contextlib.suppress(CspError):
                 await asyncio.gather(*job.reports)
             return
-        # Time alone may open a gate in more ways than can be foreseen.
+        # Also look at intervals, because time alone may open a gate in more ways than can be predicted.
         times = (job.typing.wake_at, cli.next_look(now), job.see_at, now + LOOK_S)
         await cli.wait(min(at for at in times if at is not None and at > now))
 
     def _observation(
         self, job: Injection, facts: PaneFacts, gate: HeldReason | None, now: float
     ) -> PasteObservation:
-        """Return what the submit machine has to know now."""
+        """Return the current input of the submit machine."""
         if job.landing is None:
             place = self._cli.place_of(job.prompt, job.pasted_at)
         else:
@@ -231,7 +231,7 @@ class Injector:
                 self._press(job, self._cli.profile.keys.submit)
                 self.on_entered()
             case KeyAction.CLEAR if keys := self._cli.profile.keys.clear:
-                # The next one where there are several: what did not help once will not.
+                # If there are several, use the next one each time: a key that failed once will fail again.
                 chosen = keys[job.clears % len(keys)]
                 self._press(job, chosen.replace(BACKSPACES, "\x7f" * len(job.prompt.text)))
                 job.clears += 1
@@ -246,7 +246,7 @@ class Injector:
         cli.pane.was_asked = True
         job.landing, job.see_at = cli.land(job.prompt), None
         self.on_pasting()
-        # The next brain must know that this may stand in the composer before it does.
+        # Save the handover before the paste, so that the next brain knows it may be in the composer.
         self._hand_over()
         cli.port.hold_keys()
         keys = job.prompt.keys(is_pasted=cli.pane.screen.bracketed_paste)
@@ -271,7 +271,7 @@ class Injector:
         written.add_done_callback(note)
 
     def _note_written(self, job: Injection, at: float) -> None:
-        """Note when the CLI had read our keys; a paste must show on its screen some time after that."""
+        """Record when the CLI had read our keys; a paste must appear on its screen some time after that."""
         job.written_at = at
         if job.landing is not None and job.see_at is None and not job.typing.has_entered:
             job.see_at = at + self._cli.profile.delivery.shown_s
@@ -279,7 +279,7 @@ class Injector:
     async def _report(
         self, message: str, state: ReportedState, reason: str, job: Injection | None = None
     ) -> None:
-        """Report a delivery state until the room has it; a refusal ends the injection that it is about."""
+        """Report a delivery state until the room has it; if the room refuses it, end its injection."""
         # The initial prompt is not a message of the room.
         is_reported = not message
         try:
@@ -293,7 +293,7 @@ class Injector:
         except Unreachable:
             raise
         except CspError as error:
-            # The room has ended the message meanwhile.
+            # The room has ended the message in the meantime.
             log.warning("report was refused", extra={"message_id": message, "why": error.message})
             if job is not None and state is not ReportedState.HELD:
                 job.is_gone = not job.typing.is_done

@@ -1,4 +1,4 @@
-"""Tells the agent who else is in the room, when that has changed."""
+"""Tell the agent which other participants are in the room when that has changed."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from csp.http_client import GatewayClient, field
 from csp.protocol.events import Joined, Left
 from csp.sidecar.run_record import SidecarRecord
 
-#: More names than this would say less.
+#: A longer list of names would be less useful.
 MAX_NAMES: Final = 20
 
 
 class RosterNotice:
-    """The other participants. The agent learns of them with its next message, not in a turn of its own."""
+    """The other participants. The agent is told about them with its next message, not in a separate turn."""
 
     def __init__(self, run: SidecarRecord) -> None:
         self._run = run
@@ -22,7 +22,7 @@ class RosterNotice:
         self._told: tuple[str, ...] = ()
 
     async def look(self) -> None:
-        """Ask once who is here; events tell the rest."""
+        """Fetch the participants once; later changes arrive as events."""
         try:
             agents = await asyncio.to_thread(
                 lambda: GatewayClient(self._run.url, self._run.token).get("/agents")
@@ -34,7 +34,7 @@ class RosterNotice:
                 self._add(field(dict(agent), "id", str))
 
     def note(self, event: object) -> None:
-        """Note who joins and leaves."""
+        """Record who joins and leaves."""
         if isinstance(event, Joined):
             self._add(event.sender)
         elif isinstance(event, Left):
@@ -45,7 +45,7 @@ class RosterNotice:
             self._others[agent] = None
 
     def news(self) -> tuple[str, ...]:
-        """Return who else is here if the agent has been told otherwise; it counts as told now."""
+        """Return the other participants if they differ from what the agent was told; mark them as told."""
         others = tuple(sorted(self._others))
         if others == self._told:
             return ()
@@ -53,5 +53,5 @@ class RosterNotice:
         return others[:MAX_NAMES] or ("nobody else",)
 
     def forget(self) -> None:
-        """Note that the agent did not get the news."""
+        """Record that the agent did not get the last notice."""
         self._told = ()

@@ -1,1 +1,1 @@
-"""The relay: passes bytes between the terminal of a person and that of a CLI. Imports next to nothing."""
+"""The relay: passes bytes between a person's terminal and that of a CLI. Imports next to nothing."""

@@ -1,4 +1,4 @@
-"""The program in the pseudo-terminal."""
+"""The child process in the pseudo-terminal."""
 
 import fcntl
 import os
@@ -11,21 +11,21 @@ from csp.sidecar.relay.job_control import signal
 
 _WINSIZE = struct.Struct("HHHH")
 _NUDGE_S = 0.1
-#: What a system calls the other end of a pseudo-terminal; before 3.13 Python has no word for it.
+#: The ioctls that return the other end of a pseudo-terminal; Python has no function for this before 3.13.
 _TIOCGPTN = 0x80045430
 _TIOCPTYGNAME = 0x40807453
-#: How a child is ended: each signal so long after the first.
+#: The signals that end a child, each with its delay in seconds.
 _ENDING = ((0.0, signal.SIGHUP), (0.5, signal.SIGTERM), (3.0, signal.SIGKILL))
 
 
 class ChildProcess:
-    """One process with our end of its terminal. `status` is None while it lives."""
+    """One process and our end of its terminal. `status` is None while it lives."""
 
     def __init__(self, pid: int, master: int) -> None:
         self.pid = pid
         self.master = master
         self.status: int | None = None
-        #: The next thing to be done to it by the clock.
+        #: The time of the next timed action.
         self.due_at = NEVER
         self._ending: list[tuple[float, int]] = []
         self._is_nudged = False
@@ -38,7 +38,7 @@ class ChildProcess:
         return rows, cols
 
     def has_read(self) -> bool:
-        """Tell whether the child has read all that was written to it; True where nobody can know."""
+        """Return whether the child has read all its input; True if that cannot be determined."""
         try:
             other_end = os.open(self.other_end, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
@@ -51,7 +51,7 @@ class ChildProcess:
             os.close(other_end)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the child's process group, if there still is one."""
+        """Send a signal to the child's process group, if it still exists."""
         if self.status is None:
             try:
                 os.killpg(self.pid, number)
@@ -59,7 +59,7 @@ class ChildProcess:
                 return
 
     def resize(self, size: bytes) -> bool:
-        """Give the child's terminal a size, a struct winsize; say whether it is another one."""
+        """Set the size of the child's terminal, a struct winsize; return whether it has changed."""
         is_new, self._size = size != self._size, size
         self._is_nudged = False
         self._set_size(size)
@@ -69,23 +69,23 @@ class ChildProcess:
         try:
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
         except OSError:
-            return  # the terminal has no other end any more
+            return  # the other end of the terminal is closed
 
     def nudge(self, now: float) -> None:
-        """Make the child redraw: one row less, then the old size, late enough that it sees both."""
+        """Make the child redraw: remove one row, then restore the size late enough that it sees both."""
         rows, *others = _WINSIZE.unpack(self._size)
         self._set_size(_WINSIZE.pack(rows - 1 if rows > 1 else rows + 1, *others))
         self._is_nudged = True
         self.due_at = min(self.due_at, now + _NUDGE_S)
 
     def end(self, now: float) -> None:
-        """Begin to end the child, harder and harder."""
+        """Begin to end the child with increasingly strong signals."""
         self.signal(signal.SIGCONT)
         self._ending = [(now + after_s, number) for after_s, number in _ENDING]
         self.due_at = now
 
     def do_what_is_due(self, now: float) -> None:
-        """Do what `due_at` stands for."""
+        """Do the actions that are due."""
         self.due_at = NEVER
         if self._is_nudged:
             self.resize(self._size)
@@ -96,7 +96,7 @@ class ChildProcess:
 
 
 def _other_end(master: int) -> str:
-    """Return the path of the child's end of a terminal; nothing where it cannot be known."""
+    """Return the path of the child's end of a terminal, or "" if it cannot be determined."""
     try:
         if sys.platform == "darwin":
             return os.fsdecode(fcntl.ioctl(master, _TIOCPTYGNAME, bytes(128)).rstrip(b"\0"))

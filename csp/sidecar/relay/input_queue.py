@@ -1,31 +1,31 @@
-"""The input of the child: the person's keys and the brain's text, until the child has read them."""
+"""Queue the child's input, which is the person's keys and the brain's text, until the child has read it."""
 
 import os
 
-#: More than this of either, and its source is not read for a while.
+#: While more than this is queued from a source, the source is not read.
 MAX_KEYS_BYTES = 64 * 1024
 MAX_INPUT_BYTES = 2 * 1024 * 1024
 MAX_HOLD_S = 1.5
 NEVER = float("inf")
-#: How soon to look whether the child has read what was typed, and how seldom while it does not read.
+#: The first and the maximum interval for checking whether the child has read its input.
 _FIRST_LOOK_S = 0.02
 _MAX_LOOK_S = 0.25
 _BACKSPACE = 0x7F
 _BACKSPACES = (_BACKSPACE, 0x08)
 _ENTER = 0x0D
-#: After these the composer is empty, whatever stood there.
+#: Keys after which the composer is empty, whatever it contained.
 _WIPES = (_ENTER, 0x03, 0x15)
 _LONGEST = 32
 
-#: Which brain gave an input, with its own name for it.
+#: The number of the brain that sent an input, and that brain's own tag for it.
 Tag = tuple[int, int]
 
 
 class InputQueue:
-    """One queue to the child. The keys of a person never fall inside an input, nor is their order changed."""
+    """The queue to the child. A person's keys keep their order and never land inside an input."""
 
     def __init__(self) -> None:
-        #: Each with the tag of the input, or None for keys.
+        #: The queued bytes, each with the tag of the input, or None for keys.
         self._queue: list[tuple[bytearray, Tag | None]] = []
         self._held = bytearray()
         self._held_since = NEVER
@@ -39,7 +39,7 @@ class InputQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether nothing waits to be written now."""
+        """Return whether nothing waits to be written now."""
         return not self._queue
 
     @property
@@ -51,7 +51,7 @@ class InputQueue:
         return self._input_bytes < MAX_INPUT_BYTES
 
     def press(self, keys: bytes) -> None:
-        """Take in the person's keys."""
+        """Queue keys of the person."""
         self._keys_bytes += len(keys)
         if self.is_holding:
             self._held += keys
@@ -65,24 +65,24 @@ class InputQueue:
             self._queue.append((bytearray(keys), None))
 
     def insert(self, data: bytes, tag: Tag) -> None:
-        """Take in what the brain wants typed."""
+        """Queue input from the brain."""
         self._input_bytes += len(data)
         self._queue.append((bytearray(data), tag))
 
     def hold(self, seconds: float, now: float) -> None:
-        """Keep keys back from now on; no key waits longer than MAX_HOLD_S, however often this is asked."""
+        """Hold keys back from now on; no key waits longer than MAX_HOLD_S, however often this is called."""
         if not self.is_holding:
             self._held_since = now
         self.held_until = min(now + max(0.0, seconds), self._held_since + MAX_HOLD_S)
 
     def release(self) -> None:
-        """Pass on the keys that were kept back."""
+        """Pass on the held keys."""
         self.held_until = NEVER
         self._enqueue_keys(self._held)
         self._held = bytearray()
 
     def write(self, fd: int) -> list[Tag]:
-        """Write what the child takes now; return the tags of inputs that are written whole."""
+        """Write as much as the child accepts now; return the tags of inputs that are completely written."""
         done = []
         while self._queue:
             data, tag = self._queue[0]
@@ -104,14 +104,14 @@ class InputQueue:
         return done
 
     def clear(self) -> None:
-        """Forget what was meant for a child that is gone."""
+        """Drop the input for a child that has ended."""
         self._queue.clear()
         self._keys_bytes = len(self._held)
         self._input_bytes = 0
 
 
 class UnreadInput:
-    """Says when to look whether the child has read what was typed; looks become rarer while it has not."""
+    """Schedules checks of whether the child has read its input; they become rarer while it has not."""
 
     def __init__(self) -> None:
         self._tags: list[Tag] = []
@@ -119,14 +119,14 @@ class UnreadInput:
         self.look_at = NEVER
 
     def add(self, tags: list[Tag], now: float) -> None:
-        """Remember inputs that are written now. The kernel takes a moment to pass them on."""
+        """Remember inputs that were just written. The kernel takes a moment to pass them on."""
         if tags:
             self._tags += tags
             self._period_s = _FIRST_LOOK_S
             self.look_at = min(self.look_at, now + _FIRST_LOOK_S)
 
     def look(self, has_read: bool, now: float) -> list[Tag]:
-        """Return the inputs that turned out to be read; without any, set the time of the next look."""
+        """Return the inputs that have been read; if there are none, schedule the next check."""
         if not has_read:
             self._period_s = min(2 * self._period_s, _MAX_LOOK_S)
             self.look_at = now + self._period_s
@@ -135,14 +135,14 @@ class UnreadInput:
         return read
 
     def clear(self) -> None:
-        """Forget them, as nobody is there any more to read them."""
+        """Forget all inputs, because nobody can read them any more."""
         self._tags, self.look_at = [], NEVER
 
 
 class LineInterceptor:
-    """Finds whole lines typed in the pane that are meant for the room, not for the CLI.
+    """Intercepts whole lines typed in the pane that are meant for the room and not for the CLI.
 
-    It follows the line being typed, and takes one that is a word of `ours` out of the CLI's composer again.
+    It tracks the line being typed, and deletes one that is in `ours` from the CLI's composer.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class LineInterceptor:
         self._is_known = True
 
     def feed(self, keys: bytes, *, is_heard: bool = True) -> tuple[bytes, bytes]:
-        """Return the keys for the CLI, with the word of ours that they completed, if any and `is_heard`."""
+        """Return the keys for the CLI, and the line in `ours` that they completed if `is_heard`, else b""."""
         passed, word = bytearray(), b""
         for key in keys:
             if key == _ENTER and is_heard and self._is_known and bytes(self._line) in self.ours:
@@ -167,6 +167,6 @@ class LineInterceptor:
             elif 0x20 <= key < _BACKSPACE and len(self._line) < _LONGEST:
                 self._line.append(key)
             else:
-                # An arrow, a paste, a completion: the line may be anything until it is sent.
+                # After an arrow, a paste or a completion, the line is unknown until it is sent.
                 self._is_known = False
         return bytes(passed), word

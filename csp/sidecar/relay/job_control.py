@@ -1,8 +1,8 @@
-"""Signals, and how a child in its own session can be stopped from its keyboard.
+"""Receive signals, and make Ctrl-Z work for a child in its own session.
 
-The system stops a process group by SIGTSTP only while one of its members has a parent outside the group, yet
-in the same session: somebody who could continue it. A child alone in a new session has none, so Ctrl-Z would
-do nothing. Two processes that wait for the end of a pipe make up for that: one in the child's group, and its
+The system stops a process group by SIGTSTP only while one of its members has a parent outside the group but
+in the same session, which could continue it. A child alone in a new session has none, so Ctrl-Z would do
+nothing. Two helper processes that wait for the end of a pipe solve this: one in the child's group, and its
 parent in the child's session.
 """
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Iterable
 else:
-    import _signal as signal  # signal itself adds enum, a tenth of the relay's memory
+    import _signal as signal  # signal itself imports enum, a tenth of the relay's memory
 
 __all__ = ["Signals", "has_shell_above", "open_life", "signal", "stand_by"]
 
@@ -21,7 +21,7 @@ _WAIT = ["/bin/sh", "-c", "read _"]
 
 
 def has_shell_above() -> bool:
-    """Say whether there is somebody to continue us, so that it makes sense to be stopped at all."""
+    """Return whether a shell could continue us, so that stopping makes sense."""
     group, session, pid = os.getpgrp(), os.getsid(0), os.getppid()
     try:
         while pid > 1 and os.getsid(pid) == session:
@@ -34,7 +34,7 @@ def has_shell_above() -> bool:
 
 
 def open_life() -> tuple[int, int]:
-    """Return a pipe for `stand_by`, the reader first; -1 for both where nobody could continue us."""
+    """Return a pipe for `stand_by`, the reading end first; -1 for both if nobody could continue us."""
     return os.pipe() if has_shell_above() else (-1, -1)
 
 
@@ -44,14 +44,14 @@ def _parent(pid: int) -> int:
 
 
 def stand_by(life: int) -> None:
-    """Start the two from the child, before it becomes its program; they end with the other end of `life`."""
+    """Start the helpers from the child before its exec; they end when the other end of `life` is closed."""
     group = os.getpgrp()
     pid = os.fork()
     if pid:
         os.waitpid(pid, 0)
         return
     try:
-        # The program must not have children that it does not know of, so init gets them.
+        # The program must not have children that it does not know, so init adopts them.
         if os.fork() == 0:
             os.setpgid(0, 0)
             if os.fork() == 0:
@@ -73,9 +73,9 @@ def _wait_for_the_end(life: int) -> None:
 
 
 class Signals:
-    """Turns signals into bytes, so that the loop can wait for them as for everything else.
+    """Turns signals into bytes, so that the loop can wait for them like for all other input.
 
-    Hears some signals for as long as the process lives. `fd` can be read when one has come.
+    The signals are received until the process ends. `fd` is readable when one has arrived.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Signals:
         os.set_blocking(self._woken, False)
 
     def hear(self, numbers: "Iterable[int]") -> None:
-        """Begin to hear these."""
+        """Start to receive these signals."""
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         for number in numbers:
             signal.signal(number, self._note)
@@ -95,16 +95,16 @@ class Signals:
             self._was_continued = True
 
     def drain(self) -> list[int]:
-        """Return the signals that have come, each once."""
+        """Return the signals that have arrived, each once."""
         try:
             return list(dict.fromkeys(os.read(self.fd, 4096)))
         except BlockingIOError:
             return []
 
     def stop(self) -> bool:
-        """Stop with our process group until somebody continues it; False if nobody would have.
+        """Stop our process group until somebody continues it; return False if the system did not stop it.
 
-        The system does not stop a group that no shell looks after, so it need not be asked for one.
+        The system does not stop a group without a shell, so there is no need to check for one.
         """
         self._was_continued = False
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)

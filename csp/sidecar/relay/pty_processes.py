@@ -1,6 +1,6 @@
-"""Start processes around a pseudo-terminal: the child, the brain, the relay.
+"""Start the processes around a pseudo-terminal: the child, the brain and the relay.
 
-Each is a bare fork with exec: the relay has no room for subprocess.
+Each uses plain fork and exec, because importing subprocess would cost the relay too much memory.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from csp.sidecar.relay.user_terminal import Attributes
 
-#: Where a relay finds its plan, or a brain the relay.
+#: The descriptor on which a relay finds its plan, and a brain its relay.
 HANDED_FD = 3
 _MAX_FD = 1 << 16
 _MAX_FAILURE_BYTES = 8192
@@ -25,7 +25,7 @@ _CAN_NOT_EXEC = 127
 
 
 class SpawnPlan:
-    """What a relay is told at its start. All of it can be written by marshal."""
+    """The parameters of a relay. All of them can be written with marshal."""
 
     def __init__(
         self,
@@ -40,15 +40,15 @@ class SpawnPlan:
         log: str = os.devnull,
         life: int = -1,
     ) -> None:
-        #: The process in the pseudo-terminal, whose other end is `master`.
+        #: The pid of the process in the pseudo-terminal, and our end of it.
         self.child, self.master = child, master
-        #: Our end of the pipe that ends with us, if the child can be stopped.
+        #: Our end of the pipe for `stand_by`, or -1 if the child cannot be stopped.
         self.life = life
-        #: How it was started, to start it again.
+        #: The command, environment and directory of the child, for restarting it.
         self.argv, self.env, self.cwd = argv, env, cwd
-        #: How to start a brain.
+        #: The command that starts a brain.
         self.brain_argv = brain_argv
-        #: A folder for records of terminals, a file for what a brain prints.
+        #: The folder for records of terminals, and the log file for the output of brains.
         self.state, self.log = state, log
 
 
@@ -62,11 +62,11 @@ def start_child(
     like: "int | Attributes" = -1,
     life: int = -1,
 ) -> tuple[int, int]:
-    """Start a program in a new pseudo-terminal; return its pid with the end that we keep.
+    """Start a program in a new pseudo-terminal; return its pid and the master end.
 
-    `argv[0]` is a path. OSError if it cannot be executed: then there is no child. `like` is the person's
-    terminal, or what tcgetattr says of it: its erase character, UTF-8 and so on are taken over. With a pipe's
-    end as `life` the child can be stopped by Ctrl-Z, until the pipe's other end is closed.
+    `argv[0]` is a path. If it cannot be executed, OSError is raised and there is no child. `like` is the
+    person's terminal or the result of tcgetattr for it: its erase character, UTF-8 mode and so on are copied.
+    If `life` is an end of a pipe, Ctrl-Z can stop the child until the other end of the pipe is closed.
     """
     master, slave = os.openpty()
 
@@ -93,9 +93,9 @@ def start_child(
 
 
 def start_brain(argv: list[str], log: str) -> tuple[int, int]:
-    """Start a brain with what it needs of our environment; return its pid with our end of its socket.
+    """Start a brain with the needed part of our environment; return its pid and our end of its socket.
 
-    Its own end is HANDED_FD. It is in a session of its own, out of reach of the terminal's signals.
+    The brain's end is HANDED_FD. It runs in its own session, out of reach of the terminal's signals.
     """
     import _socket
 
@@ -126,7 +126,7 @@ def start_brain(argv: list[str], log: str) -> tuple[int, int]:
 
 
 def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", fds: int) -> int:
-    """Fork, prepare, execute with the lowest `fds` descriptors; a failure comes back through a pipe."""
+    """Fork, prepare, and exec with the lowest `fds` descriptors; a failure is reported through a pipe."""
     heard, low = os.pipe()
     failed = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, fds)
     os.close(low)
@@ -134,7 +134,7 @@ def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", 
     if pid == 0:
         try:
             prepare()
-            # Undo what a program would inherit of us: the interpreter ignores SIGPIPE, the relay blocks none.
+            # Reset the inherited signal state: the interpreter ignores SIGPIPE, but the relay blocks none.
             signal.set_wakeup_fd(-1)
             for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
                 signal.signal(number, signal.SIG_DFL)
@@ -157,16 +157,16 @@ def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", 
 
 
 def exec_relay(plan: SpawnPlan, env: dict[str, str], title: str = "") -> None:
-    """Become the relay, which keeps our pid, so our children; `env` is also that of its brains.
+    """Become the relay, which keeps our pid and thus our children; its brains also get `env`.
 
-    Returns only by an OSError. The title is for people who list processes.
+    Returns only by an OSError. The title is shown in process lists.
     """
     os.makedirs(plan.state, 0o700, exist_ok=True)
-    # A pipe would not hold a large environment, and arguments can be read by anybody.
+    # A file, because a pipe cannot hold a large environment and anybody can read arguments.
     path = f"{plan.state}/plan.{os.getpid()}"
     written = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     os.unlink(path)
-    # Copies that outlive exec, out of the way of the plan's own.
+    # Copies that survive exec and do not collide with the descriptor of the plan.
     plan.master = fcntl.fcntl(plan.master, fcntl.F_DUPFD, HANDED_FD + 1)
     if plan.life >= 0:
         plan.life = fcntl.fcntl(plan.life, fcntl.F_DUPFD, HANDED_FD + 1)
@@ -179,7 +179,7 @@ def exec_relay(plan: SpawnPlan, env: dict[str, str], title: str = "") -> None:
 
 
 def read_plan() -> SpawnPlan:
-    """Return the plan that was handed over; close what else was."""
+    """Return the plan that was handed over, and close the other inherited descriptors."""
     parts = []
     while part := os.read(HANDED_FD, 1 << 16):
         parts.append(part)

@@ -1,35 +1,35 @@
 """The frames exchanged by the relay and the brain.
 
-A frame is its kind (one ASCII byte), the length of its payload (u32, big endian), the payload. The relay
-lives on as little memory as Python allows, so nothing here imports anything.
+A frame consists of its kind (one ASCII byte), the length of its payload (u32, big endian) and the payload.
+The relay uses as little memory as Python allows, so this module imports nothing.
 """
 
 # Relay to brain.
 START = b"S"  # json: pid, rows, cols, starts, held_keys, tty
 OUTPUT = b"O"  # what the child wrote, raw
-GAP = b"G"  # u64: so many bytes of output were dropped here
-KEYS = b"K"  # what the person's terminal sent, raw, when it was read
+GAP = b"G"  # u64: the number of bytes of output that were dropped here
+KEYS = b"K"  # what the person's terminal sent, raw, at the time it was read
 SIZE = b"W"  # u16 rows, u16 columns
 PHASE = b"P"  # one of the words below
 ENDED = b"X"  # json: code or signal
-DONE = b"D"  # u32: the tag of an INPUT that the child has read whole
-WORD = b"C"  # a whole line of the person's that is one of OURS; the child did not get it
+DONE = b"D"  # u32: the tag of an INPUT that the child has completely read
+WORD = b"C"  # a line of the person that is one of OURS; the child did not get it
 REFUSED = b"F"  # u32: the tag of an INPUT_UNLESS that was not written
 
-# Both ways: opaque bytes of a brain, kept for the next one.
+# In both directions: opaque bytes of a brain, stored for the next one.
 NOTE = b"N"
 
 # Brain to relay.
 INPUT = b"I"  # u32 tag, then bytes for the child
-INPUT_UNLESS = b"U"  # u32 tag, u64 count, then bytes for the child, unless KEYS has had more bytes than that
-HOLD = b"H"  # f64 seconds: keep the person's keys back
-RELEASE = b"R"  # pass the held keys on now
-OURS = b"L"  # lines, one each, which the child shall not get when a person types them alone
+INPUT_UNLESS = b"U"  # u32 tag, u64 count, bytes for the child; refused if KEYS had more bytes than count
+HOLD = b"H"  # f64 seconds: hold the person's keys back
+RELEASE = b"R"  # pass on the held keys now
+OURS = b"L"  # lines separated by newlines, which the child must not get if a person types one alone
 NUDGE = b"J"  # make the child redraw
 SIGNAL = b"T"  # i32: a signal for the child's process group
-AGAIN = b"A"  # json: argv, perhaps env; end the child, then start this
+AGAIN = b"A"  # json: argv, optional env; end the child, then start this
 
-# What a PHASE may say. KEPT follows STOPPED where no shell could have continued the child: we have.
+# The values of a PHASE. KEPT follows STOPPED if no shell could continue the child, so the relay has done so.
 STOPPED = b"stopped"
 CONTINUED = b"continued"
 KEPT = b"kept"
@@ -47,13 +47,13 @@ def encode(kind: bytes, payload: bytes = b"") -> bytes:
 
 
 class Decoder:
-    """Cuts a stream of bytes into frames, however it is chunked."""
+    """Splits a stream of bytes into frames, however it is chunked."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the frames, as kind with payload, that `data` completes; ValueError for one too long."""
+        """Return the kind and payload of each frame that `data` completes; ValueError if one is too long."""
         self._data += data
         frames = []
         start = 0

@@ -1,4 +1,4 @@
-"""The relay's loop: the child's bytes to the terminal, keys to the child, all of it to the brain."""
+"""The relay's loop: passes the child's output to the terminal, keys to the child, and both to the brain."""
 
 import os
 import select
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _READ_BYTES = 16 * 1024
-#: A terminal gives at most 4 KiB at a time; one that gives so much probably has more.
+#: A terminal returns at most 4 KiB per read; one that returns at least this much probably has more.
 _MORE_BYTES = 2 * 1024
 _READS_IN_A_ROW = 16
-#: The brain is told this late of what it may be told late, which saves it from waking for every key.
+#: The delay of frames to the brain that may be late, which saves it from waking up for every key.
 _TELL_S = 0.002
 _TELL_BYTES = 32 * 1024
-#: A new brain that has said nothing for so long is taken to be there.
+#: A new brain that has sent nothing for this time counts as ready.
 _BRAIN_READY_S = 1.0
-#: How long a dead child's last output is waited for, if others have its terminal open; if ours is slow.
+#: The time to wait for a dead child's last output if others have its terminal open, and if ours is slow.
 _DRAIN_S = 0.5
 _SLOW_DRAIN_S = 5.0
 _HANG_UP_S = 3.0
@@ -37,7 +37,7 @@ _NOT_STARTED = 127
 
 
 class Relay:
-    """Stands between a terminal and a child until the child ends."""
+    """Connects a terminal and a child until the child ends."""
 
     def __init__(self, plan: SpawnPlan, terminal: UserTerminal) -> None:
         self._plan = plan
@@ -48,7 +48,7 @@ class Relay:
         self._link = BrainLink(plan.brain_argv, plan.log)
         self._signals = Signals()
         self._next: tuple[list[str], dict[str, str]] | None = None
-        #: Bytes of keys that the brain has been told of.
+        #: The number of bytes of keys that were sent to the brain.
         self._keys_told = 0
         self._is_master_open = True
         self._are_keys_open = True
@@ -73,7 +73,7 @@ class Relay:
     # --- the loop --------------------------------------------------------------------------------
 
     def run(self) -> int:
-        """Relay until the child has ended; return the exit code that stands for its end."""
+        """Relay until the child has ended; return the corresponding exit code."""
         self._signals.hear(self._on_signal)
         self._terminal.make_raw()
         if self._link.start(time.monotonic()):
@@ -90,7 +90,7 @@ class Relay:
         due_at = self._due_at()
         timeout = None if due_at == NEVER else max(0.0, due_at - time.monotonic())
         readable, writable, _ = select.select(reads, writes, (), timeout)
-        # The person comes first.
+        # Keys of the person have priority.
         if terminal.keys in readable:
             self._read_keys()
         if master in writable:
@@ -114,7 +114,7 @@ class Relay:
         if self._are_keys_open and keyboard.takes_keys:
             reads.append(terminal.keys)
         if terminal.unshown:
-            # The child is not read meanwhile, so that nothing grows.
+            # The child is not read in the meantime, so that no buffer grows.
             writes.append(terminal.screen)
         elif self._is_master_open and self._muted_until == NEVER:
             reads.append(self._child.master)
@@ -147,7 +147,7 @@ class Relay:
             self._keyboard.release()
             self._type()
         if self._unread.look_at <= now:
-            # A second Enter that is read with the first acts twice, so the brain waits for this.
+            # If the child read two Enters at once, both would act, so the brain waits for this.
             for brain, tag in self._unread.look(self._child.has_read(), now):
                 if brain == self._link.starts:
                     self._send(relay_frames.DONE, tag.to_bytes(4, "big"))
@@ -164,7 +164,7 @@ class Relay:
     # --- the child's bytes -----------------------------------------------------------------------
 
     def _read_output(self) -> bool:
-        """Read the child, show that, keep it for the brain; say whether there was anything."""
+        """Read the child's output, show it and queue it for the brain; return whether there was any."""
         for turn in range(_READS_IN_A_ROW):
             try:
                 data = os.read(self._child.master, _READ_BYTES)
@@ -173,7 +173,7 @@ class Relay:
             except OSError:
                 data = b""
             if not data:
-                # Nobody has the child's terminal open; a child that lives may open it again.
+                # Nobody has the child's terminal open; a living child may open it again.
                 if self._child.status is None:
                     self._muted_until = time.monotonic() + _MUTE_S
                 else:
@@ -204,7 +204,7 @@ class Relay:
         except OSError:
             keys = b""
         if keys:
-            # Without a brain nobody could obey.
+            # Without a brain nobody could execute the command.
             passed, word = self._words.feed(keys, is_heard=self._link.fd >= 0)
             self._keyboard.press(passed)
             self._type()
@@ -215,10 +215,10 @@ class Relay:
             self._send_soon()
         elif not self._terminal.is_tty:
             self._are_keys_open = False
-            # Tell a child that reads lines that there are no more, as a terminal would.
+            # Send an end of file to a child that reads lines, as a terminal would.
             _, _, _, lflag, _, _, codes = termios.tcgetattr(self._child.master)
             if lflag & termios.ICANON:
-                # The first may only end a line that has no newline.
+                # The first one may only end a line without a newline.
                 self._keyboard.press(codes[termios.VEOF] * 2)
                 self._type()
         elif self._terminal.size() is None:
@@ -264,14 +264,14 @@ class Relay:
             try:
                 self._obey(kind, payload)
             except (ValueError, KeyError, TypeError, AttributeError, IndexError, struct.error):
-                continue  # nonsense of a brain must not end the child
+                continue  # an invalid frame of a brain must not end the child
 
     def _lose_brain(self) -> None:
         self._link.lose(time.monotonic())
         self._nudge_at = NEVER
 
     def _insert(self, tag: bytes, data: bytes, keys_known: int | None = None) -> None:
-        """Insert what the brain wants, unless a key of the person crossed it, which it would be glued to."""
+        """Insert the brain's input, unless a key crossed it, to which it would be appended."""
         if keys_known not in (None, self._keys_told):
             self._send(relay_frames.REFUSED, tag)
             return
@@ -322,7 +322,7 @@ class Relay:
         self._over_at = self._died_at + _DRAIN_S
 
     def _note_end_of_brain(self) -> None:
-        """Read what it left behind; what it started may have its socket open for ever."""
+        """Read the brain's last frames; a process that it started may keep its socket open forever."""
         self._link.pid = 0
         for _ in range(_READS_IN_A_ROW):
             if self._link.fd >= 0:
@@ -340,8 +340,8 @@ class Relay:
         self._suspend()
 
     def _suspend(self) -> None:
-        """Stop as the child did, or continue it where nobody could."""
-        # Show first what the child has written so far, if the terminal takes it in a moment.
+        """Stop like the child, or continue the child if nobody could continue us."""
+        # First show the output of the child so far, if the terminal accepts it in time.
         until = time.monotonic() + _DRAIN_S
         while time.monotonic() < until:
             if self._terminal.unshown:
@@ -364,7 +364,7 @@ class Relay:
         self._child.signal(signal.SIGCONT)
 
     def _hang_up(self) -> None:
-        """The terminal is gone, so the child's goes too."""
+        """Hang up the child's terminal, because ours is gone."""
         if not self._is_gone:
             self._is_gone = True
             self._are_keys_open = False
@@ -376,8 +376,8 @@ class Relay:
     # --- the end ---------------------------------------------------------------------------------
 
     def _make_way(self, payload: bytes) -> None:
-        """End the child for another one, if that can be started at all."""
-        import json  # a tenth of the relay's memory, which only this is worth
+        """End the child for another one, unless that one clearly cannot be started."""
+        import json  # a tenth of the relay's memory, needed only here
 
         wanted = json.loads(payload)
         argv = [str(argument) for argument in wanted["argv"]]
@@ -394,20 +394,20 @@ class Relay:
             return False
         now = time.monotonic()
         if self._terminal.unshown:
-            # Not the child is slow, our terminal is.
+            # Our terminal is slow, not the child.
             self._over_at = max(self._over_at, min(now + _DRAIN_S, self._died_at + _SLOW_DRAIN_S))
         is_drained = self._child.status is not None and not self._is_master_open
         return (is_drained and not self._terminal.unshown) or self._over_at <= now
 
     def _start_again(self) -> bool:
-        """Start the child that shall follow the one that has ended, if there is one."""
+        """Start the successor of the child that has ended, if there is one."""
         if self._next is None or self._is_gone:
             return False
         (argv, env), self._next = self._next, None
         os.close(self._child.master)
         self._keyboard.clear()
         self._unread.clear()
-        # What the one before has drawn must not shine through.
+        # The screen of the previous child must not remain visible.
         self._show(RESET + CLEAR)
         try:
             self._child = self._started(argv, env)
@@ -437,7 +437,7 @@ class Relay:
         return ChildProcess(pid, master)
 
     def _end(self) -> int:
-        """Say the last words to the terminal, to the brain; return the exit code."""
+        """Send the last output to the terminal and the last frames to the brain; return the exit code."""
         status = self._child.status
         code = _KILLED + signal.SIGHUP if status is None else os.waitstatus_to_exitcode(status)
         if code < 0:
@@ -452,12 +452,12 @@ class Relay:
             select.select((), writes, (), _MUTE_S)
             self._show()
             self._link.flush()
-        # Not by the same signal: a core file of the relay would help nobody, and a shell says 128+N for both.
+        # Do not die by the same signal: a core file of the relay is useless, and a shell shows 128+N anyway.
         return _KILLED - code if code < 0 else code
 
 
 def relay(plan: SpawnPlan) -> int:
-    """Relay by a plan; return the exit code."""
+    """Run a relay with this plan; return the exit code."""
     terminal = UserTerminal(0, 1, plan.state)
     try:
         return Relay(plan, terminal).run()

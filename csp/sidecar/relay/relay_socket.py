@@ -1,6 +1,6 @@
-"""The relay's end of the socket to its brain, which is started again whenever it dies.
+"""The relay's end of the socket to its brain, which is restarted whenever it dies.
 
-The frames that the brain has not got yet are kept within bounds.
+Frames that the brain has not received yet are kept up to a limit.
 """
 
 import os
@@ -23,7 +23,7 @@ _MAX_FRAMES_BYTES = 512 * 1024
 
 
 class BrainLink:
-    """One brain at a time. `fd` is -1 while there is none; `retry_at` is when the next is due."""
+    """The current brain. `fd` is -1 while there is none; `retry_at` is the time of the next start."""
 
     def __init__(self, argv: list[str], log: str) -> None:
         self.backlog = BrainBacklog()
@@ -41,7 +41,7 @@ class BrainLink:
         self._wait_s = _FIRST_WAIT_S
 
     def start(self, now: float) -> bool:
-        """Start a brain; if that fails, try later."""
+        """Start a brain; if that fails, schedule another attempt."""
         try:
             pid, fd = start_brain(self._argv, self._log)
         except OSError:
@@ -51,7 +51,7 @@ class BrainLink:
         return True
 
     def adopt(self, pid: int, fd: int, now: float) -> None:
-        """Take a brain that has just been started."""
+        """Use a brain that has just been started."""
         self.pid, self.fd = pid, fd
         self.starts += 1
         self.retry_at = NEVER
@@ -62,7 +62,7 @@ class BrainLink:
         self.backlog.start_over()
 
     def greet(self, child: ChildProcess, *, is_holding: bool) -> None:
-        """Say first what a new brain must know, then what its predecessor left for it."""
+        """Queue the greeting for a new brain, then the note that its predecessor left."""
         rows, cols = child.rows_cols
         held = "true" if is_holding else "false"
         start = _START % (child.pid, rows, cols, self.starts, held, child.other_end)
@@ -72,12 +72,12 @@ class BrainLink:
         self.flush()
 
     def keep(self, note: bytes) -> None:
-        """Keep a note for the next brain; one that is too long is no note."""
+        """Store a note for the next brain; a note that is too long is ignored."""
         if len(note) <= MAX_NOTE_BYTES:
             self._note = note
 
     def receive(self) -> list[tuple[bytes, bytes]] | None:
-        """Return the frames that have come; None when there will be no more."""
+        """Return the frames that have arrived; None if there will be no more."""
         try:
             data = os.read(self.fd, _READ_BYTES)
             return self._decoder.feed(data) if data else None
@@ -87,7 +87,7 @@ class BrainLink:
             return None
 
     def flush(self) -> None:
-        """Write what the brain takes now. Its death is noticed by `receive`."""
+        """Write as much as the brain accepts now. Its death is noticed by `receive`."""
         self.is_blocked = False
         while self.fd >= 0:
             self._unsent = self._unsent or self.backlog.next_frames()
@@ -103,7 +103,7 @@ class BrainLink:
                 return
 
     def lose(self, now: float) -> None:
-        """Give a brain up; two must never run."""
+        """Drop the current brain and make sure that it ends, because two must never run."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -123,29 +123,29 @@ class BrainLink:
 
 
 class BrainBacklog:
-    """The newest output of the child, with the other frames at their places in it.
+    """The newest output of the child, and the other frames with their positions in it.
 
-    The same bytes serve the brain that reads them now or the next one, which is given them again. A brain
-    that is too slow misses the oldest, and is told how many.
+    The same bytes are sent to the current brain and again to the next one. A brain that is too slow misses
+    the oldest bytes and is told their number.
     """
 
     def __init__(self) -> None:
         self._output = bytearray()
-        #: Places in all that the child ever wrote: its end, how far the brain has been told.
+        #: Positions in the child's whole output: its end, and the part sent to the brain.
         self._end = 0
         self._told = 0
         self._frames: list[tuple[int, bytes]] = []
         self._frames_bytes = 0
 
     def add_output(self, data: bytes) -> None:
-        """Take in what the child has written."""
+        """Append output of the child."""
         self._output += data
         self._end += len(data)
         if len(self._output) > MAX_OUTPUT_BYTES + _SLACK_BYTES:
             del self._output[:-MAX_OUTPUT_BYTES]
 
     def add(self, kind: bytes, payload: bytes = b"") -> None:
-        """Take in another frame, to be told after the output so far; too many keys push out the oldest."""
+        """Append another frame after the output so far; if there are too many keys, drop the oldest."""
         self._keep(self._end, kind, payload)
         if self._frames_bytes > _MAX_FRAMES_BYTES:
             oldest = next((item for item in self._frames if item[1].startswith(KEYS)), None)
@@ -154,7 +154,7 @@ class BrainBacklog:
                 self._frames_bytes -= len(oldest[1])
 
     def greet(self, kind: bytes, payload: bytes) -> None:
-        """Take in a frame that a new brain is told before all output."""
+        """Add a frame that a new brain gets before all output."""
         self._keep(0, kind, payload)
 
     def _keep(self, place: int, kind: bytes, payload: bytes) -> None:
@@ -163,17 +163,17 @@ class BrainBacklog:
         self._frames_bytes += len(frame)
 
     def start_over(self) -> None:
-        """Start over for a new brain, with the output that is still there."""
+        """Start over for a new brain, with the output that is still kept."""
         self._frames.clear()
         self._frames_bytes = 0
         self._told = 0
 
     def unsent_bytes(self) -> int:
-        """Return how much output the brain has not been told yet."""
+        """Return the number of bytes of output that were not sent to the brain yet."""
         return self._end - self._told
 
     def next_frames(self) -> bytes:
-        """Return the next frames to write, none if all is told."""
+        """Return the next frames to write; empty if everything was sent."""
         frames = self._frames
         if frames and frames[0][0] <= self._told:
             count = sum(place <= self._told for place, _ in frames)

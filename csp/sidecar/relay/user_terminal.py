@@ -1,7 +1,7 @@
-"""The person's terminal: raw while the child runs, as it was afterwards.
+"""The person's terminal: raw while the child runs, restored afterwards.
 
-A record of how it was lies in a folder, locked, for as long as it is raw. A record that nobody locks is what
-a killed relay left behind: the next start in that terminal puts it right first.
+While it is raw, a locked record in a folder holds its original state. A record without a lock was left by a
+killed relay: the next start in that terminal restores the terminal first.
 """
 
 import errno
@@ -10,21 +10,21 @@ import os
 import select
 import termios
 
-#: Undoes what a TUI that could not tidy up leaves switched on. The saved cursor is set first, because
-#: leaving the alternate screen goes back to it, even where there is no alternate screen to leave.
+#: Switches off the modes that a killed TUI leaves on. It saves the cursor first, because leaving the
+#: alternate screen restores the saved cursor even if the alternate screen is not in use.
 RESET = (
     b"\x1b[?2026l"  # show what a synchronised update holds back
-    b"\x1b[<9u\x1b7\x1b[?1049l\x1b[<9u"  # both screens have their own kitty keyboard flags
-    b"\x1b7\x1b[r\x1b8"  # scroll the whole screen; this would move the cursor
+    b"\x1b[<9u\x1b7\x1b[?1049l\x1b[<9u"  # each screen has its own kitty keyboard flags
+    b"\x1b7\x1b[r\x1b8"  # scroll the whole screen; without saving, this moves the cursor
     b"\x1b[?7h\x1b[4l\x1b[?25h"
-    b"\x1b[?1l\x1b>\x1b[>4m"  # keys as usual
+    b"\x1b[?1l\x1b>\x1b[>4m"  # normal keys
     b"\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l"
     b"\x1b(B\x0f\x1b[0m"
 )
 
 CLEAR = b"\x1b[H\x1b[2J"
 
-#: What tcgetattr returns.
+#: The result of tcgetattr.
 Attributes = list[int | list[bytes | int]]
 
 _IFLAG, _OFLAG, _CFLAG, _LFLAG, _CC = 0, 1, 2, 3, 6
@@ -33,7 +33,7 @@ _WRITE_BYTES = 64 * 1024
 
 
 def repair(fd: int, folder: str) -> bool:
-    """Put a terminal right that a killed relay left raw; say whether there was one to put right."""
+    """Restore a terminal that a killed relay left raw; return whether it was in that state."""
     found = False
     try:
         prefix = _key(fd) + "."
@@ -56,7 +56,7 @@ def repair(fd: int, folder: str) -> bool:
             os.unlink(path)
             found = True
         except OSError:
-            continue  # a relay that lives holds it, or it is none of ours
+            continue  # a living relay holds it, or it is not a record of ours
         finally:
             os.close(record)
     return found
@@ -77,7 +77,7 @@ def _parse(record: bytes) -> Attributes | None:
 
 
 def _set(fd: int, attributes: Attributes) -> None:
-    """Set the attributes now; the signal that continues us after a stop is no failure."""
+    """Set the attributes now; try again if interrupted by the signal that continues us after a stop."""
     while True:
         try:
             return termios.tcsetattr(fd, termios.TCSANOW, attributes)
@@ -100,29 +100,29 @@ def _raw(attributes: Attributes) -> Attributes:
 
 
 class UserTerminal:
-    """Reads keys, shows bytes; works on pipes too, where nothing is there to be made raw.
+    """Reads keys and shows bytes; also works on pipes, which have no raw mode.
 
-    Terminals are opened again: what is set on a file description of our own (not to block) does not reach
-    the shell, which shares the inherited ones.
+    Terminals are opened again, so that non-blocking mode is set on our own file description and not on the
+    inherited one, which the shell shares.
     """
 
     def __init__(self, keys: int, screen: int, folder: str) -> None:
         self.is_tty = os.isatty(keys)
         self.keys = _reopened(keys, os.O_RDONLY)
         self.screen = _reopened(screen, os.O_WRONLY)
-        #: What the terminal has not taken yet.
+        #: Output that the terminal has not accepted yet.
         self.unshown = b""
-        # A descriptor that others share may block, but not for so few bytes once it is ready.
+        # A shared descriptor may block, but not for this few bytes once it is ready.
         self._write_bytes = select.PIPE_BUF if self.screen == screen else _WRITE_BYTES
         self._sizes = next((fd for fd in (keys, screen) if os.isatty(fd)), -1)
         self._folder = folder
-        #: How the terminal was; None if it is none, or before it is made raw.
+        #: The original state of the terminal; None if it is a pipe, or before it is made raw.
         self.before: Attributes | None = None
         self._record = -1
         self._path = ""
 
     def make_raw(self) -> None:
-        """Make the terminal raw, with a record of how it was."""
+        """Make the terminal raw, and record its original state."""
         if self.is_tty:
             if self.before is None:
                 repair(self.keys, self._folder)
@@ -131,7 +131,7 @@ class UserTerminal:
             _set(self.keys, _raw(self.before))
 
     def restore(self) -> None:
-        """Make the terminal what it was, as far as it is still there."""
+        """Restore the original state of the terminal, if it still exists."""
         if self.before is not None:
             try:
                 _set(self.keys, self.before)
@@ -147,7 +147,7 @@ class UserTerminal:
             self._record = -1
 
     def show(self, data: bytes = b"") -> None:
-        """Write what the terminal takes now, keep the rest; OSError if the terminal is gone."""
+        """Write as much as the terminal accepts now and keep the rest; OSError if the terminal is gone."""
         data = self.unshown + data if self.unshown else data
         try:
             count = os.write(self.screen, data[: self._write_bytes])
@@ -156,7 +156,7 @@ class UserTerminal:
         self.unshown = data[count:]
 
     def size(self) -> bytes | None:
-        """Return the size as the system has it, a struct winsize; None where there is no terminal."""
+        """Return the size of the terminal as a struct winsize; None if there is no terminal."""
         if self._sizes < 0:
             return None
         try:
@@ -176,7 +176,7 @@ class UserTerminal:
             values = (code if isinstance(code, int) else code[0] for code in codes)
             os.write(record, f"{' '.join(map(str, numbers))} {bytes(values).hex()}\n".encode())
         except OSError:
-            # Without a record the terminal is not restored after kill -9, which is no reason not to run.
+            # Without a record the terminal is not restored after kill -9, but that must not prevent a start.
             return
 
 

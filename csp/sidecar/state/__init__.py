@@ -1,1 +1,1 @@
-"""What the brain knows about its CLI."""
+"""The brain's knowledge of its CLI."""

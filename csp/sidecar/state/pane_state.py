@@ -1,4 +1,4 @@
-"""The state of the pane: its screen, its signals, and the keys of the person."""
+"""The state of the pane: its screen, its signals, and the person's keys."""
 
 import os
 import termios
@@ -14,20 +14,21 @@ from csp.terminal.generic_screen import find_caret, is_blank, stands_behind
 from csp.terminal.screen import Frame, Screen
 from csp.terminal.screen_reader import Reading, find_dialog, read_screen, without_work
 
-#: A permission that was asked for has its dialog on the screen within this time.
+#: The time within which the dialog of a permission request appears on the screen.
 ASKING_S: Final = 5.0
 
-#: A hook that never comes must not keep a composer from being used.
+#: The time to wait for the hook that reports a session; a missing hook must not block the composer.
 SESSION_S: Final = 15.0
-#: A CLI without such a hook may draw its composer for a moment before it asks for a login.
+#: The same for a CLI without such a hook, which may briefly draw its composer before it asks for a login.
 DRAWN_S: Final = 1.0
-#: A sign of work is redrawn at least this often.
+#: The maximum time between two redraws of a busy sign.
 ANIMATED_S: Final = 2.5
 
-#: A program that has drawn nothing since a key may not have read it yet; after this time it draws nothing.
+#: A program that has drawn nothing since a key may not have read it yet; after this time it is assumed to
+#: draw nothing for that key.
 UNREAD_S: Final = 10.0
 
-#: So many texts are remembered as placeholders; a CLI may show another one each time.
+#: The number of texts remembered as placeholders; a CLI may show another one each time.
 PLACEHOLDERS: Final = 20
 _NOTHING: Final = Reading()
 _TITLE: Final = 0
@@ -35,52 +36,52 @@ _TITLES: Final = frozenset({0, 2})
 
 
 class PaneState:
-    """The pane of the CLI. `observe` reads what has come in; `snapshot` returns what is known of it."""
+    """The pane of the CLI. `observe` reads new output; `snapshot` returns the state."""
 
     def __init__(self, profile: Profile, rows: int, cols: int) -> None:
         self.profile = profile
         self.ledger = DraftTracker()
         self.is_stopped = False
         self.is_ready = False
-        #: Another child is about to take the place of this one.
+        #: Whether another child is about to replace this one.
         self.is_leaving = False
-        #: Whether the CLI says by a hook that it has a session; whether it has said so.
+        #: Whether the CLI reports its session with a hook, and whether it has done so.
         self.tells_session = profile.delivery.proof == "hook"
         self.has_session = False
-        #: Else the place on the screen that would say otherwise has to be seen first.
+        #: Whether a login is known; if not, the part of the screen that would deny it has to be seen first.
         self.is_login_known = False
         self.last_output: float | None = None
-        #: How many bytes the program has written so far; what its history was when they were `_mark`.
+        #: The number of bytes that the program has written, and its history when they were `_mark`.
         self.written = 0
         self.remembered: list[str] = []
         self._mark: int | None = None
-        #: How many bytes of the person's keys are known here, for keys that cross ours on their way.
+        #: The number of bytes of the person's keys received here, to detect keys that cross ours.
         self.keys_seen = 0
         self._emulator: Emulator = make_emulator(rows, cols)
         self._reading = _NOTHING
         self._read_at = -1
-        #: When the conversation on the screen last changed.
+        #: The time of the last change of the conversation on the screen.
         self.said_at: float | None = None
-        #: When anything on the screen did, where no more is known than that.
+        #: The time of the last change of anything on the screen, for CLIs without better signals.
         self._changed_at: float | None = None
         self._shown = ""
-        #: What each source of signals said last: the title, an OSC of the CLI's own.
+        #: The last signal from each source: the title or the CLI's own OSC.
         self._signs: dict[int, str] = {}
         self._quiet_since: float | None = None
         self._worked_since: float | None = None
-        #: Whether anybody may have asked the program anything.
+        #: Whether the program may have been prompted.
         self.was_asked = False
-        #: The rows that show a sign of work whatever the program does, by their words.
+        #: The texts of rows that show a busy sign whatever the program does.
         self.idle_rows: tuple[str, ...] = ()
         self._asked_at: float | None = None
         self._was_dialog_shown = False
         self._drawn_at: float | None = None
         self._began = time.monotonic()
-        #: A composer was on the screen, so one that is not there now has gone.
+        #: Whether a composer was ever on the screen, so that a missing one has gone.
         self.has_had_composer = False
-        # Without a rule for its composer or a word of its own, a CLI at rest is one that writes nothing.
+        # A CLI without a rule for its composer and without signals is at rest when it writes nothing.
         self._placeholders: dict[str, None] = {}
-        #: The child's end of its terminal; empty where that is not known.
+        #: The path of the child's end of its terminal; empty if not known.
         self.tty = ""
         self._has_signs = profile.rules.composer.frame not in (Frame.NONE, Frame.CURSOR)
 
@@ -99,18 +100,18 @@ class PaneState:
         self.written += len(data)
 
     def remember_at(self, mark: int) -> None:
-        """Remember the history as it is when the program has written so many bytes."""
+        """Remember the history as of the moment when the program has written `mark` bytes."""
         is_now = mark <= self.written
         self.remembered = self.history() if is_now else []
         self._mark = None if is_now else mark
 
     def count_keys(self, data: bytes) -> bool:
-        """Count the person's keys; tell whether there were any."""
+        """Count the bytes from the person's terminal; return whether the person pressed a key."""
         self.keys_seen += len(data)
         return self.ledger.feed(data, time.monotonic())
 
     def forget_screen(self, lost: int) -> None:
-        """Begin with an empty screen, since so much output was lost; modes set once stay as they were."""
+        """Start with an empty screen after a loss of output; keep the modes, which are set only once."""
         modes = self.modes
         self._emulator.feed(b"\x1bc")
         self.set_modes(modes)
@@ -120,7 +121,7 @@ class PaneState:
 
     @property
     def modes(self) -> tuple[bool, bool]:
-        """Bracketed paste, alternate screen: a CLI sets them once, at its start."""
+        """Bracketed paste and alternate screen, which a CLI sets only once, at its start."""
         screen = self.screen
         return screen.bracketed_paste, screen.alternate
 
@@ -134,7 +135,7 @@ class PaneState:
         self._emulator.resize(rows, cols)
 
     def begin_again(self) -> None:
-        """Forget the child before, whose screen and draft have gone with it."""
+        """Forget the previous child with its screen and draft."""
         self._emulator.feed(b"\x1bc")
         self._began = time.monotonic()
         self.ledger = DraftTracker()
@@ -147,7 +148,7 @@ class PaneState:
         self._signs.clear()
 
     def note_asked(self) -> None:
-        """Note that the CLI asked for a permission, before its dialog is on the screen."""
+        """Record that the CLI asked for a permission, before its dialog is on the screen."""
         self._asked_at = time.monotonic()
         self._was_dialog_shown = False
 
@@ -176,7 +177,7 @@ class PaneState:
         return self._emulator.history(unwrap=True)
 
     def observe(self, now: float) -> None:
-        """Read the screen if anything came in since the last time, and note what has changed by now."""
+        """Read the screen if there was output since the last time, and record what has changed."""
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
             for number, text in self._emulator.drain_osc():
@@ -193,14 +194,14 @@ class PaneState:
             self.is_ready = self._looks_ready(now)
         composer = self._reading.composer
         self.has_had_composer = self.has_had_composer or composer is not None
-        # The screen must have had the time to show the last key.
+        # The screen must have had time to show the last key.
         last_key = self.ledger.last_key
         is_echoed = last_key is None or (now - last_key >= ECHO_S and not self._is_unread(now))
         if composer is not None and composer.is_empty and is_echoed:
             self.ledger.clear()
 
     def _read(self) -> Reading:
-        """Read the screen; where no rule helps, a text behind the caret that nobody has typed is no draft."""
+        """Read the screen; without a rule, text after the caret that nobody has typed is not a draft."""
         screen, rules = self.screen, self.profile.rules
         caret = None if self._has_signs else find_caret(screen)
         if caret is None:
@@ -219,7 +220,7 @@ class PaneState:
         return replace(reading, composer=replace(composer, text="", is_empty=True))
 
     def reads_lines(self) -> bool:
-        """Tell whether the child reads whole lines now, so that one that it was sent is one it has taken."""
+        """Return whether the child reads whole lines now, so that a line sent to it counts as accepted."""
         try:
             other_end = os.open(self.tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
@@ -243,7 +244,7 @@ class PaneState:
             stands_s = self.profile.delivery.idle_stands_ms / 1000
             is_quiet = self._quiet_since is not None and now - self._quiet_since >= stands_s
             return is_late or (is_quiet and find_caret(screen) is not None)
-        # A composer may be drawn before anybody reads what is typed into it.
+        # A composer may be drawn before the program reads input.
         takes_paste = self.screen.bracketed_paste or not self.profile.delivery.multiline
         if self._reading.composer is None or not takes_paste:
             self._drawn_at = None
@@ -254,16 +255,16 @@ class PaneState:
 
     @property
     def looks_busy(self) -> bool:
-        """Tell whether a sign of work shows.
+        """Return whether the screen shows a busy sign.
 
-        Where the CLI itself tells of its turns, one on a screen that stands still is a leftover.
+        If the CLI itself reports its turns, a sign on a screen that does not change is a leftover.
         """
         is_alive = self.last_output is not None and time.monotonic() - self.last_output < ANIMATED_S
         is_sign = self._reading.is_busy and (is_alive or self.profile.delivery.proof == "none")
         return is_sign or "busy" in self._signs.values()
 
     def disregard_work(self) -> None:
-        """Take the signs of work that show now for none from now on."""
+        """Ignore the current busy signs from now on."""
         self.idle_rows += self._reading.work
         self._read_at = -1
 
@@ -280,7 +281,7 @@ class PaneState:
             self._quiet_since = now
 
     def _note_dialog(self, now: float) -> None:
-        """End a wait for an answer that was given without any word of it."""
+        """End the wait for an answer that was given without a report."""
         if self._asked_at is None:
             return
         is_shown = self._reading.dialog is not None
@@ -289,9 +290,9 @@ class PaneState:
         self._was_dialog_shown = is_shown
 
     def snapshot(self, now: float, *, is_turn_open: bool, is_end_known: bool, is_paused: bool) -> PaneFacts:
-        """Return all that the gates ask for, as of the last `observe`."""
+        """Return the input of the gates, as of the last `observe`."""
         reading = self._reading
-        # Something else has taken the composer's place; where that is a guess, the cursor is hidden too.
+        # Something else has replaced the composer; if that is a guess, the cursor must also be hidden.
         is_gone = self.has_had_composer and reading.composer is None
         return PaneFacts(
             is_stopped=self.is_stopped,
@@ -314,21 +315,21 @@ class PaneState:
         )
 
     def draft(self, now: float) -> bool | None:
-        """Tell whether the composer shows a draft; None: nothing is known by the screen."""
+        """Return whether the composer shows a draft; None if the screen does not show it."""
         composer = self._reading.composer
         if composer is None or (composer.is_empty and self._is_unread(now)):
             return None
         return not composer.is_empty
 
     def _is_unread(self, now: float) -> bool:
-        """Tell whether the screen is still the one from before a draft: a busy machine shows keys late."""
+        """Return whether the screen is older than a possible draft; a busy machine shows keys late."""
         last_key, last_output = self.ledger.last_key, self.last_output
         if last_key is None or last_output is None or not self.ledger.may_hold_draft:
             return False
         return last_output < last_key and now - last_key < UNREAD_S
 
     def ends_at_cursor(self, text: str) -> bool:
-        """Tell whether `text` stands right before the cursor, however it is wrapped."""
+        """Return whether `text` is right before the cursor, however it is wrapped."""
         screen = self.screen
         row = min(screen.cursor_row, len(screen.rows) - 1)
         above = "".join(line.text for line in screen.rows[max(0, row - 3) : row])
