@@ -22,7 +22,7 @@ _COMMENT: Final = re.compile(r"^<!--.*?-->\n+", re.MULTILINE | re.DOTALL)
 @takes(
     value("page", "PAGE", "page to print; default: list the pages", nargs="?"),
     JSON,
-    examples=("csp docs start", "csp docs agents/claude | less"),
+    examples=("csp docs start", "csp docs agents/claude"),
 )
 def docs(call: VerbCall) -> int:
     """Print one page as Markdown, or list the pages with their titles."""

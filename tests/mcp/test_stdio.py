@@ -32,7 +32,7 @@ from tests.mcp.clients import (
     over_stdio,
     refused,
 )
-from tests.rooms import ROOT, LiveRoom
+from tests.rooms import LiveRoom
 
 pytestmark = pytest.mark.xdist_group("mcp")
 
@@ -358,18 +358,3 @@ def test_a_room_is_found_though_the_client_hides_the_runtime_folder(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(room.home))
     with pytest.raises(Unreachable):
         find(call)
-
-
-def test_without_the_sdk_one_line_says_how_to_get_it(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]\n"
-        f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from csp.cli import main; sys.exit(main(['mcp']))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.startswith("csp: the package 'mcp' is not installed (install it: uv sync --inexact")
-    assert run.stderr.count("\n") == 1

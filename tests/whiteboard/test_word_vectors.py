@@ -1,11 +1,9 @@
 """Texts as vectors: with a vocabulary of five pieces, and with the installed weights."""
 
+import json
 import logging
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,31 +142,42 @@ def test_pieces_and_vectors_are_those_of_the_package() -> None:
         assert ours._tokenizer.encode(clean, add_special_tokens=False).ids == known, name
 
 
-def test_loading_stops_other_threads_for_a_short_time_only() -> None:
-    from tokenizers import Tokenizer
+def test_no_step_of_the_loading_reads_the_whole_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call into the tokenizers keeps all other threads waiting, for as long as its vocabulary is large."""
+    import tokenizers
 
     path = next(Path(find_spec("wordllama").origin).parent.glob("tokenizers/*.json"))  # type: ignore[union-attr, arg-type]  # it is installed
-    whole, longest = [], []
-    for _ in range(3):
-        began = time.process_time()
-        Tokenizer.from_file(str(path))
-        whole.append(time.process_time() - began)
-        thread = threading.Thread(target=load_word_vectors.__wrapped__)
-        longest.append(max(_pauses(thread)))
+    described = json.loads(path.read_bytes())["model"]
+    sizes: list[tuple[int, int]] = []
+    bpe: Any = tokenizers.models.BPE
 
-    assert min(longest) < 0.65 * min(whole)
+    def make(vocab: dict[str, int], merges: list[tuple[str, str]], **options: Any) -> Any:
+        sizes.append((len(vocab), len(merges)))
+        return bpe(vocab=vocab, merges=merges, **options)
+
+    class Tokenizer:
+        """Reads a description, if that has no vocabulary."""
+
+        @staticmethod
+        def from_str(text: str) -> Any:
+            model = json.loads(text)["model"]
+            sizes.append((len(model["vocab"]), len(model["merges"])))
+            return real.from_str(text)
+
+    real = tokenizers.Tokenizer
+    monkeypatch.setattr(tokenizers, "Tokenizer", Tokenizer)
+    monkeypatch.setattr(tokenizers.models, "BPE", make)
+    assert load_word_vectors.__wrapped__() is not None
+
+    (before, after) = sizes
+    assert before == (0, 0)
+    assert after[0] < 0.8 * len(described["vocab"])
+    assert after[1] < 0.8 * len(described["merges"])
+
+
+def test_loading_imports_the_tokenizers_but_not_the_package_of_the_weights() -> None:
     code = "import sys; from csp.whiteboard.word_vectors import *; load_word_vectors(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
     assert "tokenizers" in loaded.split()
     assert "wordllama" not in loaded.split()
-
-
-def _pauses(thread: threading.Thread) -> Iterator[float]:
-    """Yield the CPU time of this process between two moments in which this thread could run."""
-    before = time.process_time()
-    thread.start()
-    while thread.is_alive():
-        time.sleep(0.001)
-        now = time.process_time()
-        yield now - before
-        before = now
