@@ -52,7 +52,7 @@ def spent_lines(usage: object) -> list[str]:
         name, cost, unpriced = str(row.get("model") or ""), row.get("cost_usd"), field(row, "unpriced", int)
         model = visible(one_line(name, _NAME)) if name else "a model it does not name"
         about = "about " if row.get("estimated") else ""
-        money = "no price is known for it"
+        money = "price unknown"
         if isinstance(cost, int | float):
             money = f"${cost:.4f}"
             money += f" and {count(unpriced, 'reply', 'replies')} without a known price" if unpriced else ""
@@ -62,7 +62,7 @@ def spent_lines(usage: object) -> list[str]:
     if not lines:
         return []
     prices = usage.get("prices") if isinstance(usage, dict) else None
-    source = f"prices: {visible(str(prices))}" if prices else "prices: none, no list of prices is installed"
+    source = f"prices: {visible(str(prices))}" if prices else "no price list installed; costs not shown"
     return [*lines, source]
 
 

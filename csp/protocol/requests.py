@@ -39,17 +39,21 @@ class StartBody(Once, frozen=True):
 
 
 class MessageBody(InThread, frozen=True):
-    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])]
+    to: Annotated[str, Meta(min_length=1, max_length=512, examples=["claude", "claude,codex", "all"])]
     content: enums.Text
     reply_to: enums.Id | None = field(name="replyTo", default=None)
     urgent: bool = False
 
 
 class LineBody(InThread, frozen=True):
-    """A line that a person typed; `to` is who a plain text goes to, `thread` the one that is looked at."""
+    """A line that a person typed; `to` is who a plain text goes to, `thread` the one that is looked at.
+
+    `confirmed` is the yes of the person to what the answer to the same line asked.
+    """
 
     line: enums.MaybeText
-    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])] = "all"
+    to: Annotated[str, Meta(min_length=1, max_length=512, examples=["claude", "claude,codex", "all"])] = "all"
+    confirmed: bool = False
 
 
 class Handoff(enums.Struct, frozen=True):

@@ -137,7 +137,7 @@ def test_ctrl_z_gives_the_shell_back_and_fg_the_pane(room: LiveRoom, tmux: Tmux)
     tmux.type("@claude here again")
     assert claude.next_item("here again")
     tmux("send-keys", "-t", "t:0.0", "C-d")
-    tmux.shown(r"here again …[^$]*^shell\$ *$")
+    tmux.shown(r"here again[^$]*^shell\$ *$")
     tmux.type("echo left with $?")
 
     tmux.shown("^left with 0")

@@ -40,7 +40,7 @@ def test_the_pane_completes_and_explains_them() -> None:
     assert ("/nudge", "wake an agent up") in completions("/nu", [])
     assert [word for word, _ in completions("/nudge c", ["claude"])] == ["claude"]
     assert [word for word, _ in completions("/mode fi", [])] == ["fish_bowl"]
-    assert any("/nudge AGENT" in line for line in command_table.help_lines())
+    assert any("/nudge AGENT" in line for line in command_table.whole_help())
 
 
 def test_the_shell_completes_the_mode() -> None:
@@ -52,7 +52,8 @@ async def test_mcp_offers_the_mode_as_a_prompt_and_the_command_in_the_catalogue(
     served = gateway.gateway.get("/catalogue")
 
     assert "fish_bowl" in [prompt.name for prompt in prompts]
-    assert {"name": "nudge", "form": "/nudge AGENT", "help": "wake an agent up"} in served["commands"]
+    nudge = {"name": "nudge", "form": "/nudge AGENT", "help": "wake an agent up", "group": "room"}
+    assert nudge in served["commands"]
     assert [mode["rounds"] for mode in served["modes"] if mode["id"] == "fish_bowl"] == [7]
 
 

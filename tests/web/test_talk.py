@@ -133,9 +133,9 @@ async def test_every_step_of_a_delivery_is_shown(gateway: LiveRoom, page: Page) 
     tick = page.locator(".tick")
     await expect(tick).to_have_text("ada ○ queued")
     ada.deliver(message, "held", "draft")
-    await expect(tick).to_contain_text("waits: draft (you have text in its composer)")
+    await expect(tick).to_contain_text("waits: draft (you have text in its input box)")
     await expect(page.locator("[data-agent=ada] .waiting")).to_contain_text(
-        "draft (you have text in its composer)"
+        "draft (you have text in its input box)"
     )
     ada.deliver(message, "typed")
     await expect(tick).to_have_text("ada ✓ typed")

@@ -118,9 +118,10 @@ def remind(draft: SessionDraft, agent: AgentId) -> None:
     if is_open and session.last is not None and session.last.final:
         draft.notice(NoticeCode.SUGGESTS_FINISH(agent=agent))
     _, repeats = session.echoes[agent]
-    if repeats == 1:
+    # A vote that is cast again is not a sign of a session that stalls.
+    if repeats == 1 and session.stage.kind is not PhaseKind.BALLOT:
         draft.notice(NoticeCode.SAID_THE_SAME(agent=agent))
-        draft.wake(f"it stalls: {agent} said the same as before")
+        draft.wake(f"it stalls: {agent} repeated itself")
     warn_of_limits(draft)
     due = max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)
     if session.setup.mode is Mode.AUTOPILOT and due > session.reminders:
