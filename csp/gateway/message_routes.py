@@ -91,12 +91,12 @@ async def resend(gateway: Gateway, message_id: str, own_id: str | None) -> SentV
     """Send an old message again, to the recipients it did not reach; to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
-        raise Refused(f"{message_id} is sealed until its phase is over", "see: csp mode show")
+        raise Refused(f"#{view.seq} is sealed until its phase is over", "see: csp mode show")
     found = await gateway.history.find(MessageId(message_id))
     if found is None or not isinstance(found.event, MessageEvent):
-        raise NotFound(f"the text of {message_id!r} is no longer in the journal", "write it as a new message")
+        raise NotFound(f"the text of #{view.seq} is no longer in the journal", "write it as a new message")
     if found.event.text == REDACTED:
-        raise Refused(f"the text of {message_id!r} was removed", "write it again as a new message")
+        raise Refused(f"the text of #{view.seq} was removed", "write it again as a new message")
     missed = [agent for agent, step in view.recipients.items() if step.state in UNDELIVERED]
     only = tuple(AgentId(agent) for agent in (missed or view.recipients))
     event = found.event

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from csp.errors import BadInput, CspError, NotFound, Refused
+from csp.errors import BadInput, NotFound, Refused
 from csp.fast_start.child_environment import USER, child_environment, identity
 from csp.fast_start.failure_report import FailurePipe
 from csp.http_client import field, objects, segment
@@ -173,13 +173,7 @@ async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
         message = await _newest_waiting(chat)
     else:
         message = await message_id(chat, words[0] if words else "")
-    try:
-        answer = await chat.ask("POST", f"/messages/{segment(message)}/{action}")
-    except CspError as error:
-        # The person knows it by its number.
-        number = words[0].removeprefix("#") if words else ""
-        shown = f"#{number}" if number.isdigit() else number or chat.ticks.label_of(message) or "it"
-        raise type(error)(error.message.replace(message, shown), error.hint) from error
+    answer = await chat.ask("POST", f"/messages/{segment(message)}/{action}")
     sent, seq = field(answer, "id", str), field(answer, "seq", int)
     if action == "resend":
         now = time.monotonic()

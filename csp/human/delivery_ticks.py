@@ -82,10 +82,6 @@ class DeliveryTicks:
         """Tell whether a message is being followed."""
         return message in self._own
 
-    def label_of(self, message: str) -> str:
-        """Return how the person knows a message that is being followed: by its number."""
-        return self._own[message].label if message in self._own else ""
-
     def tells(self, notice: NoticePosted) -> bool:
         """Tell whether a notice says no more than the tick of a message will."""
         return notice.code in OF_DELIVERIES and notice.params.get("message") in self._own

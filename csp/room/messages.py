@@ -294,10 +294,10 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
     if not draft.events:
         states = {agent: delivery.state for agent, delivery in message.deliveries.items()}
         if states and set(states.values()) == {DeliveryState.WITHDRAWN}:
-            raise Refused(f"{message.id} is already cancelled")
+            raise Refused(f"#{message.seq} is already cancelled")
         why = ", ".join(f"{agent} {_HAS_IT.get(state, state)}" for agent, state in states.items())
         hint = "see what waits with: csp status"
-        raise Refused(f"too late to cancel {message.id}: {why or 'nobody waits for it'}", hint)
+        raise Refused(f"too late to cancel #{message.seq}: {why or 'nobody waits for it'}", hint)
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:
@@ -315,7 +315,7 @@ def release(draft: RoomDraft, command: commands.ReleaseMessage) -> None:
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
             draft.move_delivery(message, agent, *held)
     if not draft.events:
-        raise Refused(f"{message.id} is not held by the loop guard", "see what waits with: csp status")
+        raise Refused(f"#{message.seq} is not held by the loop guard", "see what waits with: csp status")
 
 
 def tick(draft: RoomDraft) -> None:

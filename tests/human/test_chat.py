@@ -360,7 +360,7 @@ async def test_what_is_sent_is_followed_and_can_be_named(room: Room) -> None:
     await wait_until(lambda: not room._unfinished)
 
     assert client.sent == [("ada", "hi", True, message)]
-    assert (room.ticks.waiting, room.ticks.label_of(message), room.shown.talked) == (1, "#9", [])
+    assert (room.ticks.waiting, room.ticks.is_own(message), room.shown.talked) == (1, True, [])
 
 
 async def test_what_reaches_nobody_is_said(room: Room) -> None:

@@ -835,7 +835,7 @@ def test_what_is_cancelled_is_not_cancelled_again(live: LiveRoom) -> None:
     said = live.say(HUMAN, CODEX)
     live.do(CancelMessage(message=said.id))
 
-    assert live.refuse(CancelMessage(message=said.id), Refused).message == f"{said.id} is already cancelled"
+    assert live.refuse(CancelMessage(message=said.id), Refused).message == f"#{said.seq} is already cancelled"
 
 
 def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> None:
