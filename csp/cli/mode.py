@@ -204,15 +204,14 @@ def view_lines(view: Object) -> Iterator[str]:
         reason = str(view.get("reason") or "")
         ended = END_WORDS.get(reason, reason)
         yield f"no mode is running (the last session, {view.get('sessionId')}: {ended})"
-        return
-    yield f"mode: {view.get('mode')}"
-    yield f"topic: {view.get('topic') or '-'}"
-    rounds = view.get("maxRounds") or "-"
-    yield f"round: {field(view, 'round', int) + 1}/{rounds}  phase: {view.get('phase')}"
-    waiting = ", ".join(map(str, field(view, "waitingFor", list)))
-    yield f"waiting for: {waiting or '-'}"
-    state = f"{view.get('status')}" + (f" ({view['reason']})" if view.get("reason") else "")
-    yield f"session: {view.get('sessionId')}  {state}"
+    else:
+        yield f"mode: {view.get('mode')}"
+        yield f"topic: {view.get('topic') or '-'}"
+        rounds = view.get("maxRounds") or "-"
+        yield f"round: {field(view, 'round', int) + 1}/{rounds}  phase: {view.get('phase')}"
+        waiting = ", ".join(map(str, field(view, "waitingFor", list)))
+        yield f"waiting for: {waiting or '-'}"
+        yield f"session: {view.get('sessionId')}  {view.get('status')}"
     for agent, vote in field(view, "votes", dict).items():
         reason = " ".join(str(vote.get("reason") or "").split())
         yield f"vote: {agent} -> {vote.get('label')}" + (f": {reason}" if reason else "")
