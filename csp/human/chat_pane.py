@@ -122,9 +122,7 @@ class ChatPane:
             wrap_lines=True,
             dont_extend_height=True,
         )
-        bottom = Window(
-            FormattedTextControl(self.bottom_line), height=1, style="class:bottom", always_hide_cursor=True
-        )
+        bottom = Window(FormattedTextControl(self._drawn_bottom), height=1, always_hide_cursor=True)
         fold = ConditionalContainer(
             Window(FormattedTextControl(self.fold_line), height=1), Condition(self.is_folded)
         )
@@ -160,6 +158,11 @@ class ChatPane:
         roster, width = chat.roster, self._size().columns
         text = bottom_text(roster.seats, roster.session, self._look.signs, time.time(), width, chat.away)
         return [("", text)]
+
+    def _drawn_bottom(self) -> StyleAndTextTuples:
+        # Only the text has a style: a row that is filled to the right edge would be broken into several by a
+        # narrower terminal, which pushes the prompt into the scrollback before it can be erased.
+        return [(f"class:bottom {part[0]}", part[1]) for part in self.bottom_line()]
 
     # --- what the chat shows ---------------------------------------------------------------------
 
