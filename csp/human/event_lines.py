@@ -170,11 +170,11 @@ def _body_rows_that_fit(look: Theme) -> int:
 
 def _notice_line(look: Theme, spoken: SpokenLine, head: str, *, is_whole: bool, mode: str) -> str:
     first = f"{head} {look.signs.dot} "
-    text = spoken.text if is_whole else drawn_notice(spoken, mode)
     if not look.columns():
-        shown = visible(text if is_whole else folded(text, f"/show {spoken.seq}"))
+        # A script reads what the room has said, word for word.
+        shown = visible(spoken.text if is_whole else folded(spoken.text, f"/show {spoken.seq}"))
         return first + (look.strong(shown) if spoken.code in HEADINGS else shown.replace("\n", "\n  "))
-    title, *more = visible(text).split("\n")
+    title, *more = visible(spoken.text if is_whole else drawn_notice(spoken, mode)).split("\n")
     taken = cells(first)
     rows = [row[taken:] for row in wrap(look, title, look.columns(), first=" " * taken, further=" " * taken)]
     rows = [first + row if not number else " " * taken + row for number, row in enumerate(rows)]

@@ -99,6 +99,10 @@ def test_what_an_agent_says_names_its_way_and_its_marks(more: dict[str, Any], li
         ({"ending": "failed"}, "ada: (failed) hi"),
         ({"sealed": 1, "late": True}, "ada (late): hi"),
         ({"type": "system", "text": "@bob - Your turn."}, "· @bob - Your turn."),
+        (
+            {"type": "system", "text": "@bob - Your turn.", "code": "your_turn", "params": {"agent": "bob"}},
+            "· @bob - Your turn.",
+        ),
     ],
 )
 def test_an_item_of_the_history_is_the_same_line(item: dict[str, Any], line: str) -> None:
@@ -113,6 +117,7 @@ def test_parts_of_a_mode_are_strong_and_who_is_called_has_its_colour() -> None:
         assert said_line(look, spoken).endswith("\x1b[1many words\x1b[0m"), code
     fields = HEAD | {"type": "system", "code": "your_turn", "params": {"agent": "bob"}}
     called = NoticePosted(**{name: value for name, value in fields.items() if name != "type"})
+    look.columns = lambda: 80
     for spoken in (spoken_of(called), spoken_in(fields)):
         assert spoken is not None
         assert said_line(look, spoken).endswith("· bob's turn")
