@@ -183,6 +183,17 @@ def test_what_was_typed_before_comes_back(room: LiveRoom) -> None:
         pane.wait_for("^→all> @claude remember me")
 
 
+def test_a_search_of_what_was_typed_shows_its_match_at_once(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
+    pane.type("@claude a zebra crossing")
+    claude.next_item("zebra")
+    pane.send(b"\x12zeb")
+    pane.wait_for("^→claude> @claude a zebra crossing$")
+    pane.send(b"\x07")
+
+    pane.wait_for("^→claude>$")
+
+
 def test_what_was_said_meanwhile_is_shown_on_return(room: LiveRoom, tmp_path: Path) -> None:
     # The pane that the tests share is a person's too: what it has shown counts as seen in this room.
     alone = {
