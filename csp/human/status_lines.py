@@ -58,7 +58,7 @@ def spent_lines(usage: object) -> list[str]:
             money += f" and {count(unpriced, 'reply', 'replies')} without a known price" if unpriced else ""
         said = count(field(row, "replies", int), "reply", "replies")
         who = visible(field(row, "agent", str))
-        lines.append(f"spent by {who} with {model}: {said}, {about}{tokens_text(row)}, {money}")
+        lines.append(f"{who} ({model}): {said}, {about}{tokens_text(row)}, {money}")
     if not lines:
         return []
     prices = usage.get("prices") if isinstance(usage, dict) else None

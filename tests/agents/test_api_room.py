@@ -364,7 +364,7 @@ def test_usage_is_told_by_agent_and_model_with_the_list_of_prices(room: ApiRoom)
     assert all(rows[name]["cost_usd"] > 0 for name in ("claude", "gpt", "gem"))
     assert (rows["llama"]["cost_usd"], rows["llama"]["unpriced"]) == (None, rows["llama"]["replies"])
     for shown in (room.csp("status"), room.chat("/status")):
-        assert "spent by claude with claude-sonnet-5: " in shown
+        assert "claude (claude-sonnet-5): " in shown
         assert "with llama-at-home: " in shown and "price unknown" in shown
         assert f"prices: {told['prices']}" in shown
 

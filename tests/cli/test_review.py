@@ -108,7 +108,7 @@ def test_a_defect_that_the_reviewer_missed_is_counted(csp: Shell, room: LiveRoom
         (("start", "goal"), "expected a goal, --builder and --reviewer"),
         (("list", "x"), "csp review list takes no 'x'"),
         (("show", "--approve"), "csp review show takes no --approve"),
-        (("show",), "which run is meant?"),
+        (("show",), "no review is running"),
         (("show", "nobody"), "unknown run 'nobody'"),
         (("decide", "x"), "expected a run and a decision"),
         (("finding", "x"), "expected a run, a finding, a verdict"),

@@ -147,7 +147,7 @@ def test_status_says_what_was_spent(capsys: pytest.CaptureFixture[str]) -> None:
     found = lines(room([], usage={"items": [row], "prices": "a list"}), "status", capsys)
 
     assert found[-2:] == [
-        "spent by gpt with m: 1 reply, 6 new tokens (2 output), 1 cached, $0.5000",
+        "gpt (m): 1 reply, 6 new tokens (2 output), 1 cached, $0.5000",
         "prices: a list",
     ]
 

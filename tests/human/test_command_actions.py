@@ -102,10 +102,9 @@ async def test_the_status_says_what_was_used_and_what_it_cost(chat: Modes) -> No
     lines = await chat.do("/status")
 
     assert lines[-3:] == [
-        "spent by claude with opus␛: 2 replies, 2,034 new tokens (34 output), 10,000 cached, "
+        "claude (opus␛): 2 replies, 2,034 new tokens (34 output), 10,000 cached, "
         "$0.5000 and 1 reply without a known price",
-        "spent by llama with a model it does not name: 1 reply, about 11 new tokens (6 output), 0 cached, "
-        "price unknown",
+        "llama (a model it does not name): 1 reply, about 11 new tokens (6 output), 0 cached, price unknown",
         "prices: genai-prices 1",
     ]
 
