@@ -122,8 +122,10 @@ def test_a_debate_typed_in_the_room_pane_runs_to_its_end(demo: Place) -> None:
     demo.wait(lambda: status(demo) == "", "an empty status line")
 
     text = scrollback(demo, "human")
-    for said in ("Mode: DEBATE", "Topic: tabs or spaces", "@ada - Your turn.", "Round 2", "Summary of s-"):
+    for said in ("Mode: DEBATE", "Topic: tabs or spaces", "DEBATE complete.", "Debate summary (done after "):
         assert said in text
+    # The status line has said whose turn it is.
+    assert "Your turn" not in text
     assert mode(demo)["reason"] == "done"
     assert set(mode(demo)["roundOutputs"]) == {"ada", "bob", "cy"}
     assert "Debate" not in demo.screen("human").splitlines()[-1]
