@@ -94,8 +94,10 @@ def _check_start(call: VerbCall, words: list[str]) -> None:
         return
     if not " ".join(words[1:]).strip():
         raise Refused(f"{mode} needs a topic", f"for example: csp mode set {mode} 'tabs or spaces'")
+    if call.args.replace:
+        return
     running = _view(call)
-    if not call.args.replace and running.get("sessionId") is not None and running.get("status") != "ended":
+    if running.get("sessionId") is not None and running.get("status") != "ended":
         raise Refused(f"{running.get('mode')} is running", "add --replace to stop it and start the new one")
 
 

@@ -213,9 +213,7 @@ def _run_id(call: VerbCall, words: list[str]) -> str:
         raise NotFound("no review is running", "name one: csp review show run-12")
     if len(live) > 1:
         names = ", ".join(str(run.get("id")) for run in live)
-        raise NotFound(
-            f"several reviews are running: {names}", f"name one: csp review show {live[0].get('id')}"
-        )
+        raise NotFound("several reviews are running", f"name one: {names}")
     return str(live[0].get("id"))
 
 

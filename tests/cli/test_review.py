@@ -208,7 +208,10 @@ def test_the_only_run_that_goes_on_is_the_one_that_is_meant() -> None:
     run_recorded(gateway, "review", "go")
 
     assert [path for _, path, _ in gateway.asked] == ["/runs", "/runs/r-1", "/runs", "/runs/r-1/go"]
-    for live, hint in (([RUN, RUN | {"id": "r-2"}], "name one: r-1, r-2"), ([], "name one: none goes on")):
+    for live, hint in (
+        ([RUN, RUN | {"id": "r-2"}], "name one: r-1, r-2"),
+        ([], "name one: csp review show run-12"),
+    ):
         with pytest.raises(NotFound) as caught:
             run_recorded(Recorded({"/runs": {"items": live}}), "review", "show")
         assert caught.value.hint == hint

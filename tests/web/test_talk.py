@@ -87,7 +87,7 @@ async def test_an_unknown_command_is_not_sent(gateway: LiveRoom, page: Page, tro
     troubles.expect("404.*/line")
     await write(page, "/dance")
 
-    await see_toast(page, "there is no /dance here")
+    await see_toast(page, "unknown command /dance")
     await expect(page.locator("#composer-text")).to_have_value("/dance")
     assert _sent(gateway) == []
 
