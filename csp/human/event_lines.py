@@ -20,6 +20,8 @@ from csp.protocol.session_parts import TurnState
 #: What stays at the bottom of the screen: the line that is typed, the state of the room.
 _FIXED_ROWS: Final = 2
 _MAX_BODY: Final = 10
+#: Of a text that is folded no more is laid out: one of a megabyte would stop the keyboard for a second.
+_LAID_OUT: Final = 20_000
 END_WORDS: Final = {entry.id: entry.text for entry in catalogue.END_REASONS}
 _SUBJECT: Final = 200
 _QUESTION: Final = 300
@@ -138,16 +140,17 @@ def _message_rows(
     the screen is without a name.
     """
     width = look.columns()
-    rows = body_rows(look, text, width, is_speech=is_speech)
+    laid_out = text[:_LAID_OUT] if how_to_see else text
+    left_out = text.count("\n", len(laid_out))
+    rows = body_rows(look, laid_out, width, is_speech=is_speech)
     if len(rows) == 1 and cells(head) + cells(rows[0]) < width:
         return [f"{head}: {rows[0].strip()}"]
     if not rows:
         return [head]
 
     def mark(left: int) -> str:
-        return look.faint(
-            f"{look.signs.waits} {count(left, 'more line')} from {visible(sender)}, {how_to_see}"
-        )
+        lines = count(left + left_out, "more line") if left + left_out else "more"
+        return look.faint(f"{look.signs.waits} {lines} from {visible(sender)}, {how_to_see}")
 
     shown = fold(rows, _body_rows_that_fit(look), width, mark) if how_to_see else rows
     if shown == rows and how_to_see:

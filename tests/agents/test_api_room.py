@@ -365,7 +365,7 @@ def test_usage_is_told_by_agent_and_model_with_the_list_of_prices(room: ApiRoom)
     assert (rows["llama"]["cost_usd"], rows["llama"]["unpriced"]) == (None, rows["llama"]["replies"])
     for shown in (room.csp("status"), room.chat("/status")):
         assert "claude (claude-sonnet-5): " in shown
-        assert "with llama-at-home: " in shown and "price unknown" in shown
+        assert "(llama-at-home): " in shown and "price unknown" in shown
         assert f"prices: {told['prices']}" in shown
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from csp.human import message_text
 from csp.human.event_lines import (
     NeedsPerson,
     SpokenLine,
@@ -239,6 +240,22 @@ def test_three_long_answers_fit_the_screen_and_each_says_whose_it_is(rows: int, 
     for name, answer in zip(("ada", "bob", "cy"), shown, strict=True):
         assert name in answer[0] and answer[1].startswith("  line 0")
         assert f"more lines from {name}, /show 52" in answer[-1]
+
+
+def test_a_huge_text_is_laid_out_no_further_than_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    laid_out: list[int] = []
+
+    def body_rows(look: Theme, text: str, width: int, **more: bool) -> list[str]:
+        laid_out.append(len(text))
+        return message_text.body_rows(look, text, width, **more)
+
+    monkeypatch.setattr("csp.human.event_lines.body_rows", body_rows)
+    lines = said_line(screen(24, 80), spoken_by("ada", "a line\n" * 100_000)).split("\n")
+    word = said_line(screen(24, 80), spoken_by("ada", "x" * 900_000)).split("\n")
+
+    assert max(laid_out) <= 20_000
+    assert lines[-1] == "  … 99995 more lines from ada, /show 52"
+    assert word[-1] == "  … more from ada, /show 52"
 
 
 def test_what_is_asked_for_is_whole_on_any_screen() -> None:
