@@ -25,7 +25,7 @@ _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
     value("form", "FORM", "[prune | redact ID]", nargs="*"),
     value("--limit", "N", "newest items to show; default: 50", type=WHOLE),
     value("--search", "Q", "only items with this text"),
-    switch("--follow", "go on with what comes"),
+    switch("--follow", "keep printing what comes"),
     value("--agent", "A", "only items from or to this agent"),
     value("--types", "A,B", "only these types of events"),
     value("--before", "SEQ", "only items before this one; with prune: remove them", type=WHOLE),
