@@ -17,7 +17,7 @@ from csp.errors import BadInput
 from csp.fast_start import process_environment as places
 from csp.fast_start.process_environment import process_environment as process_environment
 from csp.project import Claim, Project, claims_folder, project_of, read_claims, room_name
-from csp.trust import Accepted, Ask, Untrusted, examine, harmless
+from csp.trust import GROUPS, Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"
 #: Each CLI that CSP knows, by its name.
@@ -88,6 +88,8 @@ class Settings:
     #: Settings that come with the CLIs, by their names, such as `claude_cmd`, where they are not the default.
     of_clis: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[AgentSpec, ...] = ()
+    #: Names that stand for several agents, from [groups] of csp.toml.
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     state_dir: Path = Path()
     #: The project that the run belongs to; None only for settings that no run has.
     project: Project | None = None
@@ -283,7 +285,12 @@ def load_settings(
         values["history_dir"] = Path(os.path.abspath(cwd / values["history_dir"]))
     of_clis = {name: values.pop(name) for name in CLI_DEFAULTS if name in values}
     settings = Settings(
-        **values, of_clis=of_clis, agents=_read_agents(files), sources=sources, withheld=withheld
+        **values,
+        of_clis=of_clis,
+        agents=_read_agents(files),
+        groups=_read_groups(files),
+        sources=sources,
+        withheld=withheld,
     )
     return _of_project(settings, project, claims, env)
 
@@ -384,9 +391,9 @@ def _check_keys(path: Path, data: dict[str, Any]) -> None:
     known = [row.key for row in ROWS if row.key]
     sections = sorted({key.partition(".")[0] for key in known})
     for section, table in data.items():
-        if section not in (*sections, "agent"):
-            raise _unknown(path, section, [*sections, "agent"])
-        if section == "agent":
+        if section not in (*sections, "agent", GROUPS):
+            raise _unknown(path, section, [*sections, "agent", GROUPS])
+        if section in ("agent", GROUPS):
             continue
         if not isinstance(table, dict):
             raise BadInput(f"{path}: {section}: expected a table, got {table!r}", f"write it as [{section}]")
@@ -439,6 +446,25 @@ def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
                 raise BadInput(f"{file.path}: {problem}")
             return agents
     return ()
+
+
+def _read_groups(files: list[_File]) -> dict[str, tuple[str, ...]]:
+    """Return the groups of all files; the first one that names a group counts."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        table = file.data.get(GROUPS, {})
+        if not isinstance(table, dict):
+            raise BadInput(
+                f"{file.path}: {GROUPS}: expected a table, got {table!r}", f"write it as [{GROUPS}]"
+            )
+        for name, members in table.items():
+            where = f"{GROUPS}.{name}"
+            types.read_toml(types.GROUP, name, file.path, where)
+            if not isinstance(members, list) or not members:
+                raise BadInput(f"{file.path}: {where}: expected a list of agents, got {members!r}")
+            names = tuple(types.read_toml(types.GROUP, one, file.path, where) for one in members)
+            found.setdefault(name, names)
+    return found
 
 
 def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:

@@ -31,6 +31,8 @@ HARMLESS: Final = frozenset(
     }
 )
 AGENTS: Final = "agent"
+#: Names for several agents, which allow nothing.
+GROUPS: Final = "groups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
     for section, table in data.items():
         if section == AGENTS:
             kept |= {} if any(_agent_powers(table)) else {section: table}
+        elif section == GROUPS:
+            kept[section] = table
         else:
             kept[section] = {name: value for name, value in table.items() if f"{section}.{name}" in HARMLESS}
     return kept
@@ -92,6 +96,8 @@ def _powers(data: Mapping[str, Any]) -> Iterator[Power]:
     for section, table in data.items():
         if section == AGENTS:
             yield from _agent_powers(table)
+            continue
+        if section == GROUPS:
             continue
         for name, value in table.items():
             if f"{section}.{name}" not in HARMLESS:

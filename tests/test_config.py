@@ -13,7 +13,7 @@ from csp.errors import BadInput
 from csp.room_registry import claim
 
 ROOT = Path(__file__).parent.parent
-DERIVED = {"of_clis", "agents", "state_dir", "project", "sources", "withheld"}
+DERIVED = {"of_clis", "agents", "groups", "state_dir", "project", "sources", "withheld"}
 
 
 @pytest.fixture
@@ -298,6 +298,30 @@ def test_a_secret_is_never_shown(home: Path, here: Path) -> None:
 
     assert not any("s3cret" in text for text in texts)
     assert "********" in texts
+
+
+def test_groups_stand_for_agents_and_the_nearest_file_counts(home: Path, here: Path) -> None:
+    (home / ".config/csp/config.toml").write_text('[groups]\nall-mine = ["ada"]\nreviewers = ["cy"]\n')
+    (here / "csp.toml").write_text('[groups]\nreviewers = ["ada", "bob"]\n')
+
+    assert load(home, here).groups == {"reviewers": ("ada", "bob"), "all-mine": ("ada",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('groups = ["ada"]', "groups: expected a table"),
+        ('[groups]\nreviewers = "ada"', "groups.reviewers: expected a list of agents"),
+        ("[groups]\nreviewers = []", "groups.reviewers: expected a list of agents"),
+        ('[groups]\nreviewers = ["a b"]', "groups.reviewers"),
+        ('[groups]\n"a b" = ["ada"]', "groups.a b"),
+    ],
+)
+def test_a_wrong_group_is_refused(home: Path, here: Path, text: str, problem: str) -> None:
+    (here / "csp.toml").write_text(text)
+
+    with pytest.raises(BadInput, match=problem):
+        load(home, here)
 
 
 def test_the_table_has_a_row_for_every_setting() -> None:

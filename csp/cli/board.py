@@ -9,6 +9,7 @@ from csp.cli.send import read_stdin
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, Broken
 from csp.http_client import Object, field, note_path, objects
+from csp.human.safe_text import count
 
 _FILTERS: Final = ("session", "author", "kind", "tag", "limit")
 _FORMS: Final = Forms("board", default="show")
@@ -19,7 +20,7 @@ _FORMS: Final = Forms("board", default="show")
         "form",
         "FORM",
         "add TEXT, search WORDS, show [NOTE], export [DIR] or summarise; default: show; "
-        "add - reads stdin; behind -- words may begin with -",
+        "add - reads stdin; put -- before words that start with -",
         nargs="*",
     ),
     value("--session", "S", "board of this session; add: default the room's own"),
@@ -69,8 +70,7 @@ def _search(call: VerbCall, words: list[str]) -> int:
         return call.show(answer, ())
     hits = objects(field(answer, "items", list))
     lines = (f"{_line(field(hit, 'note', dict))}  ({hit.get('how')} {hit.get('score')})" for hit in hits)
-    provider, took = field(answer, "provider", str), field(answer, "took_ms", float)
-    return call.show(answer, lines, f"{len(hits)} found by {provider} in {took:.0f} ms")
+    return call.show(answer, lines, count(len(hits), "result"))
 
 
 @_FORMS.form("show", 1, _FILTERS)

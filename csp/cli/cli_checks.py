@@ -84,8 +84,9 @@ def missing(settings: Settings, cli: Cli) -> CheckResult:
     if cli.install:
         where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
         advice = f"{cli.install}; {where}; or go on without it"
-    is_needed = settings.strict_cli_check or bool(settings.agents)
-    return CheckResult(name, not is_needed, f"{command} is not installed", advice)
+    if settings.strict_cli_check or settings.agents:
+        return CheckResult(name, False, f"{command} is not installed", advice)
+    return CheckResult(name, True, "not installed (optional)", advice)
 
 
 def clis_of(settings: Settings) -> list[Cli]:

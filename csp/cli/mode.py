@@ -10,7 +10,8 @@ from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
 from csp.http_client import Object, field, segment
 
-_START: Final = "begin one: csp mode set debate 'tabs or spaces'"
+_FREEFORM: Final = "freeform"
+_START: Final = "start one: csp mode set debate 'tabs or spaces'"
 #: What the options are called in a body; those of the limits go into one of their own.
 _SET: Final = ("rounds", "steps", "first", "synth", "ballot", "respect_final", "soft_turns")
 _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
@@ -31,11 +32,12 @@ _FORMS: Final = Forms("mode", default="show")
     value("--synth", "AGENT", "who writes the synthesis"),
     switch("--ballot", "end a debate with a vote"),
     switch("--respect-final", "let an agent end an autopilot"),
-    switch("--soft-turns", "type what agents say to one that waits at once, not with its turn"),
-    value("--turns", "N", "end after so many turns", type=WHOLE),
-    value("--tokens", "N", "end after so many tokens", type=WHOLE),
-    value("--minutes", "M", "end after so many minutes; with extend: that many more", type=SECONDS),
-    value("--cost", "USD", "end after so many US dollars", type=SECONDS),
+    switch("--soft-turns", "deliver messages to waiting agents immediately, not with their turn"),
+    switch("--replace", "stop the mode that is running, if there is one"),
+    value("--turns", "N", "end after N turns", type=WHOLE),
+    value("--tokens", "N", "end after N tokens", type=WHOLE),
+    value("--minutes", "M", "end after M minutes; with extend: that many more", type=SECONDS),
+    value("--cost", "USD", "end after USD dollars", type=SECONDS),
     THREAD,
     JSON,
     examples=(
@@ -54,18 +56,19 @@ def mode(call: VerbCall) -> int:
         from csp.room.sessions.modes import mode_names
 
         if name in mode_names():
-            raise BadInput(f"unknown form {name!r} of mode", f"begin it with: csp mode set {name}")
+            raise BadInput(f"unknown form {name!r} of mode", f"start it with: csp mode set {name} TOPIC")
     return _FORMS.do(call)
 
 
 # --- beginning, looking ----------------------------------------------------------------------------
 
 
-@_FORMS.form("set", ANY, ("agents", *_SET, *_LIMITS))
+@_FORMS.form("set", ANY, ("agents", "replace", *_SET, *_LIMITS))
 def _set(call: VerbCall, words: list[str]) -> int:
     if not words:
         raise BadInput("expected a mode", "for example: csp mode set debate 'tabs or spaces'")
     args = vars(call.args)
+    _check_start(call, words)
     given: dict[str, Any] = {"mode": words[0], "topic": " ".join(words[1:])}
     given |= {name: args[name] for name in _SET}
     # The room decides what was left out.
@@ -80,6 +83,22 @@ def _set(call: VerbCall, words: list[str]) -> int:
     return call.tell(
         answer, f"the mode is {view.get('mode')}" + (f", waiting for {waiting}" if waiting else "")
     )
+
+
+def _check_start(call: VerbCall, words: list[str]) -> None:
+    """Refuse to start a mode that is about nothing, or that would end another one unasked."""
+    from csp.room.sessions.modes import mode_names
+
+    mode = words[0]
+    if mode == _FREEFORM or mode not in mode_names():
+        return
+    if not " ".join(words[1:]).strip():
+        raise Refused(f"{mode} needs a topic", f"for example: csp mode set {mode} 'tabs or spaces'")
+    if call.args.replace:
+        return
+    running = _view(call)
+    if running.get("sessionId") is not None and running.get("status") != "ended":
+        raise Refused(f"{running.get('mode')} is running", "add --replace to stop it and start the new one")
 
 
 @_FORMS.form("show")
@@ -177,17 +196,24 @@ def _thread(call: VerbCall) -> dict[str, str]:
 
 
 def view_lines(view: Object) -> Iterator[str]:
-    """Yield the mode as lines for a person."""
-    yield f"mode: {view.get('mode')}"
+    """Yield the mode that runs as lines for a person."""
     if view.get("sessionId") is None:
+        yield "no mode is running"
         return
-    yield f"topic: {view.get('topic') or '-'}"
-    rounds = view.get("maxRounds") or "-"
-    yield f"round: {field(view, 'round', int) + 1}/{rounds}  phase: {view.get('phase')}"
-    waiting = ", ".join(map(str, field(view, "waitingFor", list)))
-    yield f"waiting for: {waiting or '-'}"
-    state = f"{view.get('status')}" + (f" ({view['reason']})" if view.get("reason") else "")
-    yield f"session: {view.get('sessionId')}  {state}"
+    if view.get("status") == "ended":
+        from csp.human.event_lines import END_WORDS
+
+        reason = str(view.get("reason") or "")
+        ended = END_WORDS.get(reason, reason)
+        yield f"no mode is running (the last session, {view.get('sessionId')}: {ended})"
+    else:
+        yield f"mode: {view.get('mode')}"
+        yield f"topic: {view.get('topic') or '-'}"
+        rounds = view.get("maxRounds") or "-"
+        yield f"round: {field(view, 'round', int) + 1}/{rounds}  phase: {view.get('phase')}"
+        waiting = ", ".join(map(str, field(view, "waitingFor", list)))
+        yield f"waiting for: {waiting or '-'}"
+        yield f"session: {view.get('sessionId')}  {view.get('status')}"
     for agent, vote in field(view, "votes", dict).items():
         reason = " ".join(str(vote.get("reason") or "").split())
         yield f"vote: {agent} -> {vote.get('label')}" + (f": {reason}" if reason else "")

@@ -77,7 +77,7 @@ def journal_items(path: Path) -> Iterator[Object]:
 @takes(
     value("name", "NAME", "gateway or an agent's id; default: all", nargs="?"),
     value("--limit", "N", "newest lines of each; default: 50", type=WHOLE, default=50),
-    switch("--follow", "go on with what comes"),
+    switch("--follow", "keep printing what comes"),
     examples=("csp logs codex",),
 )
 def logs(call: VerbCall) -> int:

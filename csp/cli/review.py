@@ -209,9 +209,11 @@ def _run_id(call: VerbCall, words: list[str]) -> str:
     if words:
         return words[0]
     live = [run for run in field(call.gateway.get("/runs"), "items", list) if not run.get("reason")]
-    if len(live) != 1:
-        names = ", ".join(str(run.get("id")) for run in live) or "none goes on"
-        raise NotFound("which run is meant?", f"name one: {names}")
+    if not live:
+        raise NotFound("no review is running", "name one: csp review show run-12")
+    if len(live) > 1:
+        names = ", ".join(str(run.get("id")) for run in live)
+        raise NotFound("several reviews are running", f"name one: {names}")
     return str(live[0].get("id"))
 
 

@@ -13,7 +13,7 @@ _PROFILES: Final = profile_names()
 PROFILE: Final = value(
     "--profile", "P", f"{', '.join(_PROFILES[:-1])} or {_PROFILES[-1]}; default: by the command's name"
 )
-COMMAND: Final = value("command", "CMD", "the command to run, behind --", nargs="*")
+COMMAND: Final = value("command", "CMD", "the command to run, after --", nargs="*")
 
 
 @takes(
@@ -23,7 +23,7 @@ COMMAND: Final = value("command", "CMD", "the command to run, behind --", nargs=
     value("--role", "R", "agent or orchestrator", choices=ROLES, default="agent"),
     value("--initial-prompt-file", "F", "text to type in once the CLI is ready"),
     switch("--allow-shell", "type messages into a plain shell, which runs them"),
-    value("--cmd", "CMD", "the command as one string, instead of behind --"),
+    value("--cmd", "CMD", "the command as one string, instead of after --"),
     COMMAND,
     examples=("csp sidecar --name claude -- claude --model sonnet",),
 )
@@ -34,7 +34,7 @@ def sidecar(call: VerbCall) -> int:
 
     args, command = call.args, tuple(call.args.command)
     if args.cmd and command:
-        raise BadInput("expected a command by --cmd or behind --, got both")
+        raise BadInput("expected a command by --cmd or after --, got both")
     if args.cmd:
         try:
             command = tuple(shlex.split(args.cmd))

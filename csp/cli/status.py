@@ -24,16 +24,16 @@ _WAITING: Final = 20
 _WHY: Final = {
     "queued": "{agent} has not taken it up yet",
     "typed": "it is being typed",
-    "offline": "{agent} is not connected; it gets it when it is back",
+    "offline": "{agent} is offline; queued until it returns",
     "starting": "{agent} is still starting",
-    "busy": "{agent} is at work; it gets it after this turn",
+    "busy": "{agent} is busy; queued for after this turn",
     "dialog": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
     "typing": "somebody is typing in the pane of {agent}",
-    "draft": "there is a draft in the composer of {agent}; send it or clear it",
-    "paused": "{agent} is paused; go on with csp resume {agent}",
+    "draft": "there is a draft in the input box of {agent}; send it or clear it",
+    "paused": "{agent} is paused; continue with csp resume {agent}",
     "turn": "it comes with the next turn of {agent}",
-    "loop": "agents have long been talking among themselves; let it through with csp continue {id}",
-    "stuck": "a text that could be neither sent nor cleared is in the composer of {agent}; clear it by hand",
+    "loop": "8 agent-to-agent messages in a row; release it with csp continue {id}",
+    "stuck": "leftover text in the input box of {agent} could not be sent or cleared; clear it by hand",
 }
 
 
@@ -149,10 +149,10 @@ def queue_lines(queue: list[Object] | None) -> list[str]:
     lines = []
     for item in queue[:_WAITING]:
         state, reason = field(item, "state", str), str(item.get("reason") or "")
-        message, agent = field(item, "id", str), field(item, "agent", str)
+        number, agent = field(item, "seq", int), field(item, "agent", str)
         age = duration(max(0.0, time.time() - field(item, "at", float)))
-        why = _WHY.get(reason or state, "").format(agent=agent, id=message)
-        way = f"{message} from {field(item, 'sender', str)} to {agent}"
+        why = _WHY.get(reason or state, "").format(agent=agent, id=number)
+        way = f"#{number} from {field(item, 'sender', str)} to {agent}"
         word = f"{state} ({reason})" if reason else state
         lines.append(f"waiting: {way}: {word} for {age}, {why}: {one_line(field(item, 'text', str), _TEXT)}")
     more = len(queue) - len(lines)

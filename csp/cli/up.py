@@ -131,7 +131,7 @@ def down(call: VerbCall) -> int:
     value("name", "NAME", "name of the agent in the room"),
     PROFILE,
     value("--dir", "DIR", "directory the agent works in; default: the room's"),
-    value("--provider", "P", f"a model behind an API instead of a command: {', '.join(well_known())}, ..."),
+    value("--provider", "P", f"an API model instead of a command: {', '.join(well_known())}, ..."),
     value("--model", "M", "with --provider: the model's name there"),
     value("--base-url", "URL", "with --provider: address of the API; default: the provider's own"),
     value("--key-env", "NAME", "with --provider: variable that has the key; default: the provider's own"),

@@ -2,18 +2,20 @@
 
 import msgspec
 
+from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
 from csp.gateway import operations, session_routes
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Posted, answered
 from csp.journal.history_query import HistoryQuery
 from csp.protocol import catalogue
-from csp.protocol.enums import AgentId, SessionAction
+from csp.protocol.enums import ALL, DEFAULT_THREAD, AgentId, AgentState, SessionAction
 from csp.protocol.requests import LineBody, MessageBody, ModeBody, SessionActionBody, StopBody, TurnBody
 from csp.protocol.responses import LineKind, LineView
 from csp.room import human_input
 from csp.room.commands import ControlAgent
 from csp.room.membership import known_participant
+from csp.room.sessions.modes import mode_names
 
 _SPEECH = frozenset({"agent_response", "agent_call"})
 _NEWEST = 50
@@ -30,34 +32,73 @@ async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
         case human_input.InvalidLine(problem=problem, hint=hint):
             raise BadInput(problem, hint)
         case human_input.SetTarget(to=to):
-            known = to if to == "all" else known_participant(gateway.writer.room, to).id
-            return LineView(kind=LineKind.TARGET, to=known)
+            return _aim(gateway, to)
         case human_input.StopLine():
             return await _stop(gateway, call, body.line.strip())
         case human_input.ModeLine() as wish:
-            fields = human_input.mode_fields(wish) | {"thread": body.thread, "id": body.id}
-            try:
-                mode = msgspec.convert(fields, ModeBody)
-            except msgspec.ValidationError as exc:
-                raise BadInput(str(exc), human_input.MODE_USAGE) from exc
-            await session_routes.set_mode(gateway, call.with_body(mode))
-            return LineView(kind=LineKind.DONE)
+            return await _set_mode(gateway, call, wish)
         case human_input.CommandLine() as typed:
             return await _run(gateway, call, typed)
         case human_input.MessageLine() as said:
             return await _send(gateway, call, said)
 
 
+def _aim(gateway: Gateway, to: str) -> LineView:
+    """Return whom plain texts go to from now on."""
+    known = [
+        name
+        if name == ALL or name in gateway.settings.groups
+        else known_participant(gateway.writer.room, name).id
+        for name in to.split(",")
+    ]
+    return LineView(kind=LineKind.TARGET, to=",".join(known))
+
+
+async def _set_mode(gateway: Gateway, call: Posted[LineBody], wish: human_input.ModeLine) -> LineView:
+    body = call.body
+    if asked := _question_about(gateway, wish, body):
+        return asked
+    fields = human_input.mode_fields(wish) | {"thread": body.thread, "id": body.id}
+    try:
+        mode = msgspec.convert(fields, ModeBody)
+    except msgspec.ValidationError as exc:
+        raise BadInput(str(exc), human_input.MODE_USAGE) from exc
+    await session_routes.set_mode(gateway, call.with_body(mode))
+    return LineView(kind=LineKind.DONE)
+
+
+def _question_about(gateway: Gateway, wish: human_input.ModeLine, body: LineBody) -> LineView | None:
+    """Return what to ask before a mode is started, if anything has to be asked."""
+    if wish.mode not in mode_names():
+        return None
+    if wish.needs_topic:
+        return LineView(
+            kind=LineKind.ASK_TOPIC, name=wish.mode, question=human_input.topic_question(wish.mode)
+        )
+    running = gateway.writer.room.sessions.live_in(body.thread or DEFAULT_THREAD)
+    is_free = running is None or wish.mode == human_input.FREEFORM or wish.replaces or body.confirmed
+    if running is None or is_free:
+        return None
+    question = human_input.replace_question(running.setup.mode)
+    return LineView(kind=LineKind.ASK_REPLACE, name=wish.mode, question=question)
+
+
 async def _send(gateway: Gateway, call: Posted[LineBody], said: human_input.MessageLine) -> LineView:
     body = call.body
+    if human_input.doubt_about(said) and not body.confirmed:
+        return LineView(kind=LineKind.CONFIRM, question=human_input.question_before_sending(said, body.to))
     last: dict[str, str] = {}
     for name in human_input.quoted_agents(said.text):
         page = await gateway.history.page(HistoryQuery(limit=_NEWEST, agent=AgentId(name), types=_SPEECH))
         items = [msgspec.json.decode(found) for found in page.lines]
         # The agent's last message.
         text = next((str(item["text"]) for item in reversed(items) if item["sender"] == name), "")
-        if text:
-            last[name] = text
+        known = list(map(str, gateway.writer.room.participants))
+        if not text and name not in known:
+            raise human_input.unknown_quote(name, nearest(name, known))
+        if not text:
+            raise NotFound(f"{name} has not said anything yet", "see: csp history")
+        last[name] = text
     message = MessageBody(
         to=said.to or body.to,
         content=human_input.insert_last_messages(said.text, last),
@@ -86,16 +127,20 @@ async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> Lin
 async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.CommandLine) -> LineView:
     row = next((row for row in catalogue.COMMANDS if row.name == typed.name), None)
     if row is None or not row.is_page_command:
-        raise NotFound(
-            f"there is no /{typed.name} here", "see /help; a text that begins with a slash has two"
-        )
+        if row is not None:
+            raise NotFound(f"/{row.name} works in the pane of the room only", "see: /help")
+        known = [row.name for row in catalogue.COMMANDS if row.is_page_command]
+        raise NotFound(f"unknown command /{typed.name}", nearest(typed.name, known) or "see: /help")
     words = human_input.read_arguments(row, typed.rest)
     body = call.body
     action = SessionAction.STOP if row.name == "end" else row.action
     if row.name == "stop":
         return await _stop(gateway, call)
     if row.control is not None and (words or row.action is None):
-        agent = known_participant(gateway.writer.room, words[0].removeprefix("@").lower()).id
+        room = gateway.writer.room
+        asking = [one.id for one in room.participants.values() if one.state is AgentState.NEEDS_APPROVAL]
+        named = (words[0] if words else "") or human_input.only_asker(asking)
+        agent = known_participant(room, named.removeprefix("@").lower()).id
         choice = int(words[1]) if len(words) > 1 else None
         await gateway.submit(ControlAgent(agent=agent, verb=row.control, choice=choice, **call.once))
     elif action is not None:

@@ -1,5 +1,6 @@
 """Routes for sent messages: delivery states, the queue, and actions such as cancel."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,6 +10,7 @@ from csp.errors import NotFound, Refused
 from csp.gateway import journal_maintenance, operations
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import AnyCall, Posted, fill
+from csp.journal.history_query import HistoryQuery
 from csp.journal.rewrite import REDACTED
 from csp.protocol.enums import HUMAN, UNDELIVERED, AgentId, MessageAction, MessageId, SessionId
 from csp.protocol.events import MessageEvent
@@ -21,11 +23,12 @@ from csp.room.visibility import is_hidden, seals_on
 
 #: The number of messages that GET /queue lists, oldest first.
 MAX_LISTED: Final = 1000
+_NUMBER: Final = re.compile(r"[0-9]{1,15}")
 
 
 async def message_states(gateway: Gateway, call: AnyCall) -> MessageView:
     await gateway.writer.settle()
-    view, seals = await _message_view(gateway, call.path["id"])
+    view, seals = await _message_view(gateway, await id_of(gateway, call.path["id"]))
     reader = call.caller.reader
     is_theirs = reader in (None, view.sender, *view.recipients)
     if not is_theirs or is_hidden(seals, AgentId(view.sender), reader, gateway.writer.room.sessions):
@@ -53,8 +56,20 @@ async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView,
     return view, seals_on(event)
 
 
+async def id_of(gateway: Gateway, given: str) -> str:
+    """Return the id of the message that is named by its number, such as 52, #52 or m-52, or by its id."""
+    number = given.removeprefix("#").removeprefix("m-")
+    if not _NUMBER.fullmatch(number) or gateway.writer.room.message(given) is not None:
+        return given
+    at = int(number)
+    await gateway.writer.settle()
+    found = await gateway.history.page(HistoryQuery(limit=1, after=at - 1, before=at + 1))
+    items = [msgspec.json.decode(line) for line in found.lines]
+    return str(items[0]["id"]) if items else given
+
+
 async def act_on_message(gateway: Gateway, call: Posted[MessageActionBody]) -> SentView:
-    message_id = call.path["id"]
+    message_id = await id_of(gateway, call.path["id"])
     action = call.choice("action", MessageAction)
     if action is MessageAction.RESEND:
         return await resend(gateway, message_id, call.body.id)
@@ -76,12 +91,12 @@ async def resend(gateway: Gateway, message_id: str, own_id: str | None) -> SentV
     """Send an old message again to the recipients it did not reach, or to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
-        raise Refused(f"{message_id} is sealed until its phase is over", "see: csp mode show")
+        raise Refused(f"#{view.seq} is sealed until its phase is over", "see: csp mode show")
     found = await gateway.history.find(MessageId(message_id))
     if found is None or not isinstance(found.event, MessageEvent):
-        raise NotFound(f"the text of {message_id!r} is no longer in the journal", "write it as a new message")
+        raise NotFound(f"the text of #{view.seq} is no longer in the journal", "write it as a new message")
     if found.event.text == REDACTED:
-        raise Refused(f"the text of {message_id!r} was removed", "write it again as a new message")
+        raise Refused(f"the text of #{view.seq} was removed", "write it again as a new message")
     missed = [agent for agent, step in view.recipients.items() if step.state in UNDELIVERED]
     only = tuple(AgentId(agent) for agent in (missed or view.recipients))
     event = found.event

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -33,8 +34,18 @@ async def send_message(gateway: Gateway, call: Posted[requests.MessageBody]) -> 
     caller, body = call.caller, call.body
     check_text(body.content)
     ttl_s = gateway.settings.message_ttl_s
-    command = fill(Send, body, sender=caller.id, text=body.content, ttl_s=ttl_s)
+    # Who is in the room comes before a group of the same name.
+    names = {enums.ALL, enums.HUMAN, *gateway.writer.room.participants}
+    groups = {name: members for name, members in gateway.settings.groups.items() if name not in names}
+    to = with_groups(body.to, groups)
+    command = fill(Send, body, sender=caller.id, to=to, text=body.content, ttl_s=ttl_s)
     return sent_view(gateway, await gateway.submit(command), body.id)
+
+
+def with_groups(to: str, groups: Mapping[str, Sequence[str]]) -> str:
+    """Return the recipients of a message with the members of each group in place of its name."""
+    names = [name.strip().lower() for name in to.split(",")]
+    return ",".join(dict.fromkeys(one for name in names for one in groups.get(name, (name,))))
 
 
 async def read_ahead(text: str) -> None:

@@ -240,7 +240,7 @@ async def usage(gateway: Gateway, call: AnyCall) -> responses.UsageView:
 
 
 async def catalogue(gateway: Gateway, call: AnyCall) -> Catalogue:
-    return build_catalogue()
+    return build_catalogue(gateway.settings.groups)
 
 
 async def openapi(gateway: Gateway, call: AnyCall) -> RawJson:

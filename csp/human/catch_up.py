@@ -1,31 +1,51 @@
-"""What was said while nobody looked."""
+"""What was said before the person came: all of it since they were here, and a screenful of what they know."""
 
 from typing import Final
 
 from csp.client.background_tasks import in_thread
 from csp.http_client import GatewayClient, field, newest
 from csp.human.event_lines import said_line, spoken_in
+from csp.human.message_text import height
 from csp.human.safe_text import count
 from csp.human.theme import Theme
 
 MAX_AWAY: Final = 30
 MAX_EARLIER: Final = 8
+#: What is shown below the conversation on the first screen: the room, its hint, what is typed, the state.
+_BELOW: Final = 4
 
 
 async def missed_lines(gateway: GatewayClient, look: Theme, seq: int, seen: int | None) -> list[str]:
-    """Return what was said after `seen` up to `seq`; to who was never here, the end of the history."""
+    """Return what was said after `seen` up to `seq`, below what came before as far as the screen holds it."""
     is_back = seen is not None and seen <= seq
-    limit = MAX_AWAY + 1 if is_back else MAX_EARLIER
-    items = await in_thread(lambda: newest(gateway, limit, before=seq + 1))
-    if is_back:
-        items = [item for item in items if field(item, "seq", int) > (seen or 0)]
-    if not items:
+    items = await in_thread(lambda: newest(gateway, 2 * MAX_AWAY, before=seq + 1))
+    # Whose turn it was is no longer worth a line.
+    items = [item for item in items if not spoken_in(item).is_of_turns]
+    known = [item for item in items if is_back and field(item, "seq", int) <= (seen or 0)]
+    missed = items[len(known) :] if is_back else items[-MAX_EARLIER:]
+    shown = missed[-MAX_AWAY:]
+    lines = [said_line(look, spoken_in(item)) for item in shown]
+    earlier = _that_fit([said_line(look, spoken_in(item)) for item in known], look, lines)
+    if not earlier and not lines:
         return []
-    shown = items[-MAX_AWAY:]
     heading = "since you were away" if is_back else "the last words here"
-    more = ", the newest of more; /history shows older ones" if len(items) > len(shown) else ""
-    return [
-        look.faint(f"--- {heading} ({count(len(shown), 'message')}{more}) ---"),
-        *(said_line(look, spoken_in(item)) for item in shown),
-        look.faint("--- now ---"),
-    ]
+    more = ", the newest of more; /history shows older ones" if len(missed) > len(shown) else ""
+    divider = [look.faint(f"--- {heading} ({count(len(shown), 'message')}{more}) ---")] if lines else []
+    return [*earlier, *divider, *lines, look.faint("--- now ---")]
+
+
+def _that_fit(earlier: list[str], look: Theme, below: list[str]) -> list[str]:
+    """Return the newest of the earlier messages that fit on the screen above the others."""
+    width, rows = look.columns(), look.rows()
+    space = rows - _BELOW - sum(_rows(line, width) for line in below)
+    kept: list[str] = []
+    for line in reversed(earlier):
+        space -= _rows(line, width)
+        if space < 0:
+            break
+        kept.insert(0, line)
+    return kept
+
+
+def _rows(text: str, width: int) -> int:
+    return sum(height(row, width) for row in text.split("\n"))

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -16,10 +16,10 @@ from csp.client.background_tasks import in_thread
 from csp.config import nearest
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
 from csp.http_client import GatewayClient, field, newest, objects, page, segment
-from csp.human import command_actions, command_table
+from csp.human import command_actions, command_table, event_lines
 from csp.human.catch_up import missed_lines
 from csp.human.delivery_ticks import DeliveryTicks
-from csp.human.event_lines import NeedsPerson, call_line, news_line, own_line, said_line, spoken_of
+from csp.human.questions import Question, before_sending
 from csp.human.roster import Roster
 from csp.human.safe_text import one_line, visible
 from csp.human.saved_state import SavedState
@@ -27,7 +27,8 @@ from csp.human.status_bar import mode_text
 from csp.human.theme import Theme
 from csp.panes.pane_borders import PaneBorders
 from csp.protocol import events
-from csp.protocol.enums import ALL, HUMAN, AgentState, DeliveryState
+from csp.protocol.enums import ALL, AgentState, DeliveryState
+from csp.protocol.notices import NoticeCode
 from csp.room import human_input
 from csp.room_registry import Address
 
@@ -52,6 +53,9 @@ class ChatOutput(Protocol):
 
     def put(self, text: str) -> None:
         """Show what was asked for or has come in."""
+
+    async def page(self, title: str, lines: list[str]) -> None:
+        """Show the answer to a command: below its title if it is short, else where it can be read through."""
 
     def talk(self, text: str) -> None:
         """Show what is wrong, or what goes on around the room."""
@@ -85,6 +89,8 @@ class Chat:
         self.out = out
         self.look = look
         self.target = str(ALL)
+        #: What the next line that is typed answers.
+        self.question: Question | None = None
         self.failures = 0
         self.ticks = DeliveryTicks(look)
         self.gateway = GatewayClient(order.address.url, order.address.token)
@@ -97,7 +103,8 @@ class Chat:
         #: The ids of what was sent from here, oldest first.
         self._mine: dict[str, asyncio.Task[None]] = {}
         self._last_words: dict[str, str] = {}
-        self._calls: dict[str, NeedsPerson] = {}
+        self._mode = ""
+        self._calls: dict[str, event_lines.NeedsPerson] = {}
         self._lane: asyncio.Queue[human_input.TypedLine] = asyncio.Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unfinished: set[asyncio.Task[Any]] = set()
@@ -180,6 +187,7 @@ class Chat:
         seq, seen = self._client.seq or 0, self.order.memory.last_seen()
         try:
             await self.roster.look()
+            await self.roster.learn_groups()
             missed = await missed_lines(self.gateway, self.look, seq, seen) if self.order.is_person else []
         except Unreachable:
             # It has gone again; what was missed is less than what is to come.
@@ -213,23 +221,34 @@ class Chat:
         self.roster.note(event)
 
     def _show(self, event: events.AnyEvent) -> None:
-        spoken = spoken_of(event)
-        line = said_line(self.look, spoken) if spoken else news_line(self.look, event)
-        if line:
+        spoken = event_lines.spoken_of(event)
+        if spoken is not None and self.look.columns():
+            if spoken.is_of_turns:
+                return  # the bottom line says so
+            if spoken.code == NoticeCode.MODE:
+                self._mode = str(spoken.params.get("mode", ""))
+            is_result = spoken.code == NoticeCode.COLLABORATION_RESULT
+            if is_result and spoken.params.get("outcome") in self._last_words.values():
+                # It was shown as the words of an agent.
+                spoken = replace(spoken, text=spoken.text.split("\n", 1)[0])
+        said = event_lines.said_line(self.look, spoken, mode=self._mode) if spoken else ""
+        if line := said or event_lines.news_line(self.look, event):
             self.out.put(line)
 
     def _note_state(self, agent: str, event: events.StateChanged) -> None:
         if event.state in _CALLS:
             self._note_call(
-                NeedsPerson(agent=agent, state=event.state, detail=event.detail, dialog=event.dialog)
+                event_lines.NeedsPerson(
+                    agent=agent, state=event.state, detail=event.detail, dialog=event.dialog
+                )
             )
         else:
             self._calls.pop(agent, None)
 
-    def _note_call(self, call: NeedsPerson) -> None:
+    def _note_call(self, call: event_lines.NeedsPerson) -> None:
         if self._calls.get(call.agent) != call:
             self._calls[call.agent] = call
-            self.out.put(call_line(self.look, call))
+            self.out.put(event_lines.call_line(self.look, call))
             self.out.bell()
 
     def _on_status(self, status: Status) -> None:
@@ -289,9 +308,38 @@ class Chat:
         """Do what a line says; a stop at once, everything else in its turn."""
         what = human_input.read_line(line)
         if isinstance(what, human_input.StopLine):
+            self.question = None
             self.stop()
-        else:
-            self._lane.put_nowait(what)
+            return
+        question = self.take_back_question()
+        if question is not None and not line.lstrip().startswith("/"):
+            answer = question.then(line.strip())
+            if answer is None:
+                self.out.talk("not done")
+                return
+            what = answer
+        elif self.order.is_person and (asked := before_sending(what, self.target)):
+            self.pose(asked)
+            return
+        self._lane.put_nowait(what)
+
+    def take_back_question(self) -> Question | None:
+        """Ask no longer what was asked last; return it."""
+        question, self.question = self.question, None
+        if question is not None:
+            self.out.refresh()
+        return question
+
+    def pose(self, question: Question) -> None:
+        """Ask something that the next line answers; a command in its place takes the question back."""
+        self.question = question
+        self.out.put(f"{self.look.alert('?')} {visible(question.text)}")
+        self.out.refresh()
+
+    @property
+    def prompt(self) -> str:
+        """What stands before the line that is typed."""
+        return self.question.prompt if self.question else self.target.replace(",", ", ")
 
     def quit(self) -> None:
         """Leave, whatever else is still to be done."""
@@ -354,7 +402,7 @@ class Chat:
     def fail(self, error: CspError, about: str = "") -> None:
         """Say in one line what could not be done."""
         self.failures += 1
-        hint = f" ({command_table.as_typed_here(error.hint)})" if error.hint else ""
+        hint = f" ({event_lines.as_typed_here(error.hint)})" if error.hint else ""
         self.out.talk(visible(one_line(f"{about}{error.message}{hint}", 1000)))
 
     async def _do(self, what: human_input.TypedLine) -> None:
@@ -362,7 +410,7 @@ class Chat:
             case human_input.MessageLine():
                 await self._say(what)
             case human_input.SetTarget():
-                self.aim(self.known(what.to))
+                self.aim(self.roster.addressees(what.to))
             case human_input.ModeLine():
                 await command_table.set_mode(self, what)
             case human_input.CommandLine():
@@ -373,14 +421,12 @@ class Chat:
                 pass
 
     async def _say(self, line: human_input.MessageLine) -> None:
-        to = self.known(line.to or self.target)
+        to = self.roster.addressees(line.to or self.target)
         said = {}
         for name in human_input.quoted_agents(line.text):
-            if name in self.roster.ids:
-                said[name] = await self.last_words(name)
-            elif hint := nearest(name, self.roster.ids):
-                # Braces around anything else are text, unless a name is nearly right.
-                raise NotFound(f"unknown agent in '{{{name}.last}}'", hint)
+            if self.roster.is_known and name not in self.roster.ids:
+                raise human_input.unknown_quote(name, nearest(name, self.roster.ids))
+            said[name] = await self.last_words(name)
         self.say(to, human_input.insert_last_messages(line.text, said), urgent=line.urgent)
         self.aim(to)
 
@@ -392,7 +438,7 @@ class Chat:
     def say(self, to: str, text: str, *, urgent: bool = False) -> None:
         """Send a message; its delivery is shown later."""
         message = uuid4().hex
-        self.out.put(own_line(self.look, to, text, urgent=urgent))
+        self.out.put(event_lines.own_line(self.look, to, text, urgent=urgent))
         self.ticks.expect(message, time.monotonic())
         sending = self._mine[message] = self._start(self._send(message, to, text, urgent=urgent))
         self._keep(sending)
@@ -432,16 +478,7 @@ class Chat:
 
     def known(self, agent: str) -> str:
         """Return an agent's id as the room has it; where the room is known, refuse one it does not have."""
-        wanted = agent.removeprefix("@").lower()
-        if wanted == HUMAN:
-            raise BadInput("that is you", "name an agent, or all")
-        if self.roster.is_known and wanted not in (ALL, *self.roster.ids):
-            known = self.roster.ids
-            hint = nearest(wanted, [*known, ALL]) or (
-                f"here are: {', '.join(known)}" if known else "nobody has joined yet"
-            )
-            raise NotFound(f"no agent {wanted!r} is here", hint)
-        return wanted
+        return self.roster.known(agent)
 
     async def last_own(self) -> str:
         """Return the id of the last message that was sent from here; what is on its way gets a moment."""

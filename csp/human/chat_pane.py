@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterable
 from typing import Final, TextIO
 
-from prompt_toolkit.application import Application, get_app
+from prompt_toolkit.application import Application, get_app, run_in_terminal
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, is_searching
@@ -30,6 +31,8 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from csp.human.chat import Chat, ChatOrder
 from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
+from csp.human.message_text import height
+from csp.human.pager import pager_command, read_through, show_in_popup, text_file
 from csp.human.safe_text import count
 from csp.human.saved_state import SavedState
 from csp.human.status_bar import bottom_text
@@ -41,6 +44,8 @@ FLUSH_S: Final = 0.08
 #: One write may not hold up the keyboard for long, however slow the terminal is.
 _MAX_WRITE: Final = 32 * 1024
 _MAX_INPUT_ROWS: Final = 6
+#: What stays below the answer to a command: the line that is typed, the state of the room.
+_BELOW: Final = 2
 _CLOCK_S: Final = 1.0
 #: A terminal that does not mark a paste sends it as keys: as many of them wait behind an Enter at once.
 _BURST_LINES: Final = 3
@@ -74,15 +79,17 @@ class ChatPane:
         self._lines: list[str] = []
         self._news = asyncio.Event()
         self._has_bell = False
+        self._is_reading = False
         self._stdout = stdout
         self._empty_breaks = 0
         self._burst_until = 0.0
         look.columns = lambda: self._size().columns
+        look.rows = lambda: self._size().rows
         self.chat = Chat(order, self, look)
         self._output = PaneOutput(stdout, self._size, order.env.get("TERM"), has_colour=look.has_colour)
         self._buffer = Buffer(
             history=_Typed(order.memory),
-            completer=LineCompleter(lambda: self.chat.roster.ids),
+            completer=LineCompleter(self.chat.roster.names),
             complete_while_typing=True,
             multiline=True,
             accept_handler=self._accept,
@@ -109,15 +116,13 @@ class ChatPane:
 
     def _layout(self) -> HSplit:
         typing = Window(
-            BufferControl(self._buffer, search_buffer_control=self._search.control),
+            BufferControl(self._buffer, search_buffer_control=self._search.control, preview_search=True),
             height=lambda: Dimension(min=1, max=self._input_rows()),
             get_line_prefix=self.line_prefix,
             wrap_lines=True,
             dont_extend_height=True,
         )
-        bottom = Window(
-            FormattedTextControl(self.bottom_line), height=1, style="class:bottom", always_hide_cursor=True
-        )
+        bottom = Window(FormattedTextControl(self._drawn_bottom), height=1, always_hide_cursor=True)
         fold = ConditionalContainer(
             Window(FormattedTextControl(self.fold_line), height=1), Condition(self.is_folded)
         )
@@ -127,7 +132,8 @@ class ChatPane:
         """Return the prompt, or the margin of a further line."""
         if line or wrapped:
             return [("", "  ")]
-        return [("class:prompt", f"{self._look.signs.arrow}{self.chat.target}> ")]
+        arrow = "" if self.chat.question else self._look.signs.arrow
+        return [("class:prompt", f"{arrow}{self.chat.prompt}> ")]
 
     def is_folded(self) -> bool:
         """Return whether more lines were typed than are shown."""
@@ -153,12 +159,45 @@ class ChatPane:
         text = bottom_text(roster.seats, roster.session, self._look.signs, time.time(), width, chat.away)
         return [("", text)]
 
+    def _drawn_bottom(self) -> StyleAndTextTuples:
+        # Only the text has a style: a row that is filled to the right edge would be broken into several by a
+        # narrower terminal, which pushes the prompt into the scrollback before it can be erased.
+        return [(f"class:bottom {part[0]}", part[1]) for part in self.bottom_line()]
+
     # --- what the chat shows ---------------------------------------------------------------------
 
     def put(self, text: str) -> None:
         """Show lines above what is being typed, with the next batch."""
         self._lines.append(text)
         self._news.set()
+
+    async def page(self, title: str, lines: list[str]) -> None:
+        """Show the answer to a command: below its title if it fits the pane, else in a popup or a pager."""
+        size = self._size()
+        text = "\n".join(lines)
+        taken = sum(height(row, size.columns) for row in text.split("\n"))
+        heading = self._look.faint(f"{self._look.signs.dot} {title}")
+        is_short = taken + 1 <= size.rows - _BELOW or not self._app.is_running
+        if not is_short and await show_in_popup(self.chat.order.env, title, text):
+            return
+        if is_short or not await self._read_through(text):
+            self.put(f"{heading}\n{text}")
+
+    async def _read_through(self, text: str) -> bool:
+        """Show a text in a pager over the pane; what comes in meanwhile is shown when it is closed."""
+        env = self.chat.order.env
+        with text_file(text) as file:
+            command = pager_command(file, is_mouse=False)
+            if command is None:
+                return False
+            self._is_reading = True
+            try:
+                with set_app(self._app):
+                    await run_in_terminal(lambda: read_through(command, env), in_executor=True)
+            finally:
+                self._is_reading = False
+                self._news.set()
+        return True
 
     def talk(self, text: str) -> None:
         """Show a line that is not about the room's talk."""
@@ -183,7 +222,7 @@ class ChatPane:
         while True:
             await self._news.wait()
             await asyncio.sleep(FLUSH_S)
-            while self._lines or self._has_bell:
+            while (self._lines or self._has_bell) and not self._is_reading:
                 self._show_batch()
                 await asyncio.sleep(0.005)
             self._news.clear()
@@ -252,7 +291,7 @@ class ChatPane:
             return
         text = buffer.document.text_before_cursor
         word = last_word(text)
-        choices = [choice for choice, _ in completions(text, self.chat.roster.ids)]
+        choices = [choice for choice, _ in completions(text, self.chat.roster.names())]
         if not choices:
             return
         end = " " if len(choices) == 1 else ""
@@ -263,9 +302,10 @@ class ChatPane:
 
     def clear_or_explain(self, event: KeyPressEvent) -> None:
         """Clear what was typed; the second time that there is nothing, say how to leave."""
-        if self._buffer.text:
+        if self._buffer.text or self.chat.question:
             self._empty_breaks = 0
             self._buffer.reset()
+            self.chat.take_back_question()
             return
         self._empty_breaks += 1
         if self._empty_breaks >= 2:
@@ -277,7 +317,7 @@ class ChatPane:
         if has_shell_above():
             get_app().suspend_to_background()
         else:
-            self.talk("there is no shell to go back to here; in tmux, detach instead")
+            self.talk("Ctrl-Z does nothing here. To leave, detach (prefix d).")
 
     # --- from start to end -----------------------------------------------------------------------
 

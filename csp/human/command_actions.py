@@ -4,16 +4,20 @@ import asyncio
 import shlex
 import sys
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from csp.errors import BadInput, CspError, NotFound, Refused
+from csp.errors import BadInput, NotFound, Refused
 from csp.fast_start.child_environment import USER, child_environment, identity
 from csp.fast_start.failure_report import FailurePipe
 from csp.http_client import field, objects, segment
+from csp.human.questions import about_topic, yes_or_no
 from csp.human.safe_text import one_line, visible
 from csp.human.status_lines import DONE, PROVED
 from csp.panes.pane_borders import HUMAN, MARK
+from csp.protocol.enums import DeliveryState
 from csp.room import human_input
 from csp.session_status import SessionStatus, session_of
 from csp.terminal.pane_layout import LayoutName
@@ -21,14 +25,17 @@ from csp.terminal.pane_layout import LayoutName
 if TYPE_CHECKING:
     from csp.human.chat import Chat
 
+_WITHDRAWABLE: Final = (DeliveryState.QUEUED, DeliveryState.HELD)
 _FAREWELL: Final = "the room keeps running; resume: csp up · stop: csp down"
 _STEERED: Final = {"pause": "paused", "resume": "resumed", "extend": "extended", "skip": "skipped a turn of"}
 #: What a mode has to be for these to change anything.
 _BEFORE: Final = {"pause": "running", "resume": "paused"}
 _NO_SESSION: Final = "no mode is running"
-_START: Final = 'begin one: /mode debate "topic"'
+_START: Final = 'start one: /mode debate "topic"'
+#: Behind /down: the person was asked.
+SURE: Final = "yes"
 #: Allstop ends a mode; outside of one nobody can know which of the agents' own work is meant.
-_NOTHING: Final = "no mode was running; /interrupt AGENT stops what an agent does"
+_NOTHING: Final = "No mode is running. To stop an agent: /interrupt AGENT"
 _NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- COMMAND"
 
 
@@ -47,6 +54,7 @@ async def press(chat: "Chat", verb: str, words: list[str]) -> None:
         chat.ticks.accept(str(pressed), 0, (agent,), now)
     if verb not in PROVED:
         chat.out.put(f"{DONE[verb]} {chat.look.name(agent)}")
+        chat.ticks.keep_quiet(str(pressed))
 
 
 async def restart(chat: "Chat", words: list[str]) -> None:
@@ -161,14 +169,11 @@ async def forward(chat: "Chat", words: list[str]) -> None:
 
 async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
     """Do something with a message that was sent before; without an id it is the last own one."""
-    message = await message_id(chat, words[0] if words else "")
-    try:
-        answer = await chat.ask("POST", f"/messages/{segment(message)}/{action}")
-    except CspError as error:
-        # The person knows it by its number.
-        number = words[0].removeprefix("#") if words else ""
-        shown = f"#{number}" if number.isdigit() else number or chat.ticks.label_of(message) or "it"
-        raise type(error)(error.message.replace(message, shown), error.hint) from error
+    if action == "cancel" and not words:
+        message = await _newest_waiting(chat)
+    else:
+        message = await message_id(chat, words[0] if words else "")
+    answer = await chat.ask("POST", f"/messages/{segment(message)}/{action}")
     sent, seq = field(answer, "id", str), field(answer, "seq", int)
     if action == "resend":
         now = time.monotonic()
@@ -178,28 +183,36 @@ async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
         chat.out.put(f"{DONE[action]} #{seq}")
 
 
+async def _newest_waiting(chat: "Chat") -> str:
+    """Return the id of the person's newest message that can still be withdrawn."""
+    # What is on its way gets a moment to arrive.
+    with suppress(BadInput):
+        await chat.last_own()
+    waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
+    own = [item for item in waiting if item.get("sender") == HUMAN and item.get("state") in _WITHDRAWABLE]
+    if not own:
+        raise NotFound("no message of yours can be cancelled any more", "see: /queue")
+    return field(max(own, key=lambda item: field(item, "seq", int)), "id", str)
+
+
 async def release(chat: "Chat", words: list[str]) -> None:
-    """Let through what the loop guard holds: the message named, or the only one there is."""
+    """Release what the loop guard holds: the message named, or the only one there is."""
     if words:
         return await act_on_message(chat, "continue", words)
     waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
     held = {field(item, "id", str): item for item in waiting if item.get("reason") == "loop"}
     if not held:
-        raise NotFound("the loop guard holds nothing", "see: /queue")
+        raise NotFound("the loop guard isn't holding any message", "see: /queue")
     if len(held) > 1:
-        numbers = ", ".join(f"{item.get('seq')}" for item in held.values())
-        raise BadInput(f"the loop guard holds several messages: {numbers}", "name one: /continue ID")
+        numbers = ", ".join(f"#{item.get('seq')}" for item in held.values())
+        raise BadInput(f"the loop guard holds several messages: {numbers}", "name one: /continue N")
     return await act_on_message(chat, "continue", list(held))
 
 
 async def message_id(chat: "Chat", given: str) -> str:
-    """Return the id of a message that is named by its number or its id; of the last own one if it is not."""
-    wanted = given.removeprefix("#")
-    if not wanted:
-        return await chat.last_own()
-    if not (wanted.isascii() and wanted.isdigit()):
-        return wanted
-    return field(await item_at(chat, int(wanted)), "id", str)
+    """Return the name of a message: the one given, else the id of the last own one."""
+    # The room knows a message by its number as well as by its id.
+    return given or await chat.last_own()
 
 
 async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
@@ -211,6 +224,24 @@ async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
 
 
 # --- modes ---------------------------------------------------------------------------------------
+
+
+async def has_questions(chat: "Chat", wish: human_input.ModeLine) -> bool:
+    """Ask a person what has to be known before a mode is started; raise for a script, which cannot answer."""
+    if wish.needs_topic:
+        question = human_input.topic_question(wish.mode)
+        if not chat.order.is_person:
+            raise BadInput(f"{wish.mode} needs a topic", f'/mode {wish.mode} "topic"')
+        chat.pose(about_topic(question, wish))
+        return True
+    running = session_of(await chat.ask("GET", "/mode"))
+    if not running.is_running or wish.mode == human_input.FREEFORM or wish.replaces:
+        return False
+    if not chat.order.is_person:
+        raise Refused(f"{running.mode} is running", "add --replace to stop it and start the new one")
+    meant = replace(wish, flags=(*wish.flags, "replace"))
+    chat.pose(yes_or_no(human_input.replace_question(running.mode), meant))
+    return True
 
 
 async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
@@ -288,8 +319,8 @@ async def review(chat: "Chat", words: list[str]) -> None:
         raise BadInput(
             f"a quote is not closed: {exc}", "/review start 'GOAL' --builder a --reviewer b"
         ) from exc
-    for line in (await _csp(chat, "review", *args)).splitlines():
-        chat.out.put(visible(line))
+    lines = (await _csp(chat, "review", *args)).splitlines()
+    await chat.out.page(" ".join(["/review", *words]), [visible(line) for line in lines])
 
 
 # --- other programs ------------------------------------------------------------------------------
@@ -302,7 +333,7 @@ async def export(chat: "Chat", words: list[str]) -> None:
         room = chat.order.address.room or "room"
         path /= time.strftime(f"csp-{room}-%Y%m%d-%H%M%S.md")
     if path.exists():
-        raise Refused(f"there is a file {str(path)!r} already", "name a new one: /export FILE.md")
+        raise Refused(f"{str(path)!r} already exists", "name a new one: /export FILE.md")
     text = await _csp(chat, "export", "--format", "json" if path.suffix == ".json" else "md")
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -319,13 +350,35 @@ async def web(chat: "Chat", words: list[str]) -> None:
         chat.out.put(visible(url))
 
 
-async def _csp(chat: "Chat", verb: str, *words: str) -> str:
+async def rooms(chat: "Chat", words: list[str]) -> None:
+    """List the rooms of this machine."""
+    answer = await _csp_anywhere(chat, "rooms")
+    await chat.out.page("/rooms", [visible(line) for line in answer.splitlines()])
+
+
+async def down(chat: "Chat", words: list[str]) -> None:
+    """Stop the room, once the person has said yes; this pane ends with it."""
+    if chat.order.is_person and words != [SURE]:
+        text = "Stop the room with its panes, agents and gateway?"
+        return chat.pose(yes_or_no(text, human_input.CommandLine(name="down", rest=SURE)))
+    # It must outlive the pane that it ends.
+    await _csp(chat, "down", is_apart=True)
+    return None
+
+
+async def _csp_anywhere(chat: "Chat", verb: str, *words: str) -> str:
+    """Run a csp command that is about no room."""
+    return await _csp(chat, verb, *words, room="")
+
+
+async def _csp(chat: "Chat", verb: str, *words: str, is_apart: bool = False, room: str | None = None) -> str:
     """Run a csp command in this room; return what it printed or said, raise what it complained about."""
-    room = ("--room", chat.order.address.room) if chat.order.address.room else ()
+    name = chat.order.address.room if room is None else room
+    of_room = ("--room", name) if name else ()
     # -P: a folder named csp in the user's directory must not be taken for ours.
     with FailurePipe() as pipe:
-        argv = (sys.executable, "-P", "-m", "csp.cli", verb, *room, *words)
-        code, out, said = await _run(chat, *argv, pipe=pipe)
+        argv = (sys.executable, "-P", "-m", "csp.cli", verb, *of_room, *words)
+        code, out, said = await _run(chat, *argv, pipe=pipe, is_apart=is_apart)
         message, hint = pipe.read()
     if code:
         problem = one_line(message or said, 500) or f"csp {verb} failed with code {code}"
@@ -333,7 +386,9 @@ async def _csp(chat: "Chat", verb: str, *words: str) -> str:
     return out or said
 
 
-async def _run(chat: "Chat", *command: str, pipe: FailurePipe | None = None) -> tuple[int, str, str]:
+async def _run(
+    chat: "Chat", *command: str, pipe: FailurePipe | None = None, is_apart: bool = False
+) -> tuple[int, str, str]:
     """Run a program off the terminal; return its code, what it printed, what it complained about."""
     own = identity(chat.order.env) | (pipe.variables if pipe else {})
     try:
@@ -346,6 +401,7 @@ async def _run(chat: "Chat", *command: str, pipe: FailurePipe | None = None) -> 
             # The person at the pane gives these commands, also those that start further agents.
             env=child_environment(USER, chat.order.env, own),
             pass_fds=(pipe.fd,) if pipe else (),
+            start_new_session=is_apart,
         )
     except OSError as exc:
         raise Refused(f"{command[0]!r} cannot be run: {(exc.strerror or '').lower()}") from exc

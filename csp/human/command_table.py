@@ -1,6 +1,6 @@
 """Run the commands of the catalogue in the human pane."""
 
-import re
+import textwrap
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
@@ -9,7 +9,8 @@ from csp.errors import NotFound, Refused
 from csp.human import command_actions, command_views
 from csp.human.safe_text import columns
 from csp.protocol import catalogue
-from csp.protocol.catalogue import ArgumentKind, CommandEntry
+from csp.protocol.catalogue import ArgumentKind, CommandEntry, CommandGroup
+from csp.protocol.enums import AgentState
 from csp.room import human_input
 from csp.room.sessions.modes import mode_names
 
@@ -23,18 +24,22 @@ _AGENTS: Final = (ArgumentKind.AGENT, ArgumentKind.MAYBE_AGENT)
 
 async def show_help(chat: "Chat", words: list[str]) -> None:
     """Show how to speak and every command, or one of them."""
-    rows = [find(word.removeprefix("/")) for word in words[:1]]
-    for line in [f"{row.form}  {row.help}" for row in rows] or help_lines():
-        chat.out.put(line)
+    if words and words[0] != "all":
+        row = find(words[0].removeprefix("/"))
+        chat.out.put(f"{row.form}  {row.help}")
+        return
+    lines = whole_help() if words else help_lines(chat.look.columns() or 80)
+    await chat.out.page("/help", lines)
 
 
 async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
-    """Begin a mode, if there is one of this name."""
+    """Begin a mode, if there is one of this name; ask for its topic, and before it ends another one."""
     modes = mode_names()
     if wish.mode not in modes:
         hint = nearest(wish.mode, modes) or f"there are: {', '.join(modes)}"
         raise NotFound(f"unknown mode {wish.mode!r}", hint)
-    await command_actions.set_mode(chat, wish)
+    if not await command_actions.has_questions(chat, wish):
+        await command_actions.set_mode(chat, wish)
 
 
 #: What this pane does for a command; the others press the button that the catalogue names.
@@ -61,12 +66,13 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "zoom": command_actions.zoom,
     "layout": command_actions.lay_out,
     "web": command_actions.web,
+    "rooms": command_actions.rooms,
+    "down": command_actions.down,
     "export": command_actions.export,
     "help": show_help,
     "quit": command_actions.leave,
 }
 _ALIASES: Final = {"exit": "quit", "forward": "fwd", "who": "agents", "h": "help", "q": "quit"}
-_IN_A_SHELL: Final = re.compile(r"\bcsp ([a-z]+)\b")
 
 
 def find(name: str) -> CommandEntry:
@@ -75,15 +81,9 @@ def find(name: str) -> CommandEntry:
     wanted = _ALIASES.get(name, name)
     row = next((row for row in catalogue.COMMANDS if row.name == wanted), None)
     if row is None:
-        hint = nearest(name, names) or "see /help; a text that begins with a slash has two"
-        raise NotFound(f"unknown command '/{name}'", hint.replace("mean '", "mean '/"))
+        hint = nearest(wanted, names).replace("'", "") or "see: /help"
+        raise NotFound(f"unknown command /{name}", hint.replace("mean ", "mean /"))
     return row
-
-
-def as_typed_here(hint: str) -> str:
-    """Return a hint with what `csp` does in a shell as this pane does it."""
-    names = {row.name for row in catalogue.COMMANDS}
-    return _IN_A_SHELL.sub(lambda found: f"/{found[1]}" if found[1] in names else found[0], hint)
 
 
 async def run(chat: "Chat", command: human_input.CommandLine) -> None:
@@ -91,8 +91,12 @@ async def run(chat: "Chat", command: human_input.CommandLine) -> None:
     row = find(command.name)
     given = human_input.read_arguments(row, command.rest)
     words = [
-        chat.known(word) if kind in _AGENTS else word for kind, word in zip(row.takes, given, strict=False)
+        chat.known(word) if kind in _AGENTS and word else word
+        for kind, word in zip(row.takes, given, strict=False)
     ]
+    if row.takes == human_input.ASKED_AGENT and not (words and words[0]):
+        asking = [call.agent for call in chat.roster.calls() if call.state == AgentState.NEEDS_APPROVAL]
+        words = [human_input.only_asker(asking), *words[1:]]
     if handler := _HANDLERS.get(row.name):
         await handler(chat, words)
     elif row.on_message is not None:
@@ -105,19 +109,34 @@ async def run(chat: "Chat", command: human_input.CommandLine) -> None:
         raise Refused(f"/{row.name} cannot be done in this pane", "see /help")
 
 
-def help_lines() -> list[str]:
-    """Return the help: how to speak, then every command."""
-    speech = [
-        ["@name text", "speak to one agent or @all; alone: from now on"],
-        ["text", "speak to the participant that the prompt names"],
-        ["!name text", "urgent: interrupt the agent if it is at work"],
-        ["{name.last}", "inside a text: what an agent said last"],
-        ["@router collaborate a b: goal", "have agents work on it together"],
-        ["Allstop", "stop what is running, at once (also F12)"],
-        ["//text @@text", "a text that begins with such a sign"],
-    ]
-    rows = [[row.form if len(row.form) <= 29 else f"/{row.name} ...", row.help] for row in catalogue.COMMANDS]
-    return [
-        *columns(speech + rows),
-        "Alt-Enter begins a new line, Tab completes, Ctrl-R searches what you typed",
-    ]
+_SPEECH: Final = (
+    ("@name text", "to one agent, @all to all; no text: stay with it"),
+    ("@ada @bob text", "to several, or to a group of csp.toml"),
+    ("!name text", "urgent: interrupt the agent if it is busy"),
+    ("{name.last}", "inside a text: what an agent said last"),
+    ("@router collaborate a b: goal", "have agents work on it together"),
+    ("Allstop", "stop everything at once (also F12)"),
+    ("//text @@text", "send text that starts with / or @"),
+)
+_KEYS: Final = "Alt-Enter starts a new line, Tab completes, Ctrl-R searches what you typed"
+_MORE: Final = "/help COMMAND explains one, /help all lists them with what they do"
+
+
+def help_lines(width: int) -> list[str]:
+    """Return the help on one screen: how to speak, then the commands by what they are about."""
+    lines = columns([list(row) for row in _SPEECH])
+    for group in CommandGroup:
+        names = [f"/{row.name}" for row in catalogue.COMMANDS if row.group is group]
+        lead = f"{group.capitalize()}:".ljust(10)
+        lines += textwrap.wrap(" ".join(names), width - 1, initial_indent=lead, subsequent_indent=" " * 10)
+    return [*lines, _KEYS, _MORE]
+
+
+def whole_help() -> list[str]:
+    """Return every command with what it does, by what it is about."""
+    lines = columns([list(row) for row in _SPEECH])
+    for group in CommandGroup:
+        rows = [row for row in catalogue.COMMANDS if row.group is group]
+        forms = [[row.form if len(row.form) <= 29 else f"/{row.name} ...", row.help] for row in rows]
+        lines += ["", group.capitalize(), *columns(forms)]
+    return [*lines, "", _KEYS]

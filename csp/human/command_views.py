@@ -8,7 +8,7 @@ from csp.errors import BadInput
 from csp.http_client import Object, field, note_path, objects
 from csp.human.command_actions import item_at
 from csp.human.delivery_ticks import why_held
-from csp.human.event_lines import said_line, spoken_in
+from csp.human.event_lines import END_WORDS, said_line, spoken_in
 from csp.human.safe_text import columns, count, minutes, one_line, visible, wrapped
 from csp.human.status_bar import session_text
 from csp.human.status_lines import agent_row, spent_lines, vote_lines
@@ -28,19 +28,19 @@ _BOARD_WORDS: Final = {"add": "what to write", "search": "what to look for", "su
 
 async def agents(chat: "Chat", words: list[str]) -> None:
     """List the agents with what each does."""
-    _show_agents(chat, await chat.agents(), session_of(await chat.ask("GET", "/mode")))
+    lines = _agent_lines(await chat.agents(), session_of(await chat.ask("GET", "/mode")))
+    await chat.out.page("/agents", lines)
 
 
-def _show_agents(chat: "Chat", found: list[Object], session: SessionStatus) -> None:
+def _agent_lines(found: list[Object], session: SessionStatus) -> list[str]:
     if not found:
-        chat.out.put("nobody is here yet; /add NAME -- COMMAND starts an agent")
+        return ["no agents yet; start one with /add NAME -- COMMAND"]
     words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
     rows = [
         list(map(visible, agent_row(item, bracketed(word).replace("_", " "), _DETAIL)))
         for item, word in zip(found, words, strict=True)
     ]
-    for line in columns(rows):
-        chat.out.put(line)
+    return columns(rows)
 
 
 async def status(chat: "Chat", words: list[str]) -> None:
@@ -48,33 +48,34 @@ async def status(chat: "Chat", words: list[str]) -> None:
     answer = await chat.ask("GET", "/mode")
     session = session_of(answer)
     topic = answer.get("topic") if isinstance(answer, dict) else None
+    lines: list[str] = []
     if session.is_running:
-        chat.out.put(session_text(session, chat.look.signs, time.time()))
+        lines.append(session_text(session, chat.look.signs, time.time()))
         if topic:
-            chat.out.put(f"  topic: {visible(one_line(str(topic), 300))}")
+            lines.append(f"  topic: {visible(one_line(str(topic), 300))}")
         phase = f"{visible(session.phase)}, " if session.phase else ""
-        chat.out.put(f"  {phase}waiting for {visible(', '.join(session.waiting_for)) or 'nobody'}")
+        lines.append(f"  {phase}waiting for {visible(', '.join(session.waiting_for)) or 'nobody'}")
     else:
         ended = answer.get("reason") if isinstance(answer, dict) else None
-        chat.out.put("Mode: freeform" + (f" (the last one ended: {visible(str(ended))})" if ended else ""))
+        why = END_WORDS.get(str(ended), str(ended))
+        lines.append("no mode is running" + (f" (the last one: {visible(why)})" if ended else ""))
     if not words:
-        _show_agents(chat, await chat.agents(), session)
-        for line in spent_lines(await chat.ask("GET", "/usage")):
-            chat.out.put(line)
+        lines += _agent_lines(await chat.agents(), session)
+        lines += spent_lines(await chat.ask("GET", "/usage"))
+    await chat.out.page("/status", lines)
 
 
 async def queue(chat: "Chat", words: list[str]) -> None:
-    """List the messages that wait, with the reason."""
-    waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
-    if not waiting:
-        chat.out.put("nothing waits")
-    for item in waiting:
+    """Show undelivered messages and why."""
+    lines = []
+    for item in objects(field(await chat.ask("GET", "/queue"), "items", list)):
         agent, state = field(item, "agent", str), field(item, "state", str)
         reason = str(item.get("reason") or "")
         why = why_held(reason, agent) if reason else state
         age = minutes(time.time() - field(item, "at", float))
         head = f"#{item.get('seq')} {field(item, 'sender', str)} to {agent}, {age}"
-        chat.out.put(visible(f"{head}: {why}: {one_line(field(item, 'text', str), _TEXT)}"))
+        lines.append(visible(f"{head}: {why}: {one_line(field(item, 'text', str), _TEXT)}"))
+    await chat.out.page("/queue", lines or ["no queued messages"])
 
 
 async def history(chat: "Chat", words: list[str]) -> None:
@@ -83,25 +84,26 @@ async def history(chat: "Chat", words: list[str]) -> None:
     named = [chat.known(word) for word in words if not (word.isascii() and word.isdigit())]
     limit = max(1, min(numbers[0], _MAX_PAGE)) if numbers else _HISTORY
     found = await chat.page(limit=limit, agent=named[0] if named else None)
-    _show_items(chat, found, "nothing has been said yet")
+    await _show_items(chat, " ".join(["/history", *words]), found, "no messages yet")
 
 
 async def search(chat: "Chat", words: list[str]) -> None:
     """Find messages with a text."""
-    _show_items(chat, await chat.page(q=words[0], limit=_HISTORY), f"nothing with {words[0]!r} was found")
+    found = await chat.page(q=words[0], limit=_HISTORY)
+    await _show_items(chat, f"/search {words[0]}", found, f"no messages match {words[0]!r}")
 
 
-def _show_items(chat: "Chat", items: list[dict[str, Any]], nothing: str) -> None:
+async def _show_items(chat: "Chat", title: str, items: list[dict[str, Any]], nothing: str) -> None:
     # A vote stands in the words of who cast it.
     items = [item for item in items if item.get("type") != "vote"]
-    for item in items:
-        chat.out.put(said_line(chat.look, spoken_in(item)))
-    chat.out.put(chat.look.faint(f"--- {count(len(items), 'message')} ---") if items else visible(nothing))
+    lines = [line for item in items for line in said_line(chat.look, spoken_in(item)).split("\n")]
+    end = chat.look.faint(f"--- {count(len(items), 'message')} ---") if items else visible(nothing)
+    await chat.out.page(visible(title), [*lines, end])
 
 
 async def show(chat: "Chat", words: list[str]) -> None:
-    """Show a message whole."""
-    number = words[0].removeprefix("#") if words else ""
+    """Show a full message."""
+    number = words[0].removeprefix("#").removeprefix("m-") if words else ""
     if words and not (number.isascii() and number.isdigit()):
         raise BadInput(f"expected the number of a message, got {words[0]!r}", "/show 12")
     if words:
@@ -109,18 +111,23 @@ async def show(chat: "Chat", words: list[str]) -> None:
     else:
         found = [item for item in await chat.page(limit=200) if item.get("type") != "system"]
         # The last long one, which was folded.
-        long = [item for item in found if str(item.get("text") or "").count("\n") >= 30]
+        long = [item for item in found if _is_folded(chat, item)]
         item = max(long or found, key=lambda item: item.get("seq") or 0, default={})
     if not item:
-        raise BadInput("nothing has been said yet", "/show 12")
-    chat.out.put(said_line(chat.look, spoken_in(item), is_whole=True))
+        raise BadInput("no messages yet", "/show 12")
+    lines = said_line(chat.look, spoken_in(item), is_whole=True).split("\n")
+    await chat.out.page(f"/show {item.get('seq')}", lines)
+
+
+def _is_folded(chat: "Chat", item: dict[str, Any]) -> bool:
+    return f"/show {item.get('seq')}" in said_line(chat.look, spoken_in(item))
 
 
 async def votes(chat: "Chat", words: list[str]) -> None:
     """Show the tally with the proposals and the reasons, as far as they are unsealed."""
     answer = await chat.ask("GET", "/mode")
-    for line in vote_lines(answer if isinstance(answer, dict) else {}):
-        chat.out.put(wrapped(line, 0, chat.look.columns()))
+    lines = vote_lines(answer if isinstance(answer, dict) else {})
+    await chat.out.page("/votes", [wrapped(line, 0, chat.look.columns()) for line in lines])
 
 
 async def board(chat: "Chat", words: list[str]) -> None:
@@ -135,7 +142,7 @@ async def board(chat: "Chat", words: list[str]) -> None:
     elif form == "search":
         answer = await chat.ask("GET", f"/board/search?q={quote(rest)}")
         notes = [field(hit, "note", dict) for hit in objects(field(answer, "items", list))]
-        _show_notes(chat, notes, f"nothing about {rest!r} was found")
+        await _show_notes(chat, f"/board search {rest}", notes, f"no notes match {rest!r}")
     elif form == "summarise":
         answer = await chat.ask("POST", "/board/summarise", {"by": rest})
         many = len(field(answer, "stands_for", list))
@@ -143,17 +150,15 @@ async def board(chat: "Chat", words: list[str]) -> None:
     elif form:
         note = await chat.ask("GET", note_path(form))
         text = visible(f"{_note_head(note)}: {field(note, 'text', str)}")
-        chat.out.put(wrapped(text, 0, chat.look.columns()))
+        await chat.out.page(f"/board {form}", wrapped(text, 0, chat.look.columns()).split("\n"))
     else:
         notes = objects(field(await chat.ask("GET", f"/board?limit={_HISTORY}"), "items", list))
-        _show_notes(chat, notes, "nothing is on the board; /board add TEXT writes on it")
+        await _show_notes(chat, "/board", notes, "the board is empty; /board add TEXT writes on it")
 
 
-def _show_notes(chat: "Chat", notes: list[Object], nothing: str) -> None:
-    for note in notes:
-        chat.out.put(visible(f"{_note_head(note)}: {one_line(field(note, 'text', str), _NOTE)}"))
-    if not notes:
-        chat.out.put(visible(nothing))
+async def _show_notes(chat: "Chat", title: str, notes: list[Object], nothing: str) -> None:
+    lines = [f"{_note_head(note)}: {one_line(field(note, 'text', str), _NOTE)}" for note in notes]
+    await chat.out.page(visible(title), [visible(line) for line in lines or [nothing]])
 
 
 def _note_head(note: Object) -> str:

@@ -53,6 +53,8 @@ class _Own:
     since: float
     steps: dict[str, _Step] = field(default_factory=dict)
     is_accepted: bool = False
+    #: Whether only a failure is worth a line.
+    is_quiet: bool = False
     was_asked: bool = False
 
     @property
@@ -71,13 +73,14 @@ class DeliveryTicks:
         """Follow a message from now on."""
         self._own[message] = _Own(label=label, since=now)
 
+    def keep_quiet(self, message: str) -> None:
+        """Say no more of a message than that it has failed."""
+        if message in self._own:
+            self._own[message].is_quiet = True
+
     def is_own(self, message: str) -> bool:
         """Tell whether a message is being followed."""
         return message in self._own
-
-    def label_of(self, message: str) -> str:
-        """Return how the person knows a message that is being followed: by its number."""
-        return self._own[message].label if message in self._own else ""
 
     def tells(self, notice: NoticePosted) -> bool:
         """Tell whether a notice says no more than the tick of a message will."""
@@ -142,6 +145,10 @@ class DeliveryTicks:
         ready = {agent: step for agent, step in news.items() if step.is_final or step.has_stood(now)}
         for step in ready.values():
             step.told = (step.state or S.QUEUED, step.reason)
+        if own.is_quiet:
+            ready = {agent: step for agent, step in ready.items() if step.state in _ENDS}
+            if not ready:
+                return ""
         return f"  {self._look.faint(visible(own.label))} " + f" {self._look.signs.dot} ".join(
             self._parts(ready)
         )
@@ -151,7 +158,7 @@ class DeliveryTicks:
         done = [agent for agent, step in ready.items() if step.state is S.CONFIRMED]
         sent = [agent for agent, step in ready.items() if step.state is S.SUBMITTED]
         parts = [f"{signs.done} {self._names(done)}"] if done else []
-        parts += [f"{signs.sent} {self._names(sent)} (typed in, no proof)"] if sent else []
+        parts += [f"{signs.sent} {self._names(sent)} (unconfirmed)"] if sent else []
         held: dict[str, list[str]] = {}
         for agent, step in ready.items():
             if step.state is S.HELD:

@@ -1,20 +1,28 @@
 """Turn what happens in the room into lines for a person."""
 
+import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
 
-from csp.human.safe_text import clock, folded, one_line, visible, wrapped
+from csp.human.message_text import body_rows, cells, fold, wrap
+from csp.human.safe_text import clock, count, folded, one_line, visible
 from csp.human.theme import Theme
-from csp.protocol import events
+from csp.protocol import catalogue, events
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentState, Ending
 from csp.protocol.notices import HEADINGS, NoticeCode
 from csp.protocol.requests import Dialog
 from csp.protocol.session_parts import TurnState
 
+#: What stays at the bottom of the screen: the line that is typed, the state of the room.
+_FIXED_ROWS: Final = 2
+_MAX_BODY: Final = 10
+#: Of a text that is folded no more is laid out: one of a megabyte would stop the keyboard for a second.
+_LAID_OUT: Final = 20_000
+END_WORDS: Final = {entry.id: entry.text for entry in catalogue.END_REASONS}
 _SUBJECT: Final = 200
 _QUESTION: Final = 300
 _ENDINGS: Final = {
@@ -37,9 +45,14 @@ class SpokenLine:
     #: What a person should know about the words: that nobody else can read them yet, that they moved nothing.
     mark: str = ""
     is_notice: bool = False
-    #: Of a notice: its code, and the agent that it is about if there is one.
+    #: Of a notice: its code, and what it is about.
     code: str = ""
-    agent: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_of_turns(self) -> bool:
+        """Whether it says no more than the status line does: whose turn it is, in which round."""
+        return self.code in (NoticeCode.YOUR_TURN, NoticeCode.ROUND)
 
 
 def spoken_of(event: events.AnyEvent) -> SpokenLine | None:
@@ -72,37 +85,160 @@ def spoken_in(item: Mapping[str, Any]) -> SpokenLine:
         mark=_mark(sealed=False, late=item.get("late"), stray=item.get("out_of_turn")),
         is_notice=item.get("type") == "system",
         code=str(item.get("code") or ""),
-        agent=str(params.get("agent", "")) if isinstance(params := item.get("params"), dict) else "",
+        params=params if isinstance(params := item.get("params"), dict) else {},
     )
 
 
-def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False) -> str:
-    """Return a message as lines of text: who, to whom, what."""
-    text = spoken.text if is_whole else folded(spoken.text, f"/show {spoken.seq}")
+def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False, mode: str = "") -> str:
+    """Return a message as lines of text: who, to whom, what; a long one is folded to its head.
+
+    `mode` is the one that runs, which a notice of its end does not name.
+    """
     head = f"{clock(spoken.ts)} {look.faint(f'#{spoken.seq}')}"
     if spoken.is_notice:
-        taken = len(f"{clock(spoken.ts)} #{spoken.seq} {look.signs.dot} ")
-        if spoken.code == NoticeCode.YOUR_TURN and spoken.agent:
-            shown = NoticeCode.YOUR_TURN(agent=look.name(spoken.agent)).text
-        else:
-            shown = wrapped(visible(text), taken, look.columns())
-        return f"{head} {look.signs.dot} {look.strong(shown) if spoken.code in HEADINGS else shown}"
+        return _notice_line(look, spoken, head, is_whole=is_whole, mode=mode)
     way = _way(look, spoken.sender, spoken.target) + (look.faint(f" ({spoken.mark})") if spoken.mark else "")
-    return f"{head} {way}: {indented(f'{spoken.ending} {text}'.strip())}"
+    text = f"{spoken.ending} {spoken.text}".strip()
+    if not look.columns():
+        text = text if is_whole else folded(text, f"/show {spoken.seq}")
+        return f"{head} {way}: {indented(text)}"
+    return "\n".join(
+        _message_rows(
+            look,
+            f"{head} {way}",
+            text,
+            spoken.sender,
+            how_to_see="" if is_whole else f"/show {spoken.seq}",
+            is_speech=spoken.sender != HUMAN,
+        )
+    )
 
 
 def own_line(look: Theme, to: str, text: str, *, urgent: bool = False) -> str:
-    """Return what the person has just said, on its way."""
+    """Return what the person has just said; its delivery is told later."""
     way = _way(look, "you", to, always=True) + (" (urgent)" if urgent else "")
-    shown = indented(folded(text, "it goes out whole", max_lines=8))
-    return f"{clock(time.time())} {way}: {shown} {look.signs.waits}"
+    head, how_to_see = f"{clock(time.time())} {way}", "sent whole"
+    if not look.columns():
+        return f"{head}: {indented(folded(text, how_to_see, max_lines=8))}"
+    return "\n".join(_message_rows(look, head, text, "you", how_to_see=how_to_see, is_speech=False))
 
 
 def _way(look: Theme, sender: str, target: str, *, always: bool = False) -> str:
+    """Return who speaks, and to whom unless it is to everybody, in the colour of the sender."""
     is_plain = target in ("", ALL, SYSTEM) or (target == HUMAN and sender != HUMAN)
     if is_plain and not always and sender != HUMAN:
         return look.name(sender)
-    return f"{look.name(sender)} {look.signs.arrow} {visible(target) if target == ALL else look.name(target)}"
+    return look.of(sender, f"{sender} {look.signs.arrow} {target.replace(',', ', ')}")
+
+
+def _message_rows(
+    look: Theme, head: str, text: str, sender: str, *, how_to_see: str, is_speech: bool
+) -> list[str]:
+    """Return a message of one row, or its head and its text below; `how_to_see` folds it.
+
+    A message may be cut off at the top of the screen. Its last row names the sender again, so that no text on
+    the screen is without a name.
+    """
+    width = look.columns()
+    laid_out = text[:_LAID_OUT] if how_to_see else text
+    left_out = text.count("\n", len(laid_out))
+    rows = body_rows(look, laid_out, width, is_speech=is_speech)
+    if len(rows) == 1 and cells(head) + cells(rows[0]) < width:
+        return [f"{head}: {rows[0].strip()}"]
+    if not rows:
+        return [head]
+
+    def mark(left: int) -> str:
+        lines = count(left + left_out, "more line") if left + left_out else "more"
+        return look.faint(f"{look.signs.waits} {lines} from {visible(sender)}, {how_to_see}")
+
+    shown = fold(rows, _body_rows_that_fit(look), width, mark) if how_to_see else rows
+    if shown == rows and how_to_see:
+        shown = [*rows[:-1], *_signed(rows[-1], look.faint(f"{look.signs.dash} {sender}"), width)]
+    return [head, *shown]
+
+
+def _signed(row: str, name: str, width: int) -> list[str]:
+    return [f"{row}  {name}"] if cells(row) % width + 2 + cells(name) <= width else [row, f"  {name}"]
+
+
+def _body_rows_that_fit(look: Theme) -> int:
+    """Return how many rows a text may take below its head: three messages and their heads fit the screen."""
+    rows = look.rows() or 24
+    return max(1, min(_MAX_BODY, (rows - _FIXED_ROWS) // 3 - 1))
+
+
+# --- notices -------------------------------------------------------------------------------------
+
+
+def _notice_line(look: Theme, spoken: SpokenLine, head: str, *, is_whole: bool, mode: str) -> str:
+    first = f"{head} {look.signs.dot} "
+    if not look.columns():
+        # A script reads what the room has said, word for word.
+        shown = visible(spoken.text if is_whole else folded(spoken.text, f"/show {spoken.seq}"))
+        return first + (look.strong(shown) if spoken.code in HEADINGS else shown.replace("\n", "\n  "))
+    title, *more = visible(spoken.text if is_whole else drawn_notice(spoken, mode)).split("\n")
+    taken = cells(first)
+    rows = [row[taken:] for row in wrap(look, title, look.columns(), first=" " * taken, further=" " * taken)]
+    rows = [first + row if not number else " " * taken + row for number, row in enumerate(rows)]
+    if spoken.code in HEADINGS:
+        rows = [look.strong(row) for row in rows]
+    below = body_rows(look, "\n".join(more), look.columns(), is_speech=False) if more else []
+    if not is_whole:
+        below = fold(
+            below,
+            max(_body_rows_that_fit(look), 1),
+            look.columns(),
+            lambda left: look.faint(f"{look.signs.waits} {count(left, 'more line')}, /show {spoken.seq}"),
+        )
+    return "\n".join([*rows, *below])
+
+
+_IN_A_SHELL: Final = re.compile(r"\bcsp ([a-z]+)\b")
+_OF_A_MESSAGE: Final = re.compile(r"\bm-(\d+)\b")
+
+
+def as_typed_here(hint: str) -> str:
+    """Return a hint with what `csp` does in a shell as this pane does it."""
+    names = {row.name for row in catalogue.COMMANDS}
+    return _IN_A_SHELL.sub(lambda found: f"/{found[1]}" if found[1] in names else found[0], hint)
+
+
+def drawn_notice(spoken: SpokenLine, mode: str = "") -> str:
+    """Return what a notice says in the pane; `/show` has the text of the room itself.
+
+    What was said or counted before is not said again at the end of a session. A message has its number, and
+    what can be typed is what the pane takes.
+    """
+    params = spoken.params
+    match spoken.code:
+        case NoticeCode.LOOP_HELD | NoticeCode.NOT_SENT_AGAIN:
+            return as_typed_here(_OF_A_MESSAGE.sub(r"#\1", spoken.text))
+        case NoticeCode.RUN_NEEDS_PERSON | NoticeCode.RUN_WAITS_FOR_PERSON | NoticeCode.RUN_WAITS_FOR_FILE:
+            return as_typed_here(spoken.text)
+        case NoticeCode.SUGGESTS_FINISH if "agent" in params:
+            return f"{params['agent']} suggests finishing; Allstop ends the session."
+        case NoticeCode.YOUR_TURN if "agent" in params:
+            return f"{params['agent']}'s turn"
+        case NoticeCode.ENDED_STOPPED_BY_USER:
+            return f"{mode_name(mode) or 'Session'} stopped (Allstop)."
+        case NoticeCode.ENDED_CANCELED:
+            return f"{mode_name(mode) or 'Session'} canceled."
+        case NoticeCode.SESSION_SUMMARY if {"mode", "reason", "replies", "tokens"} <= params.keys():
+            reason = END_WORDS.get(str(params["reason"]), str(params["reason"]))
+            after = count(int(params["replies"]), "reply", "replies")
+            used = f"{params.get('about', '')}{int(params['tokens']):,} new tokens"
+            name, seconds = mode_name(str(params["mode"])), float(params.get("seconds", 0))
+            title = f"{name} summary ({reason} after {after}): {used}, {seconds:.0f} s."
+            cost = [one for one in str(params.get("details", "")).split("\n") if one.startswith("Cost: ")]
+            return "\n".join([title, *cost])
+        case _:
+            return spoken.text
+
+
+def mode_name(mode: str) -> str:
+    """Return a mode as a title: `Round robin`."""
+    return mode.replace("_", " ").capitalize()
 
 
 def indented(text: str) -> str:

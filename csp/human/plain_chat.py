@@ -27,6 +27,11 @@ class PlainChat:
         self._stdout.write(f"{text}\n")
         self._stdout.flush()
 
+    async def page(self, title: str, lines: list[str]) -> None:
+        """Print the answer to a command without its title: who reads it knows what was asked."""
+        for line in lines:
+            self.put(line)
+
     def talk(self, text: str) -> None:
         """Print what is not data."""
         self._stderr.write(f"{text}\n")

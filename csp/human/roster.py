@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from csp.errors import CspError
+from csp.config import nearest
+from csp.errors import BadInput, Broken, CspError, NotFound
 from csp.http_client import field, objects
 from csp.human.event_lines import NeedsPerson
 from csp.human.status_bar import AgentStatus
-from csp.protocol.enums import AgentState
+from csp.protocol.enums import ALL, HUMAN, AgentState
 from csp.protocol.events import AnyEvent, ControlSent, Joined, Left, MessageEvent, NoticePosted, Redacted
 from csp.protocol.requests import Dialog
 from csp.session_status import SessionStatus, session_of
@@ -32,6 +33,7 @@ class Roster:
         self._stale = asyncio.Event()
         self._agents: list[dict[str, Any]] = []
         self.is_known = False
+        self.groups: dict[str, tuple[str, ...]] = {}
         self.session = SessionStatus()
 
     @property
@@ -50,7 +52,7 @@ class Roster:
     def summary(self) -> str:
         """Return who is here in a few words."""
         names = [f"{seat.id} {seat.state.replace('_', ' ')}" for seat in self.seats]
-        return ", ".join(names) or "nobody is here yet"
+        return ", ".join(names) or "no agents yet"
 
     def calls(self) -> list[NeedsPerson]:
         """Return the agents that cannot go on without a person."""
@@ -64,6 +66,47 @@ class Roster:
                 detail = str(item.get("detail") or "")
                 found.append(NeedsPerson(agent=agent, state=state, detail=detail, dialog=dialog))
         return found
+
+    # --- names -----------------------------------------------------------------------------------
+
+    async def learn_groups(self) -> None:
+        """Ask for the names that stand for several agents."""
+        # A gateway of another version may have none.
+        with contextlib.suppress(NotFound, Broken):
+            found = field(await self._ask("GET", "/catalogue"), "groups", dict)
+            self.groups = {name: tuple(map(str, members)) for name, members in found.items()}
+
+    def names(self) -> list[str]:
+        """Return who can be spoken to by name: the agents, then the groups."""
+        return [*self.ids, *(name for name in self.groups if name not in self.ids)]
+
+    def known(self, agent: str) -> str:
+        """Return an agent's id as the room has it; where the room is known, refuse one it does not have."""
+        wanted = agent.removeprefix("@").lower()
+        if wanted == HUMAN:
+            raise BadInput("that is you", "name an agent, or all")
+        if self.is_known and wanted not in (ALL, *self.ids):
+            hint = nearest(wanted, [*self.ids, ALL]) or (
+                f"here are: {', '.join(self.ids)}" if self.ids else "nobody has joined yet"
+            )
+            raise NotFound(f"no agent {wanted!r} is here", hint)
+        return wanted
+
+    def addressees(self, to: str) -> str:
+        """Return those whom a message is for, with commas between them; refuse an unknown name."""
+        names = [self._addressee(name.removeprefix("@").lower()) for name in to.split(",")]
+        return ",".join(dict.fromkeys(names))
+
+    def _addressee(self, name: str) -> str:
+        if name in self.groups and name not in self.ids:
+            return name
+        if self.groups and self.is_known and name not in (ALL, HUMAN, *self.ids):
+            known = [*self.ids, ALL, *self.groups]
+            hint = nearest(name, known) or f"known: {', '.join(known)}"
+            raise NotFound(f"no agent or group {name!r} is here", hint)
+        return self.known(name)
+
+    # --- what it is kept fresh by ----------------------------------------------------------------
 
     def note(self, event: AnyEvent) -> None:
         """Note that something has happened which the bottom line may show; who has just come can be named."""

@@ -35,16 +35,12 @@ def one_line(text: str, size: int, more: str = "…") -> str:
 
 
 def folded(text: str, how_to_see: str, max_lines: int = MAX_LINES) -> str:
-    """Return a text that may be long with its middle left out, saying how to see it whole."""
+    """Return the head of a text that may be long, saying how to see it whole."""
     lines = text.split("\n")
-    if len(lines) <= max_lines and len(text) <= MAX_CHARS:
-        return text
-    if len(lines) <= max_lines:
-        return f"{text[:MAX_CHARS]}\n({len(text) - MAX_CHARS} more characters: {how_to_see})"
-    head, tail = max_lines * 2 // 3, max_lines // 4
-    middle = f"({len(lines) - head - tail} more lines: {how_to_see})"
-    shown = "\n".join([*lines[:head], middle, *lines[-tail:]])
-    return shown if len(shown) <= 2 * MAX_CHARS else folded(shown, how_to_see, max_lines=len(lines))
+    head = "\n".join(lines[: max_lines - 1]) if len(lines) > max_lines else text
+    if len(head) > MAX_CHARS:
+        return f"{head[:MAX_CHARS]}\n... {len(text) - MAX_CHARS} more characters, {how_to_see}"
+    return text if head == text else f"{head}\n... {len(lines) - max_lines + 1} more lines, {how_to_see}"
 
 
 def wrapped(text: str, taken: int, columns: int) -> str:

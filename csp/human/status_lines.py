@@ -52,17 +52,17 @@ def spent_lines(usage: object) -> list[str]:
         name, cost, unpriced = str(row.get("model") or ""), row.get("cost_usd"), field(row, "unpriced", int)
         model = visible(one_line(name, _NAME)) if name else "a model it does not name"
         about = "about " if row.get("estimated") else ""
-        money = "no price is known for it"
+        money = "price unknown"
         if isinstance(cost, int | float):
             money = f"${cost:.4f}"
             money += f" and {count(unpriced, 'reply', 'replies')} without a known price" if unpriced else ""
         said = count(field(row, "replies", int), "reply", "replies")
         who = visible(field(row, "agent", str))
-        lines.append(f"spent by {who} with {model}: {said}, {about}{tokens_text(row)}, {money}")
+        lines.append(f"{who} ({model}): {said}, {about}{tokens_text(row)}, {money}")
     if not lines:
         return []
     prices = usage.get("prices") if isinstance(usage, dict) else None
-    source = f"prices: {visible(str(prices))}" if prices else "prices: none, no list of prices is installed"
+    source = f"prices: {visible(str(prices))}" if prices else "no price list installed; costs not shown"
     return [*lines, source]
 
 

@@ -18,15 +18,17 @@ class Signs:
     waits: str = "…"
     dot: str = "·"
     call: str = "▲"
+    dash: str = "—"
 
 
 UNICODE: Final = Signs()
-ASCII: Final = Signs(arrow="->", done="ok", failed="FAILED", waits="...", dot="|", call="!!")
+ASCII: Final = Signs(arrow="->", done="ok", failed="FAILED", waits="...", dot="|", call="!!", dash="--")
 
 #: Names of prompt_toolkit's 16 colours, which both dark and light terminals show; with their SGR codes.
 _COLOURS: Final = ("36", "32", "35", "33", "34", "31", "96", "92", "95", "93", "94", "91")
 _BOLD: Final = "1"
 _FAINT: Final = "2"
+_CODE: Final = "36"
 _ALERT: Final = "1;31"
 
 
@@ -37,16 +39,21 @@ class Theme:
         self.signs = signs
         self.has_colour = has_colour
         self._colours: dict[str, str] = {}
-        #: How wide a line may be; 0 where nobody knows.
+        #: How wide a line may be, and how many rows the screen has; 0 where nobody knows, as for a script.
         self.columns: Callable[[], int] = lambda: 0
+        self.rows: Callable[[], int] = lambda: 0
 
     def name(self, agent: str) -> str:
         """Return a name in the colour that it keeps for as long as the pane lives."""
+        return self.of(agent, agent)
+
+    def of(self, agent: str, text: str) -> str:
+        """Return a text in the colour of an agent."""
         if agent in ("human", "you"):
-            return self._paint(_BOLD, agent)
+            return self._paint(_BOLD, visible(text))
         if agent not in self._colours:
             self._colours[agent] = _COLOURS[len(self._colours) % len(_COLOURS)]
-        return self._paint(f"{_BOLD};{self._colours[agent]}", visible(agent))
+        return self._paint(f"{_BOLD};{self._colours[agent]}", visible(text))
 
     def faint(self, text: str) -> str:
         """Return what matters less than the rest."""
@@ -55,6 +62,10 @@ class Theme:
     def strong(self, text: str) -> str:
         """Return what divides one part of the talk from the next."""
         return self._paint(_BOLD, text)
+
+    def code(self, text: str) -> str:
+        """Return what is code."""
+        return self._paint(_CODE, text)
 
     def alert(self, text: str) -> str:
         """Return what somebody has to see."""

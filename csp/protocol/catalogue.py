@@ -87,6 +87,15 @@ class TextEntry(Struct, frozen=True):
     text: str
 
 
+class CommandGroup(StrEnum):
+    """What a command is about; help lists the commands by it."""
+
+    MESSAGES = "messages"
+    MODES = "modes"
+    AGENTS = "agents"
+    ROOM = "room"
+
+
 class CommandEntry(Struct, frozen=True, kw_only=False):
     """A command of a person.
 
@@ -104,6 +113,7 @@ class CommandEntry(Struct, frozen=True, kw_only=False):
     on_message: MessageAction | None = None
     #: Whether the page has its own control for it.
     is_on_page: bool = False
+    group: CommandGroup = CommandGroup.ROOM
 
     @property
     def form(self) -> str:
@@ -124,6 +134,8 @@ class Catalogue(Struct, frozen=True):
     notices: tuple[NoticeEntry, ...]
     #: The commands that the page supports.
     commands: tuple["CommandText", ...]
+    #: Who is meant by a name that stands for several agents.
+    groups: dict[str, tuple[str, ...]]
 
 
 class CommandText(Struct, frozen=True):
@@ -132,6 +144,7 @@ class CommandText(Struct, frozen=True):
     name: str
     form: str
     help: str
+    group: CommandGroup = CommandGroup.ROOM
 
 
 class ModeText(NamedTuple):
@@ -170,19 +183,19 @@ DELIVERY_STATES: Final = (
 )
 
 HELD_REASONS: Final = (
-    HeldReasonEntry(id=HeldReason.OFFLINE, text="offline; it gets it when it is back"),
+    HeldReasonEntry(id=HeldReason.OFFLINE, text="offline; queued until it returns"),
     HeldReasonEntry(id=HeldReason.STARTING, text="it is still starting"),
-    HeldReasonEntry(id=HeldReason.BUSY, text="it is at work; it gets it after this turn"),
+    HeldReasonEntry(id=HeldReason.BUSY, text="busy; queued for after this turn"),
     HeldReasonEntry(id=HeldReason.DIALOG, text="a dialog is open",
                     remedy="/approve {agent}, /deny {agent} or /focus {agent}"),
     HeldReasonEntry(id=HeldReason.TYPING, text="somebody is typing in its pane"),
-    HeldReasonEntry(id=HeldReason.DRAFT, text="draft (you have text in its composer)"),
+    HeldReasonEntry(id=HeldReason.DRAFT, text="draft (you have text in its input box)"),
     HeldReasonEntry(id=HeldReason.PAUSED, text="paused", remedy="/resume {agent}"),
     HeldReasonEntry(id=HeldReason.TURN, text="it comes with its next turn"),
-    HeldReasonEntry(id=HeldReason.LOOP, text="agents have talked among themselves for long",
+    HeldReasonEntry(id=HeldReason.LOOP, text="8 agent-to-agent messages in a row",
                     remedy="/continue"),
-    HeldReasonEntry(id=HeldReason.STUCK, text="a text is stuck in its composer",
-                    remedy="/focus {agent}, clear it"),
+    HeldReasonEntry(id=HeldReason.STUCK, text="leftover text in its input box",
+                    remedy="clear it there: /focus {agent}"),
 )
 
 END_REASONS: Final = (
@@ -220,6 +233,7 @@ AGENT_STATES: Final = (
 )
 # fmt: on
 
+_MESSAGES, _MODES, _AGENTS = CommandGroup.MESSAGES, CommandGroup.MODES, CommandGroup.AGENTS
 _A, _MA = (ArgumentKind.AGENT,), (ArgumentKind.MAYBE_AGENT,)
 _ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (ArgumentKind.MAYBE_TEXT,)
 
@@ -227,51 +241,64 @@ _ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (Argume
 # fmt: off
 #: The commands of a person. The pane has a handler for those that do more than send a control.
 COMMANDS: Final = (
-    CommandEntry("agents", "list the agents with what each does"),
+    CommandEntry("agents", "list the agents and what each is doing", group=_AGENTS),
     CommandEntry("status", "show the mode, whose turn it is, the agents"),
-    CommandEntry("queue", "list the messages that wait, with the reason"),
+    CommandEntry("queue", "show undelivered messages and why", group=_MESSAGES),
     CommandEntry("history", "show the newest messages, of an agent if named",
-                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="[N] [AGENT]"),
-    CommandEntry("search", "find messages with a text", (ArgumentKind.TEXT,), is_on_page=True),
-    CommandEntry("show", "show a message whole; alone: the last long one", _ID),
+                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="[N] [AGENT]", group=_MESSAGES),
+    CommandEntry("search", "find messages with a text", (ArgumentKind.TEXT,), is_on_page=True,
+                 group=_MESSAGES),
+    CommandEntry("show", "show a full message (default: the last long one)", _ID, group=_MESSAGES),
     CommandEntry("fwd", "pass on what an agent said last to another", _A + _A + _TEXT,
-                 usage="FROM TO [NOTE]"),
-    CommandEntry("cancel", "withdraw a message that has not arrived", _ID, on_message=MessageAction.CANCEL),
-    CommandEntry("resend", "send a message again, as a new one", _ID, on_message=MessageAction.RESEND),
-    CommandEntry("continue", "let through what the loop guard holds", _ID),
-    CommandEntry("mode", "begin a mode; alone: show it", (ArgumentKind.MAYBE_MODE,),
-                 usage='[MODE "TOPIC" --rounds N --agents a,b --first a --synth b]', is_on_page=True),
-    CommandEntry("review", "begin or see a run of builder with reviewer", _TEXT, usage="[FORM ...]"),
+                 usage="FROM TO [NOTE]", group=_MESSAGES),
+    CommandEntry("cancel", "withdraw a message that has not arrived", _ID, on_message=MessageAction.CANCEL,
+                 group=_MESSAGES),
+    CommandEntry("resend", "send a message again, as a new one", _ID, on_message=MessageAction.RESEND,
+                 group=_MESSAGES),
+    CommandEntry("continue", "release a message held by the loop guard", _ID, group=_MESSAGES),
+    CommandEntry("mode", "start a mode, or show the current one", (ArgumentKind.MAYBE_MODE,),
+                 usage='[MODE "TOPIC" --rounds N --agents a,b --first a --synth b --replace]',
+                 is_on_page=True, group=_MODES),
+    CommandEntry("review", "start or show builder/reviewer runs", _TEXT,
+                 usage="start|list|show|go|decide ...", group=_MODES),
     CommandEntry("board", "show the whiteboard, write on it, search it", _TEXT,
                  usage="[add TEXT | search WORDS | summarise AGENT | NOTE]", is_on_page=True),
-    CommandEntry("next", "pass the turn on", is_on_page=True),
-    CommandEntry("end", "end the running mode in order", is_on_page=True),
-    CommandEntry("stop", "stop what is running at once", (ArgumentKind.MAYBE_WORD,), usage="[all]",
-                 is_on_page=True),
-    CommandEntry("votes", "show proposals with their votes"),
-    CommandEntry("extend", "give the running mode more rounds", _N, action=SessionAction.EXTEND),
-    CommandEntry("skip", "go past the one whose turn it is", _MA, action=SessionAction.SKIP),
-    CommandEntry("pause", "hold messages back from an agent; alone: the mode", _MA,
-                 control=ControlVerb.PAUSE, action=SessionAction.PAUSE),
-    CommandEntry("resume", "undo /pause", _MA, control=ControlVerb.RESUME, action=SessionAction.RESUME),
-    CommandEntry("approve", "say yes to an agent's dialog, or answer N", _A + _N,
-                 control=ControlVerb.APPROVE),
-    CommandEntry("deny", "say no to an agent's dialog", _A + _N, control=ControlVerb.DENY),
-    CommandEntry("interrupt", "stop what an agent is doing", _A, control=ControlVerb.INTERRUPT),
-    CommandEntry("share", "post what an agent answers in its own pane", _A, control=ControlVerb.SHARE),
-    CommandEntry("noshare", "keep what an agent answers there in its pane", _A, control=ControlVerb.NOSHARE),
-    CommandEntry("restart", "start an agent again, also one that has ended", _A, control=ControlVerb.RESTART),
-    CommandEntry("add", "start one more agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND"),
-    CommandEntry("remove", "remove an agent from the room", _A),
-    CommandEntry("focus", "go to the pane of an agent; F10 comes back", _A),
+    CommandEntry("next", "move to the next speaker", is_on_page=True, group=_MODES),
+    CommandEntry("end", "end the mode gracefully, with a summary", is_on_page=True, group=_MODES),
+    CommandEntry("stop", "stop everything at once", (ArgumentKind.MAYBE_WORD,), usage="[all]",
+                 is_on_page=True, group=_MODES),
+    CommandEntry("votes", "show proposals with their votes", group=_MODES),
+    CommandEntry("extend", "give the running mode more rounds", _N, action=SessionAction.EXTEND,
+                 group=_MODES),
+    CommandEntry("skip", "skip the current speaker", _MA, action=SessionAction.SKIP, group=_MODES),
+    CommandEntry("pause", "hold an agent's messages back, or pause the mode", _MA,
+                 control=ControlVerb.PAUSE, action=SessionAction.PAUSE, group=_MODES),
+    CommandEntry("resume", "undo /pause", _MA, control=ControlVerb.RESUME, action=SessionAction.RESUME,
+                 group=_MODES),
+    CommandEntry("approve", "say yes to an agent's dialog, or answer N", _MA + _N,
+                 control=ControlVerb.APPROVE, group=_AGENTS),
+    CommandEntry("deny", "say no to an agent's dialog", _MA + _N, control=ControlVerb.DENY, group=_AGENTS),
+    CommandEntry("interrupt", "stop what an agent is doing", _A, control=ControlVerb.INTERRUPT,
+                 group=_AGENTS),
+    CommandEntry("share", "also post replies to what you type in its pane", _A, control=ControlVerb.SHARE,
+                 group=_AGENTS),
+    CommandEntry("noshare", "stop posting those replies", _A, control=ControlVerb.NOSHARE, group=_AGENTS),
+    CommandEntry("restart", "restart an agent, running or ended", _A, control=ControlVerb.RESTART,
+                 group=_AGENTS),
+    CommandEntry("add", "start one more agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND",
+                 group=_AGENTS),
+    CommandEntry("remove", "remove an agent from the room", _A, group=_AGENTS),
+    CommandEntry("focus", "go to the pane of an agent; F10 comes back", _A, group=_AGENTS),
     CommandEntry("zoom", "show a pane in full size; again: undo (F11)", _MA),
     CommandEntry("layout", "arrange the panes; without a word: show the form", (ArgumentKind.MAYBE_WORD,),
                  usage="[top | left | focus]"),
     CommandEntry("web", "print a link that opens the room in a browser"),
     CommandEntry("export", "write the history to a new file, .md or .json", (ArgumentKind.MAYBE_WORD,),
                  usage="[FILE]", is_on_page=True),
+    CommandEntry("rooms", "list the rooms of this machine"),
+    CommandEntry("down", "stop the room: panes, agents, gateway", (ArgumentKind.MAYBE_WORD,), usage="[yes]"),
     CommandEntry("help", "list the commands, or explain one", (ArgumentKind.MAYBE_COMMAND,), is_on_page=True),
-    CommandEntry("quit", "leave; agents go on (Ctrl-D does the same)"),
+    CommandEntry("quit", "leave; agents keep running (Ctrl-D does the same)"),
 )
 # fmt: on
 

@@ -39,17 +39,21 @@ class StartBody(Once, frozen=True):
 
 
 class MessageBody(InThread, frozen=True):
-    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])]
+    to: Annotated[str, Meta(min_length=1, max_length=512, examples=["claude", "claude,codex", "all"])]
     content: enums.Text
     reply_to: enums.Id | None = field(name="replyTo", default=None)
     urgent: bool = False
 
 
 class LineBody(InThread, frozen=True):
-    """A line that a person typed; `to` is the recipient of plain text, `thread` the thread on display."""
+    """A line that a person typed; `to` is the recipient of plain text, `thread` the thread on display.
+
+    `confirmed` is the person's yes to the question in the answer to the same line.
+    """
 
     line: enums.MaybeText
-    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])] = "all"
+    to: Annotated[str, Meta(min_length=1, max_length=512, examples=["claude", "claude,codex", "all"])] = "all"
+    confirmed: bool = False
 
 
 class Handoff(enums.Struct, frozen=True):

@@ -65,13 +65,20 @@ class SentView(Succeeded, frozen=True):
 
 
 class LineKind(StrEnum):
-    """What a typed line was; the interface itself has to perform a `command`."""
+    """What a typed line was; the interface itself has to perform a `command`.
+
+    The kinds that ask have done nothing; the answer contains the question. After a yes to `confirm` or
+    `ask_replace`, send the line again with `confirmed`; after `ask_topic`, send it with the topic appended.
+    """
 
     EMPTY = "empty"
     MESSAGE = "message"
     TARGET = "target"
     DONE = "done"
     COMMAND = "command"
+    CONFIRM = "confirm"
+    ASK_TOPIC = "ask_topic"
+    ASK_REPLACE = "ask_replace"
 
 
 class LineView(enums.Struct, frozen=True):
@@ -84,6 +91,7 @@ class LineView(enums.Struct, frozen=True):
     to: str = ""
     name: str = ""
     rest: str = ""
+    question: str = ""
 
 
 class OutputView(Succeeded, frozen=True):

@@ -26,6 +26,7 @@ from csp.room import agent_text, commands, human_input, messages
 from csp.room.agent_names import nearest
 from csp.room.commands import AnswerQuery, PostReply, Send, Stop
 from csp.room.orchestrator import DEFAULT_COUNT, MAX_ANSWER, mode_text
+from csp.room.recipients import route
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Channel, Message, Room, SentMessage, find_duplicate
 from csp.room.sessions.session_start import set_mode
@@ -226,7 +227,7 @@ class AgentTextRunner:
             ttl_s=self._command.ttl_s,
         )
         room = self._draft.room
-        target, recipients = messages.route(room, command)
+        target, recipients = route(room, command)
         if known := find_duplicate(self._sent, Channel.TOOL, (target,), spoken.text, self._used):
             self._used.add(known)
             messages.notice_duplicate(self._draft, command.sender, _name(spoken), known)

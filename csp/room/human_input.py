@@ -5,13 +5,14 @@ exist: the same line always means the same.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from csp.errors import BadInput
+from csp.errors import BadInput, NotFound
 from csp.protocol.catalogue import ArgumentKind, CommandEntry
+from csp.protocol.enums import ALL
 
 ROUTER: Final = "router"
 FREEFORM: Final = "freeform"
@@ -27,7 +28,7 @@ class EmptyLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageLine:
-    """Send `text`; `to` is empty for the last addressee."""
+    """Send `text`; `to` is empty for the last addressee, and has commas between several."""
 
     text: str
     to: str = ""
@@ -36,7 +37,7 @@ class MessageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTarget:
-    """Address `to` from now on."""
+    """Address `to`, which may be several, from now on."""
 
     to: str
 
@@ -66,6 +67,16 @@ class ModeLine:
     names: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
 
+    @property
+    def needs_topic(self) -> bool:
+        """Whether the person has to be asked what it is about."""
+        return self.mode != FREEFORM and not self.topic
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the person has said that it may end a session that runs."""
+        return _REPLACE in self.flags
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidLine:
@@ -78,9 +89,12 @@ class InvalidLine:
 TypedLine = EmptyLine | MessageLine | SetTarget | StopLine | CommandLine | ModeLine | InvalidLine
 
 _SIGNS: Final = ("/", "@", "!")
+_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,31}"
+#: One name or several: `@ada @bob text`, `@ada,bob text`. Behind a comma with a space a name needs its sign.
 _ADDRESS: Final = re.compile(
-    r"[@!](?P<to>[A-Za-z0-9][A-Za-z0-9-]{0,31})[:,]?(?:\s+(?P<text>.*))?\Z", re.DOTALL
+    rf"[@!](?P<to>{_NAME}(?:(?:,[@!]?|,?\s+[@!]){_NAME}(?![\w.@/-]))*)[:,]?(?:\s+(?P<text>.*))?\Z", re.DOTALL
 )
+_EACH_NAME: Final = re.compile(_NAME)
 _COMMAND: Final = re.compile(r"/(?P<name>[A-Za-z]+)(?:\s+(?P<rest>.*))?\Z", re.DOTALL)
 
 
@@ -107,9 +121,11 @@ def read_line(line: str) -> TypedLine:
     if text.startswith("/"):
         return _read_command(text)
     if text in ("@", "!"):
-        return InvalidLine(problem="expected a name behind it", hint=f"{text}claude text; {text}all text")
+        return InvalidLine(problem=f"name missing after {text}", hint=f"for example: {text}claude text")
     if text[:1] in ("@", "!") and (match := _ADDRESS.match(text)):
-        return _read_address(match["to"].lower(), (match["text"] or "").strip(), urgent=text[0] == "!")
+        names = dict.fromkeys(_EACH_NAME.findall(match["to"].lower()))
+        to = ALL if ALL in names else ",".join(names)
+        return _read_address(to, (match["text"] or "").strip(), urgent=text[0] == "!")
     return StopLine() if is_allstop(text) else MessageLine(text=text)
 
 
@@ -121,7 +137,9 @@ def _read_address(to: str, text: str, *, urgent: bool) -> TypedLine:
     if text:
         return MessageLine(text=text, to=to, urgent=urgent)
     return (
-        InvalidLine(problem="expected a text behind it", hint=f"!{to} text") if urgent else SetTarget(to=to)
+        InvalidLine(problem="nothing to send", hint=f"for example: !{to} stop")
+        if urgent
+        else SetTarget(to=to)
     )
 
 
@@ -138,6 +156,41 @@ def _read_command(text: str) -> TypedLine:
     return read_mode(rest) if name == MODE and rest else CommandLine(name=name, rest=rest)
 
 
+#: What people type to leave or to get help; agents would answer it.
+_FOR_THE_PANE: Final = ("quit", "exit", "help", "?")
+
+
+def doubt_about(line: MessageLine) -> str:
+    """Return what to type in place of a text that was hardly meant for agents; nothing for any other."""
+    text = line.text.strip()
+    if line.to:
+        return ""
+    if text.lower() in _FOR_THE_PANE:
+        return "/quit" if text.lower() in _FOR_THE_PANE[:2] else "/help"
+    words = text.split()
+    is_command = "\n" not in text and words[0] == "csp" and len(words) > 1
+    return f"/{words[1]}, or in a shell {text}" if is_command else ""
+
+
+def question_before_sending(line: MessageLine, to: str) -> str:
+    """Return what to ask before such a text is sent."""
+    return f"Send {_shortened(line.text)!r} to {to.replace(',', ', ')}? (type {doubt_about(line)})"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def topic_question(mode: str) -> str:
+    """Return what to ask where a mode has no topic."""
+    return f"What is the {mode.replace('_', ' ')} about?"
+
+
+def replace_question(running: str) -> str:
+    """Return what to ask where a mode would end another one."""
+    return f"{running.replace('_', ' ').capitalize()} is running. Stop it and start the new one?"
+
+
 def _first_word(text: str) -> str:
     return text.split(None, 1)[0][:40]
 
@@ -147,7 +200,8 @@ def _first_word(text: str) -> str:
 _NUMBERS: Final = ("rounds", "steps")
 _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _NAMES: Final = ("first", "synth")
-_FLAGS: Final = ("ballot", "respect-final", "soft-turns")
+_REPLACE: Final = "replace"
+_FLAGS: Final = ("ballot", "respect-final", "soft-turns", _REPLACE)
 _VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, "agents")
 #: The options of /mode, for completion.
 MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS))
@@ -218,7 +272,7 @@ def _wrong_in(given: Mapping[str, str | None]) -> InvalidLine | None:
 
 def _problem_of(name: str, value: str | None) -> str:
     if value is None:
-        return f"expected a value behind --{name}"
+        return f"expected a value after --{name}"
     if name in _NUMBERS and not _COUNT.fullmatch(value):
         return f"--{name}: expected a whole number, got {value!r}"
     if name in _LIMITS and not _AMOUNT.fullmatch(value):
@@ -242,7 +296,7 @@ def _unquoted(text: str) -> str:
 def mode_fields(wish: ModeLine) -> dict[str, object]:
     """Return the body of the `POST /mode` request that starts the mode."""
     fields: dict[str, object] = {"mode": wish.mode, **wish.numbers, **wish.names}
-    fields |= {flag.replace("-", "_"): True for flag in wish.flags}
+    fields |= {flag.replace("-", "_"): True for flag in wish.flags if flag != _REPLACE}
     if wish.topic:
         fields["topic"] = wish.topic
     if wish.agents is not None:
@@ -256,6 +310,8 @@ def mode_fields(wish: ModeLine) -> dict[str, object]:
 
 # --- commands ------------------------------------------------------------------------------------
 
+#: What a command takes whose agent may be left out where only one can be meant.
+ASKED_AGENT: Final = (ArgumentKind.MAYBE_AGENT, ArgumentKind.MAYBE_NUMBER)
 _TEXTS: Final = (ArgumentKind.TEXT, ArgumentKind.MAYBE_TEXT, ArgumentKind.MAYBE_MODE)
 
 
@@ -264,19 +320,25 @@ def read_arguments(row: CommandEntry, rest: str) -> list[str]:
     takes_text = bool(row.takes) and row.takes[-1] in _TEXTS
     words = rest.split(None, len(row.takes) - 1) if takes_text else rest.split()
     if len(words) > len(row.takes):
-        raise BadInput(f"unexpected argument {words[len(row.takes)]!r}", row.form)
+        raise BadInput(f"unexpected argument {words[len(row.takes)]!r}", f"usage: {row.form}")
+    if row.takes == ASKED_AGENT and len(words) == 1 and _COUNT.fullmatch(words[0]):
+        # A number alone is the choice: the agent is the only one who asks.
+        words = ["", *words]
     for kind in row.takes[len(words) :]:
         if kind in (ArgumentKind.AGENT, ArgumentKind.TEXT):
-            raise BadInput("expected an agent" if kind is ArgumentKind.AGENT else "expected more", row.form)
+            problem = "which agent?" if kind is ArgumentKind.AGENT else "missing argument"
+            raise BadInput(problem, f"usage: {row.form}")
     for kind, word in zip(row.takes, words, strict=False):
         if kind is ArgumentKind.MAYBE_NUMBER and not _COUNT.fullmatch(word):
-            raise BadInput(f"expected a number, got {word!r}", row.form)
+            raise BadInput(f"expected a number, got {word!r}", f"usage: {row.form}")
     return words
 
 
 # --- the last message of an agent ----------------------------------------------------------------
 
-_LAST: Final = re.compile(r"\{(?P<agent>[A-Za-z0-9][A-Za-z0-9-]{0,31})\.last\}")
+_LAST: Final = re.compile(r"(?<!\{)\{(?P<agent>[A-Za-z0-9][A-Za-z0-9-]{0,31})\.last\}")
+#: How braces are written that are no more than text.
+_TEXT_OF_LAST: Final = re.compile(r"\{(\{[A-Za-z0-9-]{1,32}\.last\})\}")
 
 
 def quoted_agents(text: str) -> tuple[str, ...]:
@@ -285,8 +347,25 @@ def quoted_agents(text: str) -> tuple[str, ...]:
 
 
 def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
-    """Replace `{agent.last}` with the last message of each agent in `said`."""
-    return _LAST.sub(lambda match: said.get(match["agent"].lower(), match[0]), text)
+    """Replace `{agent.last}` with the last message of each agent in `said`; doubled braces become single."""
+    parts = _TEXT_OF_LAST.split(text)
+    shown = [_LAST.sub(lambda match: said.get(match["agent"].lower(), match[0]), part) for part in parts[::2]]
+    return "".join(part for pair in zip(shown, [*parts[1::2], ""], strict=True) for part in pair)
+
+
+def unknown_quote(agent: str, hint: str) -> NotFound:
+    """Return the error for the last words of somebody who is not in the room."""
+    as_text = f"to send the braces as text, double them: {{{{{agent}.last}}}}"
+    return NotFound(f"unknown agent in '{{{agent}.last}}'", "; ".join(filter(None, (hint, as_text))))
+
+
+def only_asker(asking: Sequence[str]) -> str:
+    """Return the only agent whose dialog waits for an answer; raise if it is none or one of several."""
+    if len(asking) == 1:
+        return asking[0]
+    if asking:
+        raise BadInput(f"several agents ask: {', '.join(asking)}", f"name one: /approve {asking[0]}")
+    raise NotFound("no agent asks for approval", "see: /agents")
 
 
 def forwarded(agent: str, said: str, note: str = "") -> str:

@@ -26,7 +26,7 @@ from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.responses import Deliver, DeliveryView
 from csp.room import commands
-from csp.room.agent_names import nearest
+from csp.room.recipients import route
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import ROOM_HOLDS, Channel, Message, Participant, Room, find_duplicate, may_move
 from csp.room.sessions.turn_prompt import handoffs
@@ -40,6 +40,12 @@ MAX_QUEUED_BY_AGENTS: Final = 200_000
 SEALED: Final = "sealed"
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = events.AgentCall | events.AgentResponse | events.Activity
+_RECEIVED: Final = "has already received it"
+_HAS_IT: Final = {
+    DeliveryState.TYPED: _RECEIVED,
+    DeliveryState.SUBMITTED: _RECEIVED,
+    DeliveryState.CONFIRMED: _RECEIVED,
+}
 #: Reasons for which a sidecar may hold a message; only the room uses the others.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
@@ -190,28 +196,6 @@ def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
     return True
 
 
-def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, ...]]:
-    """Return the target and the recipients of a message; raise if nobody could receive it."""
-    target = AgentId(command.to.strip().lower())
-    if target == ALL:
-        # A participant that left must not collect every later message to all. A resend names its recipients,
-        # so it waits for them even if they are offline.
-        return ALL, tuple(
-            participant.id
-            for participant in room.participants.values()
-            if participant.id != command.sender
-            and (participant.online if command.only is None else participant.id in command.only)
-        )
-    if target == command.sender:
-        raise BadInput("a message to yourself goes nowhere", "name another participant, or 'all'")
-    if target == HUMAN:
-        return HUMAN, ()
-    if target not in room.participants:
-        known = [*room.participants, "human", "all"]
-        raise NotFound(f"unknown recipient {command.to!r}", nearest(command.to, known))
-    return target, (target,)
-
-
 def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
     """Return who gets a typed answer: the participant that asked, and only for the first answer."""
     # An answer asks for nothing: otherwise two agents would thank each other for ever.
@@ -281,7 +265,7 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     if not may_move(delivery.state, command.state):
         raise Refused(
             f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",
-            "an end is an end; send it as a new message with: csp resend",
+            "a finished delivery cannot be changed; use csp resend",
         )
     draft.move_delivery(message, command.agent, command.state, reason)
     if command.state is DeliveryState.FAILED:
@@ -308,9 +292,12 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
     message = _known_message(draft.room, command.message)
     _withdraw(draft, message)
     if not draft.events:
-        states = [f"{agent} has it {delivery.state}" for agent, delivery in message.deliveries.items()]
-        why = ", ".join(states) or "nobody waits for it"
-        raise Refused(f"{message.id} can no longer be withdrawn: {why}", "see what waits with: csp status")
+        states = {agent: delivery.state for agent, delivery in message.deliveries.items()}
+        if states and set(states.values()) == {DeliveryState.WITHDRAWN}:
+            raise Refused(f"#{message.seq} is already cancelled")
+        why = ", ".join(f"{agent} {_HAS_IT.get(state, state)}" for agent, state in states.items())
+        hint = "see what waits with: csp status"
+        raise Refused(f"too late to cancel #{message.seq}: {why or 'nobody waits for it'}", hint)
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:
@@ -328,7 +315,7 @@ def release(draft: RoomDraft, command: commands.ReleaseMessage) -> None:
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
             draft.move_delivery(message, agent, *held)
     if not draft.events:
-        raise Refused(f"{message.id} is not held by the loop guard", "see what waits with: csp status")
+        raise Refused(f"#{message.seq} is not held by the loop guard", "see what waits with: csp status")
 
 
 def tick(draft: RoomDraft) -> None:

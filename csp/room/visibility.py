@@ -90,7 +90,7 @@ def can_see_item(session: Session, item: WindowItem, agent: AgentId, sessions: S
     is_sealed = bool(item.sealed) and item.sealed == session.seal
     if agent != item.sender and (is_sealed or sessions.is_sealed(item.seals)):
         return False
-    return agent in (item.sender, item.target) or item.target == ALL
+    return agent == item.sender or item.target == ALL or agent in item.target.split(",")
 
 
 def visible_spending(ledger: Ledger, reader: AgentId | None, sessions: Sessions) -> Ledger:

@@ -272,7 +272,7 @@ def test_csp_up_gives_models_panes_that_show_what_they_say_and_cost(place: Place
         again = place.up()
         assert "joining it" in again.err
         status = place.csp("status").out
-        assert "spent by claude-api with claude-sonnet-5: 2 replies" in status
+        assert "claude-api (claude-sonnet-5): 2 replies" in status
         done = place.csp("down")
 
     assert (done.code, "claude-api" in done.err, "home" in done.err) == (0, True, True)

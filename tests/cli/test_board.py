@@ -44,7 +44,7 @@ def test_note_is_written_found_shown_and_exported(csp: Shell, tmp_path: Path) ->
 
     code, out, said = csp("search", "parsers", "--tag", "style", "--limit", "5")
     assert (code, "room/0000 human #parser #style: the parser keeps tabs  (words " in out) == (0, True)
-    assert "1 found by local in " in said
+    assert "1 result" in said
     found = json.loads(csp("search", "parser", "--rerank", "--json")[1])
     assert found["items"][0]["note"]["id"] == note
 

@@ -86,7 +86,7 @@ def test_a_gateway_that_was_away_is_looked_for_again(clock: Clock) -> None:
     ("words", "body", "stopped", "said"),
     [
         ((), {}, ["s-1", "s-2"], "stopped s-1, s-2\n"),
-        (("--all",), {"all": True}, [], "no mode was running; csp interrupt AGENT stops an agent\n"),
+        (("--all",), {"all": True}, [], "No mode is running. To stop an agent: csp interrupt AGENT\n"),
     ],
 )
 def test_stop_stops_one_thread_or_all(

@@ -1,5 +1,7 @@
 """csp mode and csp stop against a real gateway."""
 
+import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,11 +47,11 @@ def test_mode_is_set_shown_passed_on_and_ended(place: Place) -> None:
     ]
     assert place.csp("mode", "next").err == "round 1: claude\n"
     assert place.csp("mode", "end").err == "the mode is freeform\n"
-    assert "ended (canceled)" in place.csp("mode").out
+    assert re.fullmatch(r"no mode is running \(the last session, s-\d+: canceled\)\n", place.csp("mode").out)
 
 
 def test_mode_goes_to_its_end_by_next(place: Place) -> None:
-    place.csp("mode", "set", "round_robin", "--rounds", "1", "--first", "codex", "--synth", "claude")
+    place.csp("mode", "set", "round_robin", "go", "--rounds", "1", "--first", "codex", "--synth", "claude")
 
     assert place.csp("mode", "show", "--json").json["currentTurn"] == "codex"
     assert place.csp("mode", "next").err == "round 1: claude\n"
@@ -59,7 +61,7 @@ def test_mode_goes_to_its_end_by_next(place: Place) -> None:
 
 
 def test_mode_of_another_thread(place: Place) -> None:
-    answer = place.csp("mode", "set", "autopilot", "--thread", "dev", "--respect-final", "--json").json
+    answer = place.csp("mode", "set", "autopilot", "go", "--thread", "dev", "--respect-final", "--json").json
 
     assert answer["orchestration"]["mode"] == "autopilot"
     assert place.csp("mode", "show", "--json").json["mode"] == "freeform"
@@ -81,10 +83,10 @@ def test_votes_are_shown_with_their_reasons(place: Place) -> None:
 
 
 def test_stop_ends_the_mode(place: Place) -> None:
-    session = place.csp("mode", "set", "autopilot", "--json").json["orchestration"]["sessionId"]
+    session = place.csp("mode", "set", "autopilot", "go", "--json").json["orchestration"]["sessionId"]
 
     assert place.csp("stop").err == f"stopped {session}\n"
-    assert place.csp("stop").err == "no mode was running; csp interrupt AGENT stops an agent\n"
+    assert place.csp("stop").err == "No mode is running. To stop an agent: csp interrupt AGENT\n"
 
 
 def test_a_mode_is_paused_resumed_extended_skipped_stopped(place: Place) -> None:
@@ -124,7 +126,7 @@ def test_the_limits_of_a_mode_reach_the_room(place: Place) -> None:
     assert setup["limits"] == {"turns": 1, "tokens": 9000, "minutes": 0.5, "cost": 0.25}
     assert setup["soft_turns"] is True
     assert place.csp("mode", "next").err == "the mode is complete\n"
-    assert "ended (emergency_turns)" in place.csp("mode").out
+    assert "stopped by the limit of turns)" in place.csp("mode").out
 
 
 def test_votes_are_shown_as_the_pane_shows_them(place: Place) -> None:
@@ -150,16 +152,17 @@ def test_votes_are_shown_as_the_pane_shows_them(place: Place) -> None:
         (("set",), 2, "expected a mode"),
         (("dance",), 2, "unknown form 'dance' of mode"),
         (("dabate",), 2, "unknown form 'dabate' of mode"),
-        (("debate", "tabs"), 2, "begin it with: csp mode set debate"),
+        (("debate", "tabs"), 2, "start it with: csp mode set debate"),
         (("resum",), 2, "(did you mean 'resume'?)"),
         (("show", "me"), 2, "csp mode show takes no 'me'"),
         (("pause", "--rounds", "2"), 2, "csp mode pause takes no --rounds"),
         (("extend", "--soft-turns"), 2, "csp mode extend takes no --soft-turns"),
         (("extend", "--rounds", "0"), 2, "expected a whole number"),
-        (("pause",), 1, "no mode is running (begin one: csp mode set debate"),
+        (("pause",), 1, "no mode is running (start one: csp mode set debate"),
         (("skip",), 1, "no mode is running"),
         (("set", "debat"), 2, "unknown mode 'debat'"),
-        (("set", "debate", "--agents", "claude"), 2, "debate takes at least 2 agents"),
+        (("set", "debate"), 1, "debate needs a topic (for example: csp mode set debate"),
+        (("set", "debate", "x", "--agents", "claude"), 2, "debate takes at least 2 agents"),
     ],
 )
 def test_misuse_is_told(place: Place, words: tuple[str, ...], code: int, says: str) -> None:
@@ -173,7 +176,7 @@ def test_mode_without_a_session_is_freeform(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.gateway()
     try:
-        assert place.csp("mode").out == "mode: freeform\n"
+        assert place.csp("mode").out == "no mode is running\n"
     finally:
         place.close()
 
@@ -203,7 +206,7 @@ def test_every_option_of_a_mode_reaches_the_room() -> None:
     switches = ("--ballot", "--respect-final", "--soft-turns")
 
     assert run(gateway, "mode", "set", "debate", "tabs", "or", "spaces", *names, *numbers, *switches) == 0
-    assert gateway.asked == [
+    assert gateway.asked[1:] == [
         (
             "POST",
             "/mode",
@@ -223,8 +226,8 @@ def test_every_option_of_a_mode_reaches_the_room() -> None:
             },
         )
     ]
-    run(gateway, "mode", "set", "debate")
-    assert gateway.bodies[-1] == {"mode": "debate"}, "what was left out is left to the room"
+    run(gateway, "mode", "set", "debate", "x")
+    assert gateway.bodies[-1] == {"mode": "debate", "topic": "x"}, "what was left out is left to the room"
 
 
 @pytest.mark.parametrize(
@@ -287,14 +290,41 @@ def test_what_a_session_has_nothing_of_is_a_dash() -> None:
         "sessionId": "s-1",
         "round": 0,
         "phase": "work",
-        "status": "ended",
+        "status": "running",
         "waitingFor": [],
     }
 
-    assert list(view_lines(view | {"reason": "final", "votes": {}})) == [
+    assert list(view_lines(view | {"votes": {}})) == [
         "mode: single",
         "topic: -",
         "round: 1/-  phase: work",
         "waiting for: -",
-        "session: s-1  ended (final)",
+        "session: s-1  running",
     ]
+    ended = view | {"status": "ended", "reason": "accepted", "votes": {"ada": {"label": "A"}}}
+    assert list(view_lines(ended)) == [
+        "no mode is running (the last session, s-1: accepted)",
+        "vote: ada -> A",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("view", "options", "code"),
+    [
+        ({"sessionId": "s-1", "mode": "debate", "status": "running"}, (), 1),
+        ({"sessionId": "s-1", "mode": "debate", "status": "paused"}, (), 1),
+        ({"sessionId": "s-1", "mode": "debate", "status": "running"}, ("--replace",), 0),
+        ({"sessionId": "s-1", "mode": "debate", "status": "ended"}, (), 0),
+        ({"sessionId": None, "mode": "freeform"}, (), 0),
+    ],
+)
+def test_a_mode_that_runs_is_ended_only_if_that_is_said(
+    view: dict[str, Any], options: tuple[str, ...], code: int
+) -> None:
+    gateway = Recorded({"/mode": view | {"orchestration": {"mode": "autopilot", "waitingFor": []}}})
+    refused = pytest.raises(Refused, match="debate is running") if code else contextlib.nullcontext()
+    with refused:
+        run(gateway, "mode", "set", "autopilot", "go", *options)
+
+    asked = [method for method, path, _ in gateway.asked if method == "POST"]
+    assert asked == ([] if code else ["POST"])

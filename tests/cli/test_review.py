@@ -108,7 +108,7 @@ def test_a_defect_that_the_reviewer_missed_is_counted(csp: Shell, room: LiveRoom
         (("start", "goal"), "expected a goal, --builder and --reviewer"),
         (("list", "x"), "csp review list takes no 'x'"),
         (("show", "--approve"), "csp review show takes no --approve"),
-        (("show",), "which run is meant?"),
+        (("show",), "no review is running"),
         (("show", "nobody"), "unknown run 'nobody'"),
         (("decide", "x"), "expected a run and a decision"),
         (("finding", "x"), "expected a run, a finding, a verdict"),
@@ -208,7 +208,10 @@ def test_the_only_run_that_goes_on_is_the_one_that_is_meant() -> None:
     run_recorded(gateway, "review", "go")
 
     assert [path for _, path, _ in gateway.asked] == ["/runs", "/runs/r-1", "/runs", "/runs/r-1/go"]
-    for live, hint in (([RUN, RUN | {"id": "r-2"}], "name one: r-1, r-2"), ([], "name one: none goes on")):
+    for live, hint in (
+        ([RUN, RUN | {"id": "r-2"}], "name one: r-1, r-2"),
+        ([], "name one: csp review show run-12"),
+    ):
         with pytest.raises(NotFound) as caught:
             run_recorded(Recorded({"/runs": {"items": live}}), "review", "show")
         assert caught.value.hint == hint

@@ -46,7 +46,7 @@ def test_without_options_the_command_says_which_profile_it_is(launched: list[tup
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--cmd", "x", "--", "y"), "expected a command by --cmd or behind --, got both"),
+        (("--cmd", "x", "--", "y"), "expected a command by --cmd or after --, got both"),
         (("--cmd", "'x"), "--cmd: no closing quotation"),
         ((), "expected the command to run"),
         (("--initial-prompt-file", "nosuch", "--", "claude"), "--initial-prompt-file: cannot read 'nosuch'"),

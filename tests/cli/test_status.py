@@ -18,7 +18,14 @@ def agent(id: str = "claude", **fields: Any) -> dict[str, Any]:
 
 
 def waiting(number: int = 1, **fields: Any) -> dict[str, Any]:
-    item = {"id": f"m-{number}", "sender": "human", "agent": "claude", "state": "queued", "text": "hi"}
+    item = {
+        "id": f"m-{number}",
+        "seq": number,
+        "sender": "human",
+        "agent": "claude",
+        "state": "queued",
+        "text": "hi",
+    }
     return item | {"at": time.time() - 3700} | fields
 
 
@@ -99,17 +106,16 @@ def test_status_says_what_is_wrong_with_the_journal() -> None:
         ({"state": "typed"}, "typed for 1 h, it is being typed: hi"),
         (
             {"state": "held", "reason": "paused"},
-            "held (paused) for 1 h, claude is paused; go on with csp resume claude: hi",
+            "held (paused) for 1 h, claude is paused; continue with csp resume claude: hi",
         ),
         (
             {"state": "held", "reason": "loop"},
-            "held (loop) for 1 h, agents have long been talking among themselves; "
-            "let it through with csp continue m-1: hi",
+            "held (loop) for 1 h, 8 agent-to-agent messages in a row; release it with csp continue 1: hi",
         ),
     ],
 )
 def test_what_waits_says_why_and_what_ends_it(fields: dict[str, Any], shown: str) -> None:
-    assert status.queue_lines([waiting(**fields)]) == [f"waiting: m-1 from human to claude: {shown}"]
+    assert status.queue_lines([waiting(**fields)]) == [f"waiting: #1 from human to claude: {shown}"]
 
 
 @pytest.mark.parametrize(("count", "more"), [(20, 0), (21, 1)])
@@ -141,7 +147,7 @@ def test_status_says_what_was_spent(capsys: pytest.CaptureFixture[str]) -> None:
     found = lines(room([], usage={"items": [row], "prices": "a list"}), "status", capsys)
 
     assert found[-2:] == [
-        "spent by gpt with m: 1 reply, 6 new tokens (2 output), 1 cached, $0.5000",
+        "gpt (m): 1 reply, 6 new tokens (2 output), 1 cached, $0.5000",
         "prices: a list",
     ]
 

@@ -604,7 +604,7 @@ def test_remove_takes_an_agent_out(place: Place) -> None:
 def test_stop_without_a_session_says_so(place: Place) -> None:
     done = place.csp("stop")
 
-    assert (done.code, done.err) == (0, "no mode was running; csp interrupt AGENT stops an agent\n")
+    assert (done.code, done.err) == (0, "No mode is running. To stop an agent: csp interrupt AGENT\n")
     assert place.csp("stop", "--all", "--json").json["success"] is True
 
 
@@ -732,7 +732,7 @@ def test_a_person_is_asked_before_a_text_is_gone(place: Place) -> None:
 def test_an_unknown_form_of_history_is_a_misuse(place: Place) -> None:
     done = place.csp("history", "prnue")
 
-    assert (done.code, done.err) == (2, "csp: expected nothing, prune, or redact ID, got 'prnue'\n")
+    assert (done.code, done.err) == (2, "csp: expected prune or redact ID, got 'prnue'\n")
 
 
 def test_export_prints_everything_oldest_first(fresh: Place) -> None:

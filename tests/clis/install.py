@@ -63,10 +63,13 @@ def install(file: Path, folder: Path) -> None:
         f"installing with npm into {folder}, some {'800' if folder == CLIS else '110'} MB: {' '.join(wanted)}"
     )
     with _new_folder(folder) as work:
-        options = ["--no-audit", "--no-fund", "--no-package-lock", "--no-progress", "--loglevel=error"]
-        command = [*_npm(), "install", "--prefix", str(work), *options, *wanted]
-        # Scripts of packages find `node` by the path.
-        subprocess.run(command, check=True, stdout=2, env=os.environ | {"PATH": node_path()})
+        quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--no-progress", "--loglevel=error"]
+        command = [*_npm(), "install", "--prefix", str(work), *quiet, *wanted]
+        # Scripts of packages find `node` by the path. Where a proxy stands between, only the system knows its
+        # certificate.
+        options = f"{os.environ.get('NODE_OPTIONS', '')} --use-system-ca".strip()
+        env = os.environ | {"PATH": node_path(), "NODE_OPTIONS": options}
+        subprocess.run(command, check=True, stdout=2, env=env)
         if missing(file, work):
             raise ValueError(f"npm did not bring {' '.join(missing(file, work))}")
 

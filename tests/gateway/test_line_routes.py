@@ -58,9 +58,11 @@ async def test_what_an_agent_said_last_is_put_in(room: ServedRoom) -> None:
     for text in ("the old plan", "the new plan"):
         await room.post("/message", {"to": "human", "content": text}, token=claude.token)
 
-    await _type(room, "@codex see {Claude.last} and {nobody.last}")
+    await _type(room, "@codex see {Claude.last} and {{nobody.last}}")
 
     assert (await _texts(room))[-1] == ("codex", "see the new plan and {nobody.last}")
+    assert await _refused(room, "@codex {nobody.last}") == (404, "unknown agent in '{nobody.last}'")
+    assert await _refused(room, "@codex {codex.last}") == (404, "codex has not said anything yet")
 
 
 async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None:
@@ -75,21 +77,62 @@ async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None
 @pytest.mark.parametrize(
     ("line", "status", "error"),
     [
-        ("/dance", 404, "there is no /dance here"),
-        ("/quit", 404, "there is no /quit here"),
-        ("/deny", 400, "expected an agent"),
+        ("/dance", 404, "unknown command /dance"),
+        ("/quit", 404, "/quit works in the pane of the room only"),
+        ("/deny", 404, "no agent asks for approval"),
+        ("/interrupt", 400, "which agent?"),
         ("/approve claude x", 400, "expected a number, got 'x'"),
         ("/next now", 400, "unexpected argument 'now'"),
         ("/end", 409, "no session is running"),
         ("/mode debate --rounds x", 400, "--rounds: expected a whole number, got 'x'"),
-        ("/mode dance", 400, "unknown mode 'dance'"),
-        ("!claude", 400, "expected a text behind it"),
+        ("/mode dance now", 400, "unknown mode 'dance'"),
+        ("!claude", 400, "nothing to send"),
     ],
 )
 async def test_what_cannot_be_done_is_refused(room: ServedRoom, line: str, status: int, error: str) -> None:
     await room.join("claude")
 
     assert await _refused(room, line) == (status, error)
+
+
+async def test_several_are_one_target_and_get_one_message(room: ServedRoom) -> None:
+    for name in ("claude", "codex", "gemini"):
+        await room.join(name)
+
+    sent = await _type(room, "@claude @codex both?")
+    assert (sent["recipients"], await _texts(room)) == (["claude", "codex"], [("claude,codex", "both?")])
+    assert await _type(room, "@codex,gemini") == {"kind": "target", "to": "codex,gemini"}
+    assert (await _type(room, "you two", to="codex,gemini"))["recipients"] == ["codex", "gemini"]
+
+    assert await _refused(room, "@claude @cody hi") == (404, "unknown recipient 'cody'")
+
+
+async def test_what_was_hardly_meant_for_agents_is_sent_after_a_yes(room: ServedRoom) -> None:
+    await room.join("claude")
+    asked = await _type(room, "quit")
+
+    assert asked == {"kind": "confirm", "question": "Send 'quit' to all? (type /quit)"}
+    assert await _texts(room) == []
+    assert (await _type(room, "quit", confirmed=True))["kind"] == "message"
+
+
+async def test_a_mode_asks_for_its_topic_and_before_it_ends_another(room: ServedRoom) -> None:
+    await room.join("claude")
+    await room.join("codex")
+    topic = {"kind": "ask_topic", "name": "debate", "question": "What is the debate about?"}
+    over = "Debate is running. Stop it and start the new one?"
+    assert await _type(room, "/mode debate --rounds 2") == topic
+    await _type(room, "/mode debate --rounds 2 tabs")
+
+    assert await _type(room, "/mode autopilot x") == {
+        "kind": "ask_replace",
+        "name": "autopilot",
+        "question": over,
+    }
+    assert [one["mode"] for one in (await room.get("/sessions"))["items"]] == ["debate"]
+    assert await _type(room, "/mode autopilot x", confirmed=True) == {"kind": "done"}
+    assert await _type(room, "/mode debate y --replace") == {"kind": "done"}
+    assert [one["status"] for one in (await room.get("/sessions"))["items"]] == ["ended", "ended", "running"]
 
 
 async def test_a_mode_is_begun_and_steered(room: ServedRoom) -> None:

@@ -55,6 +55,21 @@ async def test_a_cancelled_message_is_withdrawn(room: ServedRoom) -> None:
     assert await _act(room, message, "cancel") == 409
 
 
+@pytest.mark.parametrize("own_id", [None, "my-own-id"])
+@pytest.mark.parametrize("name", ["2", "%232", "m-2"])
+async def test_a_message_is_named_by_its_number_as_well(
+    room: ServedRoom, name: str, own_id: str | None
+) -> None:
+    await room.join("claude")
+    body = {"to": "claude", "content": "hello"} | ({"id": own_id} if own_id else {})
+    message = (await room.post("/message", body))["id"]
+
+    assert (await room.get(f"/messages/{name}"))["id"] == message
+    assert (await room.post(f"/messages/{name}/cancel"))["id"] == message
+    assert await room.states(message) == {"claude": "withdrawn"}
+    assert await _act(room, "77", "cancel") == 404
+
+
 async def test_a_message_to_all_is_withdrawn_where_it_has_not_arrived(room: ServedRoom) -> None:
     claude, codex = await room.join("claude"), await room.join("codex")
     message = await room.send("all", "hello")
@@ -98,6 +113,32 @@ async def test_a_message_is_sent_again_as_a_new_one(room: ServedRoom) -> None:
     assert said["id"] != message
     assert (item["id"], item["text"], item["thread"], item["from"]) == (said["id"], "hello", "aside", "human")
     assert await room.states(message) == {"claude": "failed(stuck)"}
+
+
+async def test_a_message_to_several_is_sent_again_to_those_it_missed(room: ServedRoom) -> None:
+    claude, _ = await room.join("claude"), await room.join("codex")
+    await room.join("gemini")
+    message = await room.send("claude,codex", "hello")
+    await room.post("/delivery", {"id": message, "state": "confirmed"}, claude.token)
+    await room.post(f"/messages/{message}/cancel")
+
+    assert (await room.post(f"/messages/{message}/resend"))["recipients"] == ["codex"]
+
+
+async def test_a_group_stands_for_its_members(tmp_path: Path, clock: Clock) -> None:
+    groups = {"pair": ("claude", "codex")}
+    async with served(tmp_path / "room", clock, groups=groups) as room:
+        for name in ("claude", "codex", "gemini"):
+            await room.join(name)
+
+        sent = await room.post("/message", {"to": "pair", "content": "hi"})
+        assert sent["recipients"] == ["claude", "codex"]
+        sent = await room.post("/message", {"to": "gemini,pair,claude", "content": "hi"})
+        assert sent["recipients"] == ["gemini", "claude", "codex"]
+        await room.join("pair")
+        assert (await room.post("/message", {"to": "pair", "content": "hi"}))["recipients"] == ["pair"]
+        assert (await room.get("/catalogue"))["groups"] == {"pair": ["claude", "codex"]}
+        assert await room.post("/line", {"line": "@pair"}) == {"kind": "target", "to": "pair"}
 
 
 async def test_a_message_to_all_is_sent_again_to_those_it_missed(room: ServedRoom) -> None:
@@ -330,7 +371,7 @@ async def test_a_message_is_sent_again_to_those_it_has_not_reached(
 ) -> None:
     gateway = resending(monkeypatch, "hello", **states)
     command = await gateway.command(
-        messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="m-1", action="resend"
+        messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="own", action="resend"
     )
 
     assert command == Send(
@@ -350,13 +391,13 @@ async def test_a_message_whose_words_are_gone_is_not_sent_again(
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
-        ("cancel", CancelMessage(message="m-1", once="k-1")),
-        ("continue", ReleaseMessage(message="m-1", once="k-1")),
+        ("cancel", CancelMessage(message="own", once="k-1")),
+        ("continue", ReleaseMessage(message="own", once="k-1")),
     ],
 )
 async def test_an_action_reaches_the_room(action: str, expected: CancelMessage | ReleaseMessage) -> None:
     command = await Recorder().command(
-        messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="m-1", action=action
+        messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="own", action=action
     )
 
     assert command == expected
@@ -379,7 +420,7 @@ async def test_how_far_a_message_has_come_is_for_its_sender_and_recipients(
 
     gateway: Any = resending(monkeypatch, "hello", a=DeliveryState.TYPED)
     gateway.writer = SimpleNamespace(settle=settle, room=Room())
-    call = Call(caller, {"id": "m-1"}, None, None)
+    call = Call(caller, {"id": "own"}, None, None)
     if is_shown:
         view = await messages_module.message_states(gateway, call)
         assert isinstance(view, MessageView) and view.recipients["a"].state is DeliveryState.TYPED

@@ -38,6 +38,9 @@ class Shown:
     def put(self, text: str) -> None:
         self.lines.append(text)
 
+    async def page(self, title: str, lines: list[str]) -> None:
+        self.lines += lines
+
     def talk(self, text: str) -> None:
         self.lines.append(text)
 

@@ -45,6 +45,9 @@ class Out:
     def put(self, text: str) -> None:
         self.lines.append(text)
 
+    async def page(self, title: str, lines: list[str]) -> None:
+        self.lines += lines
+
     def talk(self, text: str) -> None:
         self.talked.append(text)
 
@@ -185,10 +188,97 @@ async def test_plain_text_goes_to_the_target_which_an_address_moves(room: Room) 
     room._last_words["ada"] = "tabs"
     await room._say(MessageLine(text="one"))
     await room._say(MessageLine(to="ADA", text="so {ada.last}?", urgent=True))
-    await room._say(MessageLine(text="{eve.last} {x}"))
+    await room._say(MessageLine(text="{{eve.last}} {x}"))
 
     assert sent == [("all", "one", False), ("ada", "so tabs?", True), ("ada", "{eve.last} {x}", False)]
     assert room.target == "ada"
+    with pytest.raises(NotFound, match=r"unknown agent in '\{eve.last\}'"):
+        await room._say(MessageLine(text="see {eve.last}"))
+
+
+async def test_several_and_groups_are_named_and_an_unknown_name_is_refused(room: Room) -> None:
+    room.answers["/agents"] = [{"id": "ada", "state": "idle"}, {"id": "bob", "state": "idle"}]
+    room.answers["/catalogue"] = {"groups": {"reviewers": ["ada", "bob"]}}
+    await room.roster.look()
+    await room.roster.learn_groups()
+
+    assert room.roster.addressees("ada,Bob,ada") == "ada,bob"
+    assert room.roster.addressees("reviewers") == "reviewers"
+    assert room.roster.names() == ["ada", "bob", "reviewers"]
+    with pytest.raises(NotFound) as error:
+        room.roster.addressees("ada,reviewer")
+    assert (error.value.message, error.value.hint) == (
+        "no agent or group 'reviewer' is here",
+        "did you mean 'reviewers'?",
+    )
+
+
+async def test_what_was_hardly_meant_for_agents_is_sent_after_a_yes(room: Room) -> None:
+    sent: list[tuple[str, str]] = []
+
+    def say(to: str, text: str, *, urgent: bool = False) -> None:
+        sent.append((to, text))
+
+    room.say = say  # type: ignore[method-assign]
+    room._is_ready.set()
+    room._start(room._work_lane())
+    room.enter("quit")
+    assert (room.shown.lines, room.prompt) == (["? Send 'quit' to all? (type /quit) y/N"], "y/N")
+    room.enter("n")
+    assert (room.shown.talked, room.prompt) == (["not done"], "all")
+    room.enter("quit")
+    room.enter("y")
+    await room.finish(0.0)
+
+    assert sent == [("all", "quit")]
+    for task in room._tasks:
+        task.cancel()
+
+
+async def test_a_command_takes_a_question_back(room: Room) -> None:
+    room.enter("help")
+    room.enter("/agents")
+
+    assert room.question is None and room.shown.talked == []
+    assert room._lane.qsize() == 1
+
+
+async def test_a_script_is_not_asked(tmp_path: Path) -> None:
+    room = Room(tmp_path, is_person=False)
+    room.enter("help")
+
+    assert (room.shown.lines, room._lane.qsize()) == ([], 1)
+
+
+def notice(code: str, text: str, **params: Any) -> NoticePosted:
+    return NoticePosted(**HEAD | {"text": text, "code": code, "params": params})
+
+
+async def test_on_a_screen_turns_are_left_to_the_bottom_line(room: Room) -> None:
+    turns = [notice("your_turn", "@bob - Your turn.", agent="bob"), notice("round", "Round 2", round=2)]
+    for one in turns:
+        room._take(one)
+    assert len(room.shown.lines) == 2
+    room.look.columns = lambda: 80
+    for one in turns:
+        room._take(one)
+
+    assert len(room.shown.lines) == 2
+
+
+async def test_on_a_screen_a_stop_names_its_mode_and_a_result_is_shown_once(room: Room) -> None:
+    room.look.columns = lambda: 80
+    result = "Collaboration s-1: finished\n"
+    room._take(notice("mode", "Mode: DEBATE", mode="DEBATE"))
+    room._take(notice("ended_stopped_by_user", "Collaboration stopped by user (Allstop)."))
+    room._take(AgentResponse(**HEAD | {"text": "the plan"}, recipients=()))
+    room._take(notice("collaboration_result", f"{result}the plan", outcome="the plan"))
+    room._take(notice("collaboration_result", f"{result}another one", outcome="another one"))
+    shown = [line.partition("· ")[2] or line for line in room.shown.lines]
+
+    assert shown[1] == "Debate stopped (Allstop)."
+    assert shown[3] == "Collaboration s-1: finished"
+    assert shown[4] == "Collaboration s-1: finished\n  another one"
 
 
 async def test_names_are_checked_only_where_the_room_is_known(room: Room) -> None:
@@ -270,7 +360,7 @@ async def test_what_is_sent_is_followed_and_can_be_named(room: Room) -> None:
     await wait_until(lambda: not room._unfinished)
 
     assert client.sent == [("ada", "hi", True, message)]
-    assert (room.ticks.waiting, room.ticks.label_of(message), room.shown.talked) == (1, "#9", [])
+    assert (room.ticks.waiting, room.ticks.is_own(message), room.shown.talked) == (1, True, [])
 
 
 async def test_what_reaches_nobody_is_said(room: Room) -> None:
@@ -336,7 +426,7 @@ async def test_what_is_typed_ahead_waits_until_it_is_known_who_is_here(room: Roo
     await room.finish(0.0)
 
     assert early == []
-    assert room.shown.lines[0].startswith("nobody is here yet")
+    assert room.shown.lines[0].startswith("no agents yet")
     for task in room._tasks:
         task.cancel()
 
@@ -350,7 +440,7 @@ async def test_what_is_typed_ahead_is_done_at_last_without_a_gateway(
     room._start(room._work_lane())
     await room.finish(0.0)
 
-    assert room.shown.lines[0].startswith("nobody is here yet")
+    assert room.shown.lines[0].startswith("no agents yet")
     for task in room._tasks:
         task.cancel()
 
@@ -370,7 +460,7 @@ async def test_the_end_waits_for_what_was_typed_then_tells_how_it_stands(room: R
     room._start(room._work_lane())
     await ending
 
-    assert room.shown.lines[0].startswith("nobody is here yet")
+    assert room.shown.lines[0].startswith("no agents yet")
     assert room.shown.lines[1:] == ["  #3 held for ada: paused; /resume ada"]
     for task in room._tasks:
         task.cancel()

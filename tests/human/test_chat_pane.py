@@ -21,8 +21,8 @@ def test_a_message_goes_out_gets_its_tick_and_the_answer_is_shown(room: LiveRoom
     claude.reply(item, "hello human\nsecond line")
     screen = pane.wait_for(r"✓ claude")
 
-    assert re.search(r"^\d\d:\d\d you → claude: hello there …$", screen, re.MULTILINE)
-    assert re.search(r"^\d\d:\d\d #\d+ claude: hello human\n  second line$", screen, re.MULTILINE)
+    assert re.search(r"^\d\d:\d\d you → claude: hello there$", screen, re.MULTILINE)
+    assert re.search(r"^\d\d:\d\d #\d+ claude\n  hello human\n  second line  — claude$", screen, re.MULTILINE)
     assert (item["from"], item["text"]) == ("human", "hello there")
 
 
@@ -55,7 +55,7 @@ def test_why_a_message_is_held_is_said(room: LiveRoom, pane: Pane) -> None:
     pane.type("@claude hello")
     claude.report(claude.next_item(), "held", "draft")
 
-    pane.wait_for(r"held for claude: draft \(you have text in its composer")
+    pane.wait_for(r"held for claude: draft \(you have text in its input box")
 
 
 def test_an_agent_that_is_offline_gets_it_later_as_the_tick_says(room: LiveRoom, pane: Pane) -> None:
@@ -72,7 +72,7 @@ def test_an_unknown_agent_or_command_brings_the_nearest(room: LiveRoom, pane: Pa
     pane.type("/agnets")
 
     pane.wait_for("no agent 'cluade' is here .did you mean 'claude'")
-    pane.wait_for("unknown command '/agnets' .did you mean '/agents'")
+    pane.wait_for("unknown command /agnets .did you mean /agents")
 
 
 def test_200_pasted_lines_are_one_message_shown_folded(room: LiveRoom, pane: Pane) -> None:
@@ -82,7 +82,7 @@ def test_200_pasted_lines_are_one_message_shown_folded(room: LiveRoom, pane: Pan
     pane.paste(text)
     pane.wait_for("200 lines to all: Enter sends them as one message")
     pane.send(b"\r")
-    pane.wait_for(r"\(193 more lines: it goes out whole\)")
+    pane.wait_for(r"19\d more lines from you, sent whole$")
 
     assert claude.next_item()["text"] == text
     assert pane.history().count("line 100") == 0
@@ -100,13 +100,18 @@ def test_an_agents_escapes_are_shown_not_obeyed(room: LiveRoom, pane: Pane) -> N
 def test_a_long_message_is_folded_until_it_is_asked_for(room: LiveRoom, pane: Pane) -> None:
     claude = come(room, pane, "claude")
     claude.say("human", "\n".join(f"row {number}" for number in range(100)))
-    screen = pane.wait_for(r"more lines: /show \d+\)")
+    screen = pane.wait_for(r"more lines from claude, /show \d+$")
     assert "row 50" not in pane.history()
     found = re.search(r"/show (\d+)", screen)
     assert found
     pane.type(found[0])
+    pane.wait_for("^ *q closes it")
+    pane.send(b"G")
+    pane.wait_for(r"row 99$")
+    pane.send(b"q")
+    pane.wait_for("^(→|->)all>")
 
-    pane.wait_history(r"row 50$")
+    assert "row 50" not in pane.screen()
 
 
 def test_an_agent_that_needs_approval_rings_and_says_what_to_type(room: LiveRoom, pane: Pane) -> None:
@@ -161,7 +166,7 @@ def test_commands_and_agents_are_completed(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"@cl\t hello\r")
     claude.next_item("hello")
     pane.send(b"/paus")
-    pane.wait_for(r"/pause +\(hold messages back")
+    pane.wait_for(r"/pause +\(hold an agent's messages back")
     pane.send(b"\t cl\t\r")
 
     pane.wait_for("^paused claude$")
@@ -176,6 +181,17 @@ def test_what_was_typed_before_comes_back(room: LiveRoom) -> None:
         pane.send(b"\x1b[A")
 
         pane.wait_for("^→all> @claude remember me")
+
+
+def test_a_search_of_what_was_typed_shows_its_match_at_once(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
+    pane.type("@claude a zebra crossing")
+    claude.next_item("zebra")
+    pane.send(b"\x12zeb")
+    pane.wait_for("^→claude> @claude a zebra crossing$")
+    pane.send(b"\x07")
+
+    pane.wait_for("^→claude>$")
 
 
 def test_what_was_said_meanwhile_is_shown_on_return(room: LiveRoom, tmp_path: Path) -> None:
@@ -294,7 +310,7 @@ def test_leaving_restores_the_terminal(room: LiveRoom, how: str) -> None:
 def test_f12_stops_and_keeps_what_is_being_typed(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"not yet sent\x1b[24~")
 
-    pane.wait_for(r"^no mode was running; .*\n→all> not yet sent")
+    pane.wait_for(r"^No mode is running\. .*\n→all> not yet sent")
 
 
 def test_a_stop_typed_while_the_gateway_dies_is_done_when_it_is_back(room: LiveRoom) -> None:
@@ -303,22 +319,22 @@ def test_a_stop_typed_while_the_gateway_dies_is_done_when_it_is_back(room: LiveR
         pane.type("Allstop")
         room.start()
 
-        pane.wait_for("^no mode was running; ")
+        pane.wait_for("^No mode is running")
 
 
 def test_ctrl_z_without_a_shell_above_says_so(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"\x1a")
 
-    pane.wait_for("there is no shell to go back to here")
+    pane.wait_for("Ctrl-Z does nothing here")
 
 
 @pytest.mark.parametrize(
     ("env", "expected"),
     [
-        ({"NO_COLOR": "1"}, "^\\d\\d:\\d\\d you → claude: hello …$"),
+        ({"NO_COLOR": "1"}, "^\\d\\d:\\d\\d you → claude: hello$"),
         (
             {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-            "you -> claude: hello ...$",
+            "you -> claude: hello$",
         ),
     ],
 )

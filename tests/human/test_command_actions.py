@@ -8,13 +8,13 @@ import pytest
 
 from csp.errors import BadInput, NotFound, Refused
 from csp.fast_start.failure_report import FailurePipe
-from csp.human import command_actions
+from csp.human import command_actions, command_table
 from csp.protocol import catalogue
 from csp.protocol.enums import HUMAN, SYSTEM, MessageId
 from csp.protocol.events import NoticePosted
 from csp.protocol.notices import NoticeCode
-from csp.room.human_input import StopLine, read_line
-from tests.human.fakes import RUNNING, Modes
+from csp.room.human_input import ModeLine, StopLine, read_line
+from tests.human.fakes import AGENTS, RUNNING, Modes
 from tests.waiting import wait_until
 
 
@@ -27,7 +27,7 @@ async def chat(tmp_path: Path) -> Modes:
     ("line", "method", "path", "body"),
     [
         (
-            '/mode debate "tabs or spaces" --rounds 2 --agents Claude,codex'
+            '/mode debate "tabs or spaces" --replace --rounds 2 --agents Claude,codex'
             " --first codex --synth claude --ballot",
             "POST",
             "/mode",
@@ -41,17 +41,11 @@ async def chat(tmp_path: Path) -> Modes:
                 "ballot": True,
             },
         ),
-        ("/mode autopilot go on", "POST", "/mode", {"mode": "autopilot", "topic": "go on"}),
-        (
-            "@router collaborate claude codex: build it",
-            "POST",
-            "/mode",
-            {"mode": "collaborate", "topic": "build it", "agents": ["claude", "codex"]},
-        ),
+        ("/mode autopilot go on --replace", "POST", "/mode", {"mode": "autopilot", "topic": "go on"}),
         ("/end", "POST", "/mode", {"mode": "freeform"}),
         ("/mode freeform", "POST", "/mode", {"mode": "freeform"}),
         (
-            "/mode autopilot go --turns 9 --cost 0.5 --respect-final --soft-turns",
+            "/mode autopilot go --replace --turns 9 --cost 0.5 --respect-final --soft-turns",
             "POST",
             "/mode",
             {
@@ -108,10 +102,9 @@ async def test_the_status_says_what_was_used_and_what_it_cost(chat: Modes) -> No
     lines = await chat.do("/status")
 
     assert lines[-3:] == [
-        "spent by claude with opus␛: 2 replies, 2,034 new tokens (34 output), 10,000 cached, "
+        "claude (opus␛): 2 replies, 2,034 new tokens (34 output), 10,000 cached, "
         "$0.5000 and 1 reply without a known price",
-        "spent by llama with a model it does not name: 1 reply, about 11 new tokens (6 output), 0 cached, "
-        "no price is known for it",
+        "llama (a model it does not name): 1 reply, about 11 new tokens (6 output), 0 cached, price unknown",
         "prices: genai-prices 1",
     ]
 
@@ -127,7 +120,7 @@ async def test_votes_are_shown_with_their_reasons(chat: Modes) -> None:
 async def test_a_mode_that_ended_says_why(chat: Modes) -> None:
     chat.answers["/mode"] = {"mode": "freeform", "status": "ended", "reason": "cap_reached"}
 
-    assert (await chat.do("/status"))[0] == "Mode: freeform (the last one ended: cap_reached)"
+    assert (await chat.do("/status"))[0] == "no mode is running (the last one: ended, all rounds done)"
 
 
 async def test_a_paused_mode_is_resumed(chat: Modes) -> None:
@@ -170,20 +163,27 @@ async def test_every_row_can_be_explained(chat: Modes) -> None:
         assert await chat.do(f"/help {row.name}") == [f"{row.form}  {row.help}"]
 
 
-async def test_help_fits_80_columns_and_names_every_command(chat: Modes) -> None:
+async def test_help_fits_a_screen_of_80x24_and_names_every_command(chat: Modes) -> None:
     lines = await chat.do("/help")
 
+    assert len(lines) <= 20 and [line for line in lines if len(line) > 80] == []
+    named = " ".join(lines).split()
+    assert [row.name for row in catalogue.COMMANDS if f"/{row.name}" not in named] == []
+
+
+async def test_the_whole_help_says_what_every_command_does(chat: Modes) -> None:
+    lines = await chat.do("/help all")
+
     assert [line for line in lines if len(line) > 80] == []
-    assert [
-        row.name for row in catalogue.COMMANDS if not any(line.startswith(f"/{row.name}") for line in lines)
-    ] == []
+    for row in catalogue.COMMANDS:
+        assert any(line.startswith(f"/{row.name}") and row.help in line for line in lines), row.name
 
 
 def test_every_command_of_the_design_has_a_row() -> None:
     named = (
         "agents add remove restart mode status next end stop history search queue cancel resend pause resume"
         " share noshare approve deny interrupt continue votes extend skip focus export help quit fwd show"
-        " review web board zoom layout"
+        " review web board zoom layout rooms down"
     )
 
     assert set(named.split()) == {row.name for row in catalogue.COMMANDS}
@@ -211,7 +211,9 @@ class Programs:
         monkeypatch.setattr(command_actions, "_run", self.run)
         monkeypatch.setattr("csp.human.command_actions.sys.executable", "python")
 
-    async def run(self, chat: Any, *command: str, pipe: FailurePipe | None = None) -> tuple[int, str, str]:
+    async def run(
+        self, chat: Any, *command: str, pipe: FailurePipe | None = None, is_apart: bool = False
+    ) -> tuple[int, str, str]:
         self.ran.append(command)
         verb = command[4] if command[0] == "python" else command[1]
         return self._answers.get(verb.replace("-", "_"), (0, "", ""))
@@ -395,8 +397,7 @@ async def test_a_note_goes_before_what_is_passed_on(chat: Modes, monkeypatch: py
 
 
 async def test_what_is_sent_again_gets_its_tick(chat: Modes) -> None:
-    chat.items = [{"seq": 4, "id": "m-4"}]
-    chat.answers["/messages/m-4/resend"] = {"id": "m-9", "seq": 9, "recipients": ["claude"]}
+    chat.answers["/messages/4/resend"] = {"id": "m-9", "seq": 9, "recipients": ["claude"]}
     assert await chat.do("/resend 4") == ["sent again as #9"]
 
     assert chat.ticks.is_own("m-9")
@@ -422,15 +423,110 @@ async def test_a_button_gets_its_tick_by_its_own_name(chat: Modes) -> None:
 
 
 async def test_a_number_that_is_no_message_is_named(chat: Modes) -> None:
-    chat.items = [{"seq": 5, "id": "m-5"}]
+    chat.answers["/messages/%234/cancel"] = NotFound("unknown message '#4'")
 
-    with pytest.raises(NotFound, match="there is no message #4"):
-        await chat.do("/cancel 4")
+    with pytest.raises(NotFound, match="unknown message '#4'"):
+        await chat.do("/cancel #4")
+
+
+async def test_the_newest_that_can_be_is_cancelled(chat: Modes) -> None:
+    waiting = [
+        {"id": "a", "seq": 3, "sender": "human", "state": "queued"},
+        {"id": "b", "seq": 8, "sender": "human", "state": "held"},
+        {"id": "c", "seq": 9, "sender": "human", "state": "typed"},
+        {"id": "d", "seq": 10, "sender": "ada", "state": "held"},
+    ]
+    chat.answers["/queue"] = {"items": waiting}
+    chat.answers["/messages/b/cancel"] = {"id": "b", "seq": 8}
+    assert await chat.do("/cancel") == ["withdrew #8"]
+    chat.answers["/queue"] = {"items": waiting[2:]}
+
+    with pytest.raises(NotFound, match="no message of yours can be cancelled any more"):
+        await chat.do("/cancel")
+
+
+@pytest.mark.parametrize(
+    ("asking", "line", "pressed"),
+    [
+        (("claude",), "/approve", ("claude", {})),
+        (("claude",), "/deny 2", ("claude", {"choice": 2})),
+        (("codex",), "/approve codex 1", ("codex", {"choice": 1})),
+        ((), "/approve", "no agent asks for approval"),
+        (("claude", "codex"), "/approve", "several agents ask: claude, codex"),
+    ],
+)
+async def test_the_only_dialog_needs_no_name(
+    chat: Modes, asking: tuple[str, ...], line: str, pressed: tuple[str, Any] | str
+) -> None:
+    chat.answers["/agents"] = [
+        item | {"state": "needs_approval" if item["id"] in asking else "idle"} for item in AGENTS
+    ]
+    if isinstance(pressed, str):
+        with pytest.raises((NotFound, BadInput), match=pressed):
+            await chat.do(line)
+        return
+    await chat.do(line)
+
+    verb = line.split()[0].removeprefix("/")
+    assert chat.asked == [("POST", f"/agents/{pressed[0]}/{verb}", pressed[1])]
+
+
+async def test_a_mode_without_a_topic_asks_for_one(chat: Modes) -> None:
+    chat.answers["/mode"] = {"mode": "freeform"}
+    lines = await chat.do("/mode debate --rounds 2")
+    assert (lines, chat.asked) == (["? What is the debate about? (an empty line cancels)"], [])
+    assert chat.question is not None
+
+    assert chat.question.then("tabs") == ModeLine(mode="debate", topic="tabs", numbers={"rounds": 2})
+    assert chat.question.then("") is None
+
+
+async def test_a_mode_that_would_end_another_one_asks(chat: Modes) -> None:
+    lines = await chat.do("@router collaborate claude codex: build it")
+    assert lines == ["? Consensus is running. Stop it and start the new one? y/N"]
+    assert chat.asked == [] and chat.question is not None
+    meant = chat.question.then("Y")
+    assert isinstance(meant, ModeLine) and meant.replaces and chat.question.then("n") is None
+    await command_table.set_mode(chat, meant)
+
+    body = {"mode": "collaborate", "topic": "build it", "agents": ["claude", "codex"]}
+    assert chat.asked == [("POST", "/mode", body)]
+
+
+@pytest.mark.parametrize(
+    ("line", "error"), [("/mode debate", "debate needs a topic"), ("/mode debate x", "consensus is running")]
+)
+async def test_a_script_is_refused_what_a_person_is_asked(tmp_path: Path, line: str, error: str) -> None:
+    chat = Modes(tmp_path, is_person=False)
+
+    with pytest.raises((BadInput, Refused), match=error):
+        await chat.do(line)
+    assert chat.asked == []
+
+
+async def test_a_room_is_stopped_after_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat, programs = in_panes(tmp_path), Programs(monkeypatch)
+    lines = await chat.do("/down")
+    assert lines == ["? Stop the room with its panes, agents and gateway? y/N"] and programs.ran == []
+    assert chat.question is not None
+    await command_table.run(chat, chat.question.then("y"))  # type: ignore[arg-type]  # it is a command
+
+    assert [command[4] for command in programs.ran] == ["down"]
+
+
+async def test_the_rooms_of_the_machine_are_listed(chat: Modes, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = Programs(monkeypatch, rooms=(0, "a  running\nb  stopped\n", ""))
+
+    assert await chat.do("/rooms") == ["a  running", "b  stopped"]
+    assert programs.ran[0][4:] == ("rooms",)
 
 
 @pytest.mark.parametrize(
     ("held", "said"),
-    [([], "the loop guard holds nothing"), ([3, 4], "the loop guard holds several messages: 3, 4")],
+    [
+        ([], "the loop guard isn't holding any message"),
+        ([3, 4], "the loop guard holds several messages: #3, #4"),
+    ],
 )
 async def test_only_one_held_message_needs_no_name(chat: Modes, held: list[int], said: str) -> None:
     items = [{"id": f"m-{seq}", "seq": seq, "reason": "loop"} for seq in held]

@@ -50,7 +50,7 @@ def offered(text: str) -> list[str]:
         ("/fwd claude ", [*AGENTS, "all"]),
         ("/fwd claude codex ", []),
         ("/mode de", ["debate"]),
-        ("/mode debate --r", ["--rounds", "--respect-final"]),
+        ("/mode debate --r", ["--rounds", "--respect-final", "--replace"]),
         ("/mode ", mode_names()),
         ("/mode debate --agents ", AGENTS),
         ("/mode debate --agents codex,", ["codex,claude", "codex,gemini"]),
@@ -122,4 +122,4 @@ def test_a_choice_takes_the_place_of_the_word_before_the_cursor() -> None:
     assert (choice.text, choice.start_position) == ("claude", -2)
     (choice,) = completer.get_completions(Document("/agen"), CompleteEvent())
 
-    assert choice.display_meta_text == "list the agents with what each does"
+    assert choice.display_meta_text == "list the agents and what each is doing"

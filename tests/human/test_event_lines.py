@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from csp.human import message_text
 from csp.human.event_lines import (
     NeedsPerson,
+    SpokenLine,
     call_line,
+    drawn_notice,
     indented,
     news_line,
     own_line,
@@ -17,7 +20,7 @@ from csp.human.event_lines import (
     spoken_of,
 )
 from csp.human.safe_text import clock
-from csp.human.theme import ASCII, UNICODE, Theme
+from csp.human.theme import UNICODE, Theme
 from csp.protocol.enums import AgentState, Ending, JoinRole, ParticipantKind
 from csp.protocol.events import (
     AgentResponse,
@@ -97,6 +100,10 @@ def test_what_an_agent_says_names_its_way_and_its_marks(more: dict[str, Any], li
         ({"ending": "failed"}, "ada: (failed) hi"),
         ({"sealed": 1, "late": True}, "ada (late): hi"),
         ({"type": "system", "text": "@bob - Your turn."}, "· @bob - Your turn."),
+        (
+            {"type": "system", "text": "@bob - Your turn.", "code": "your_turn", "params": {"agent": "bob"}},
+            "· @bob - Your turn.",
+        ),
     ],
 )
 def test_an_item_of_the_history_is_the_same_line(item: dict[str, Any], line: str) -> None:
@@ -111,9 +118,10 @@ def test_parts_of_a_mode_are_strong_and_who_is_called_has_its_colour() -> None:
         assert said_line(look, spoken).endswith("\x1b[1many words\x1b[0m"), code
     fields = HEAD | {"type": "system", "code": "your_turn", "params": {"agent": "bob"}}
     called = NoticePosted(**{name: value for name, value in fields.items() if name != "type"})
+    look.columns = lambda: 80
     for spoken in (spoken_of(called), spoken_in(fields)):
         assert spoken is not None
-        assert said_line(look, spoken).endswith(f"@{look.name('bob')} - Your turn.")
+        assert said_line(look, spoken).endswith("· bob's turn")
 
 
 @pytest.mark.parametrize("text", ["Mode: DEBATE", "@bob - Your turn."])
@@ -129,18 +137,16 @@ def test_only_long_texts_are_folded_and_never_what_is_asked_for() -> None:
     spoken = spoken_of(said(text="\n".join(map(str, range(99)))))
     assert spoken is not None
 
-    assert "more lines: /show 7)" in said_line(LOOK, spoken)
+    assert said_line(LOOK, spoken).endswith("\n  28\n  ... 70 more lines, /show 7")
     assert "\n  50\n" in said_line(LOOK, spoken, is_whole=True)
 
 
-def test_what_is_on_its_way_says_so() -> None:
+def test_own_words_are_shown_as_those_of_others_are() -> None:
     before = clock(time.time())
     line = own_line(LOOK, "all", "hi")
-    assert line in {f"{at} you → all: hi …" for at in (before, clock(time.time()))}
-    assert own_line(LOOK, "ada", "hi", urgent=True).endswith("you → ada (urgent): hi …")
-    ascii = Theme(ASCII, has_colour=False)
-    assert own_line(ascii, "ada", "\n".join("123456789")).endswith("9 ...")
-    assert "more lines: it goes out whole)" in own_line(LOOK, "ada", "\n".join("123456789"))
+    assert line in {f"{at} you → all: hi" for at in (before, clock(time.time()))}
+    assert own_line(LOOK, "ada", "hi", urgent=True).endswith("you → ada (urgent): hi")
+    assert own_line(LOOK, "ada", "\n".join("123456789")).endswith("\n  7\n  ... 2 more lines, sent whole")
     assert "more lines" not in own_line(LOOK, "ada", "\n".join("12345678"))
 
 
@@ -199,3 +205,132 @@ def test_a_call_says_what_to_type() -> None:
         f"▲ ada {line}" for _, line in rows
     ]
     assert indented("a\nb\r") == "a\n  b␍"
+
+
+# --- on a screen ---------------------------------------------------------------------------------
+
+
+def screen(rows: int, columns: int) -> Theme:
+    look = Theme(UNICODE, has_colour=False)
+    look.rows, look.columns = (lambda: rows), (lambda: columns)
+    return look
+
+
+def spoken_by(sender: str, text: str, **more: Any) -> SpokenLine:
+    return SpokenLine(seq=52, ts=NOW, sender=sender, target="all", text=text, **more)
+
+
+def test_a_short_message_is_one_row() -> None:
+    assert said_line(screen(24, 80), spoken_by("ada", "hi")) == f"{AT} #52 ada: hi"
+
+
+def test_a_longer_one_stands_below_its_head_and_ends_with_its_sender() -> None:
+    rows = said_line(screen(24, 40), spoken_by("ada", "one two three four five six seven eight")).split("\n")
+
+    assert rows == [f"{AT} #52 ada", "  one two three four five six seven", "  eight  — ada"]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(8, 120), (24, 80), (50, 90), (6, 30)])
+def test_three_long_answers_fit_the_screen_and_each_says_whose_it_is(rows: int, columns: int) -> None:
+    look = screen(rows, columns)
+    text = "\n".join(f"line {number} of an answer" for number in range(30))
+    shown = [said_line(look, spoken_by(name, text)).split("\n") for name in ("ada", "bob", "cy")]
+
+    assert sum(map(len, shown)) <= max(rows - 2, 6)
+    for name, answer in zip(("ada", "bob", "cy"), shown, strict=True):
+        assert name in answer[0] and answer[1].startswith("  line 0")
+        assert f"more lines from {name}, /show 52" in answer[-1]
+
+
+def test_a_huge_text_is_laid_out_no_further_than_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    laid_out: list[int] = []
+
+    def body_rows(look: Theme, text: str, width: int, **more: bool) -> list[str]:
+        laid_out.append(len(text))
+        return message_text.body_rows(look, text, width, **more)
+
+    monkeypatch.setattr("csp.human.event_lines.body_rows", body_rows)
+    lines = said_line(screen(24, 80), spoken_by("ada", "a line\n" * 100_000)).split("\n")
+    word = said_line(screen(24, 80), spoken_by("ada", "x" * 900_000)).split("\n")
+
+    assert max(laid_out) <= 20_000
+    assert lines[-1] == "  … 99995 more lines from ada, /show 52"
+    assert word[-1] == "  … more from ada, /show 52"
+
+
+def test_what_is_asked_for_is_whole_on_any_screen() -> None:
+    text = "\n".join(map(str, range(99)))
+
+    assert len(said_line(screen(8, 80), spoken_by("ada", text), is_whole=True).split("\n")) == 100
+
+
+def test_the_way_of_a_message_has_the_colour_of_its_sender() -> None:
+    look = Theme(UNICODE, has_colour=True)
+    look.columns = lambda: 80
+    spoken = SpokenLine(seq=1, ts=NOW, sender="ada", target="bob,cy", text="hi")
+    line = said_line(look, spoken)
+
+    assert look.of("ada", "ada → bob, cy") in line
+
+
+SUMMARY: dict[str, Any] = {
+    "session": "s-69",
+    "mode": "round_robin",
+    "reason": "superseded",
+    "replies": 1,
+    "about": "",
+    "tokens": 3214,
+    "output": 12,
+    "cached": 0,
+    "seconds": 62.4,
+    "details": "\nCost: 0.5 USD (ada 0.5).\n- ada: what it said\nVotes: A (ada) 1.",
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "params", "mode", "text"),
+    [
+        ("your_turn", {"agent": "bob"}, "", "bob's turn"),
+        ("ended_stopped_by_user", {}, "DEBATE", "Debate stopped (Allstop)."),
+        ("ended_stopped_by_user", {}, "", "Session stopped (Allstop)."),
+        ("ended_canceled", {}, "debate", "Debate canceled."),
+        (
+            "session_summary",
+            SUMMARY,
+            "",
+            "Round robin summary (replaced after 1 reply): 3,214 new tokens, 62 s.\nCost: 0.5 USD (ada 0.5).",
+        ),
+        ("session_summary", {"mode": "debate"}, "", "the text of the room"),
+        ("suggests_finish", {"agent": "ada"}, "", "ada suggests finishing; Allstop ends the session."),
+        ("", {}, "", "the text of the room"),
+    ],
+)
+def test_a_notice_is_drawn_by_its_code(code: str, params: dict[str, Any], mode: str, text: str) -> None:
+    spoken = spoken_by("system", "the text of the room", is_notice=True, code=code, params=params)
+
+    assert drawn_notice(spoken, mode) == text
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "drawn"),
+    [
+        (
+            "loop_held",
+            "m-52 is held. Release it with: csp continue m-52",
+            "#52 is held. Release it with: /continue #52",
+        ),
+        ("run_needs_person", "run-4 needs you: csp review go run-4", "run-4 needs you: /review go run-4"),
+        ("journal_damaged", "see m-52: csp doctor --journal", "see m-52: csp doctor --journal"),
+    ],
+)
+def test_a_notice_names_numbers_and_what_can_be_typed_here(code: str, text: str, drawn: str) -> None:
+    assert drawn_notice(spoken_by("system", text, is_notice=True, code=code)) == drawn
+
+
+def test_a_long_notice_is_wrapped_and_folded_as_well() -> None:
+    look = screen(8, 50)
+    spoken = spoken_by("system", "word " * 20 + "\n- one\n- two\n- three", is_notice=True)
+    rows = said_line(look, spoken).split("\n")
+
+    assert rows[0].startswith(f"{AT} #52 · word word") and rows[1].startswith(" " * 12 + "word")
+    assert max(map(len, rows)) <= 50 and rows[-1].endswith("2 more lines, /show 52")

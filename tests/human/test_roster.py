@@ -69,7 +69,7 @@ async def test_who_comes_can_be_named_at_once_and_who_is_removed_no_more() -> No
     assert room.roster.ids == ["ada"]
     room.roster.note(Left(**HEAD, reason="removed", removed=True))
 
-    assert (room.roster.ids, room.roster.summary()) == ([], "nobody is here yet")
+    assert (room.roster.ids, room.roster.summary()) == ([], "no agents yet")
 
 
 @pytest.mark.parametrize(

@@ -28,31 +28,31 @@ USED = {"tokens": 12345, "new": 2345, "output": 45, "cached": 10_000}
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({}, f"spent by ada with opus: 1 reply, {TOKENS}, $0.2500"),
-        ({"cost_usd": 0}, f"spent by ada with opus: 1 reply, {TOKENS}, $0.0000"),
+        ({}, f"ada (opus): 1 reply, {TOKENS}, $0.2500"),
+        ({"cost_usd": 0}, f"ada (opus): 1 reply, {TOKENS}, $0.0000"),
         (
             {"replies": 2},
-            f"spent by ada with opus: 2 replies, {TOKENS}, $0.2500",
+            f"ada (opus): 2 replies, {TOKENS}, $0.2500",
         ),
         (
             {"estimated": 1},
-            f"spent by ada with opus: 1 reply, about {TOKENS}, $0.2500",
+            f"ada (opus): 1 reply, about {TOKENS}, $0.2500",
         ),
         (
             {"unpriced": 2},
-            f"spent by ada with opus: 1 reply, {TOKENS}, $0.2500 and 2 replies without a known price",
+            f"ada (opus): 1 reply, {TOKENS}, $0.2500 and 2 replies without a known price",
         ),
         (
             {"cost_usd": None, "unpriced": 1},
-            f"spent by ada with opus: 1 reply, {TOKENS}, no price is known for it",
+            f"ada (opus): 1 reply, {TOKENS}, price unknown",
         ),
         (
             {"model": "m" * 70},
-            f"spent by ada with {'m' * 59}…: 1 reply, {TOKENS}, $0.2500",
+            f"ada ({'m' * 59}…): 1 reply, {TOKENS}, $0.2500",
         ),
         (
             {"model": None},
-            f"spent by ada with a model it does not name: 1 reply, {TOKENS}, $0.2500",
+            f"ada (a model it does not name): 1 reply, {TOKENS}, $0.2500",
         ),
     ],
 )
@@ -63,7 +63,7 @@ def test_what_was_used_is_a_line_with_its_price(changes: dict[str, Any], line: s
 def test_a_missing_list_of_prices_is_named() -> None:
     lines = spent_lines({"items": [ROW], "prices": None})
 
-    assert lines[1:] == ["prices: none, no list of prices is installed"]
+    assert lines[1:] == ["no price list installed; costs not shown"]
 
 
 def test_where_nothing_was_used_nothing_is_said() -> None:

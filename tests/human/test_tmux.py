@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.human.scene import CHAT, join
+from tests.human.scene import CHAT, Pane, join
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
 
@@ -32,6 +32,11 @@ class Tmux:
         command = ["tmux", "-f", os.devnull, "-u", "-S", str(self._socket), *words]
         run = subprocess.run(command, env=self._env, input=stdin, capture_output=True, text=True, check=True)
         return run.stdout
+
+    def attached(self, *, rows: int, columns: int) -> Pane:
+        """Return a terminal that shows the session, as a person sees it."""
+        command = ("tmux", "-u", "-S", str(self._socket), "attach", "-t", "t")
+        return Pane(command, self._env, self._dir, rows=rows, columns=columns)
 
     def shown(self, pattern: str, *, scrollback: bool = False, timeout_s: float = 20.0) -> str:
         """Wait until the pane shows a pattern; return what it shows."""
@@ -73,6 +78,38 @@ def test_what_scrolls_off_is_in_the_scrollback_once_and_in_order(room: LiveRoom,
     ]
     assert len(re.findall("^→all>", text, re.MULTILINE)) == 1
     assert tmux("display-message", "-p", "-t", "t:0.0", "#{alternate_on}").strip() == "0"
+
+
+def test_a_resize_leaves_one_prompt(room: LiveRoom, tmux: Tmux) -> None:
+    claude = join(room, "claude")
+    tmux.start(shlex.join(CHAT))
+    tmux.shown("^claude idle")
+    for number, (columns, rows) in enumerate([(20, 6), (80, 10), (30, 24), (120, 30), (50, 8), (80, 10)]):
+        tmux("resize-window", "-t", "t", "-x", str(columns), "-y", str(rows))
+        claude.say("human", f"size {number}")
+        tmux.shown(rf"size {number}\b")
+        # The prompt is drawn in the new size.
+        tmux.shown(r"^→all>\s*\n+claude idle")
+
+    text = tmux("capture-pane", "-p", "-t", "t:0.0", "-S", "-")
+    assert len(re.findall("^→all>", text, re.MULTILINE)) == 1, text
+
+
+def test_a_long_answer_opens_in_a_popup_over_the_pane(room: LiveRoom, tmux: Tmux) -> None:
+    join(room, "claude")
+    tmux.start(shlex.join(CHAT))
+    tmux.shown("^claude idle")
+    with tmux.attached(rows=30, columns=120) as client:
+        client.wait_for("^claude idle")
+        client.type("/help all")
+        client.wait_for("q closes it")
+        client.send(b"q")
+        client.wait_gone("q closes it")
+        client.type("@claude here again")
+
+        client.wait_for("you → claude: here again")
+    # The popup leaves nothing behind in the pane.
+    assert "send text that starts with" not in tmux("capture-pane", "-p", "-t", "t:0.0", "-S", "-")
 
 
 def test_a_paste_by_tmux_is_one_message(room: LiveRoom, tmux: Tmux) -> None:
@@ -137,7 +174,7 @@ def test_ctrl_z_gives_the_shell_back_and_fg_the_pane(room: LiveRoom, tmux: Tmux)
     tmux.type("@claude here again")
     assert claude.next_item("here again")
     tmux("send-keys", "-t", "t:0.0", "C-d")
-    tmux.shown(r"here again …[^$]*^shell\$ *$")
+    tmux.shown(r"here again[^$]*^shell\$ *$")
     tmux.type("echo left with $?")
 
     tmux.shown("^left with 0")

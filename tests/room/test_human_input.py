@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.errors import BadInput
+from csp.errors import BadInput, NotFound
 from csp.protocol.catalogue import COMMANDS
 from csp.room.human_input import (
     MODE_USAGE,
@@ -15,13 +15,19 @@ from csp.room.human_input import (
     SetTarget,
     StopLine,
     TypedLine,
+    doubt_about,
     forwarded,
     insert_last_messages,
     is_allstop,
     mode_fields,
+    only_asker,
+    question_before_sending,
     quoted_agents,
     read_arguments,
     read_line,
+    replace_question,
+    topic_question,
+    unknown_quote,
 )
 
 
@@ -39,11 +45,19 @@ from csp.room.human_input import (
         ("@claude\nline one\nline two", MessageLine(to="claude", text="line one\nline two")),
         ("@all hello", MessageLine(to="all", text="hello")),
         ("@all stop", MessageLine(to="all", text="stop")),
-        ("@claude-2 @codex is right", MessageLine(to="claude-2", text="@codex is right")),
+        ("@claude-2 @codex is right", MessageLine(to="claude-2,codex", text="is right")),
+        ("@ada,bob both?", MessageLine(to="ada,bob", text="both?")),
+        ("@ada, @Bob: both?", MessageLine(to="ada,bob", text="both?")),
+        ("!ada !bob stop", MessageLine(to="ada,bob", text="stop", urgent=True)),
+        ("@ada @all hello", MessageLine(to="all", text="hello")),
+        ("@ada @ada hello", MessageLine(to="ada", text="hello")),
+        ("@ada, please look", MessageLine(to="ada", text="please look")),
+        ("@ada @bob.com is down", MessageLine(to="ada", text="@bob.com is down")),
+        ("@ada @bob", SetTarget(to="ada,bob")),
         ("!codex stop that", MessageLine(to="codex", text="stop that", urgent=True)),
         ("@codex", SetTarget(to="codex")),
         ("@all", SetTarget(to="all")),
-        ("!codex", InvalidLine(problem="expected a text behind it", hint="!codex text")),
+        ("!codex", InvalidLine(problem="nothing to send", hint="for example: !codex stop")),
     ],
 )
 def test_a_text_goes_to_whom_its_first_word_names(line: str, meant: TypedLine) -> None:
@@ -158,8 +172,8 @@ def test_a_mode_is_read_with_its_options(line: str, meant: TypedLine) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("/mode debate x --rounds", "expected a value behind --rounds"),
-        ("/mode debate x --agents --rounds 2", "expected a value behind --agents"),
+        ("/mode debate x --rounds", "expected a value after --rounds"),
+        ("/mode debate x --agents --rounds 2", "expected a value after --agents"),
         ("/mode debate x --rounds two", "--rounds: expected a whole number, got 'two'"),
         ("/mode debate x --steps -1", "--steps: expected a whole number, got '-1'"),
         ("/mode autopilot x --cost much", "--cost: expected a number, got 'much'"),
@@ -187,7 +201,7 @@ def test_a_sign_without_a_name_is_no_text(sign: str) -> None:
     meant = read_line(sign)
 
     assert isinstance(meant, InvalidLine)
-    assert meant.problem == "expected a name behind it"
+    assert meant.problem.startswith(("name missing after @", "name missing after !"))
 
 
 @pytest.mark.parametrize(
@@ -228,6 +242,83 @@ def test_the_last_words_of_agents_are_put_in() -> None:
     )
 
 
+def test_questions_name_what_they_are_about() -> None:
+    assert topic_question("round_robin") == "What is the round robin about?"
+    assert replace_question("round_robin") == "Round robin is running. Stop it and start the new one?"
+
+
+def test_an_unknown_quotation_says_how_to_send_the_braces() -> None:
+    as_text = "to send the braces as text, double them: {{adda.last}}"
+    error = unknown_quote("adda", "did you mean 'ada'?")
+
+    assert (error.message, error.hint) == (
+        "unknown agent in '{adda.last}'",
+        f"did you mean 'ada'?; {as_text}",
+    )
+    assert unknown_quote("adda", "").hint == as_text
+
+
+def test_doubled_braces_are_text() -> None:
+    text = "write {{ada.last}} or {{bob.last}}, see {ada.last}"
+
+    assert quoted_agents(text) == ("ada",)
+    assert (
+        insert_last_messages(text, {"ada": "{{x.last}}"}) == "write {ada.last} or {bob.last}, see {{x.last}}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("quit", "/quit"),
+        (" EXIT ", "/quit"),
+        ("help", "/help"),
+        ("?", "/help"),
+        ("csp down --all", "/down, or in a shell csp down --all"),
+        ("csp", ""),
+        ("help me", ""),
+        ("@ada help", ""),
+        ("csp down\nis what I typed", ""),
+        ("what is csp?", ""),
+    ],
+)
+def test_what_was_hardly_meant_for_agents_is_asked_about(line: str, instead: str) -> None:
+    meant = read_line(line)
+    assert isinstance(meant, MessageLine)
+
+    assert doubt_about(meant) == instead
+    if instead:
+        question = f"Send {line.strip()!r} to ada, bob? (type {instead})"
+        assert question_before_sending(meant, "ada,bob") == question
+
+
+@pytest.mark.parametrize(
+    ("line", "needs_topic", "replaces"),
+    [
+        ("/mode debate", True, False),
+        ("/mode debate --replace", True, True),
+        ("/mode debate --rounds 2 tabs", False, False),
+        ("/mode freeform", False, False),
+    ],
+)
+def test_a_mode_says_what_has_to_be_asked(line: str, needs_topic: bool, replaces: bool) -> None:
+    meant = read_line(line)
+    assert isinstance(meant, ModeLine)
+
+    assert (meant.needs_topic, meant.replaces) == (needs_topic, replaces)
+    assert "replace" not in mode_fields(meant)
+
+
+@pytest.mark.parametrize(
+    ("asking", "problem"),
+    [((), "no agent asks for approval"), (("ada", "bob"), "several agents ask: ada, bob")],
+)
+def test_only_one_who_asks_needs_no_name(asking: tuple[str, ...], problem: str) -> None:
+    assert only_asker(("ada",)) == "ada"
+    with pytest.raises((BadInput, NotFound), match=problem):
+        only_asker(asking)
+
+
 def test_what_is_forwarded_is_marked_as_a_quotation() -> None:
     assert forwarded("codex", "one\n\ntwo", "check this") == "check this\n\ncodex said:\n> one\n>\n> two"
     assert forwarded("codex", "one") == "codex said:\n> one"
@@ -248,6 +339,8 @@ def arguments(line: str) -> list[str]:
         ("/next", []),
         ("/pause", []),
         ("/approve ada 2", ["ada", "2"]),
+        ("/approve 2", ["", "2"]),
+        ("/deny", []),
         ("/fwd ada bob a note  of words", ["ada", "bob", "a note  of words"]),
         ("/search two words", ["two words"]),
         ("/extend", []),
@@ -260,11 +353,11 @@ def test_the_arguments_of_a_command(line: str, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "problem", "hint"),
     [
-        ("/next now", "unexpected argument 'now'", "/next"),
-        ("/deny", "expected an agent", "/deny AGENT [N]"),
-        ("/search", "expected more", "/search TEXT"),
-        ("/extend two", "expected a number, got 'two'", "/extend [N]"),
-        ("/extend 1234567", "expected a number, got '1234567'", "/extend [N]"),
+        ("/next now", "unexpected argument 'now'", "usage: /next"),
+        ("/interrupt", "which agent?", "usage: /interrupt AGENT"),
+        ("/search", "missing argument", "usage: /search TEXT"),
+        ("/extend two", "expected a number, got 'two'", "usage: /extend [N]"),
+        ("/extend 1234567", "expected a number, got '1234567'", "usage: /extend [N]"),
     ],
 )
 def test_wrong_arguments_are_refused_with_the_form(line: str, problem: str, hint: str) -> None:

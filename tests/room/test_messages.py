@@ -136,6 +136,42 @@ def test_recipient_is_known_in_any_case(live: LiveRoom, to: str, target: AgentId
     assert one(live.do(Send(sender=CLAUDE, to=to, text="hi")), MessageEvent).target == target
 
 
+@pytest.mark.parametrize(
+    ("to", "target", "recipients"),
+    [
+        ("codex, Claude,codex", "codex,claude", (CODEX, CLAUDE)),
+        ("gemini,", "gemini", (GEMINI,)),
+        ("codex,human", "codex,human", (CODEX,)),
+        ("codex,all", ALL, (CLAUDE, CODEX, GEMINI)),
+    ],
+)
+def test_one_message_goes_to_each_of_several(
+    live: LiveRoom, to: str, target: str, recipients: tuple[AgentId, ...]
+) -> None:
+    live.do(Join(name="ann", kind=ParticipantKind.HUMAN))
+    said = one(live.do(Send(sender=AgentId("ann"), to=to, text="hi")), MessageEvent)
+
+    assert (said.target, tuple(agent for agent in said.recipients if agent != "ann")) == (target, recipients)
+    assert [live.due(agent) for agent in recipients] == [[said.id]] * len(recipients)
+
+
+def test_a_resend_goes_to_some_of_several(live: LiveRoom) -> None:
+    command = Send(sender=HUMAN, to="codex,claude", text="hi", only=(CLAUDE,))
+
+    assert one(live.do(command), MessageEvent).recipients == (CLAUDE,)
+
+
+def test_one_unknown_name_among_several_sends_nothing(live: LiveRoom) -> None:
+    assert (
+        live.refuse(Send(sender=HUMAN, to="codex,cluade", text="hi"), NotFound).hint
+        == "did you mean 'claude'?"
+    )
+    assert (
+        "expected a recipient, got ','"
+        in live.refuse(Send(sender=HUMAN, to=",", text="hi"), BadInput).message
+    )
+
+
 @pytest.mark.parametrize("sender", [CLAUDE, HUMAN])
 def test_message_to_oneself_is_refused(live: LiveRoom, sender: AgentId) -> None:
     live.refuse(Send(sender=sender, to=sender, text="hi"), BadInput)
@@ -791,7 +827,15 @@ def test_cancel_of_what_was_typed_is_refused(live: LiveRoom, state: DeliveryStat
     said = live.say(HUMAN, CODEX)
     live.report(CODEX, said.id, state)
 
-    assert f"codex has it {state}" in live.refuse(CancelMessage(message=said.id), Refused).message
+    has_it = "failed" if state is S.FAILED else "has already received it"
+    assert f"codex {has_it}" in live.refuse(CancelMessage(message=said.id), Refused).message
+
+
+def test_what_is_cancelled_is_not_cancelled_again(live: LiveRoom) -> None:
+    said = live.say(HUMAN, CODEX)
+    live.do(CancelMessage(message=said.id))
+
+    assert live.refuse(CancelMessage(message=said.id), Refused).message == f"#{said.seq} is already cancelled"
 
 
 def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> None:

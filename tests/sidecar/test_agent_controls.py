@@ -41,7 +41,7 @@ async def test_a_choice_is_pressed_by_its_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "why"), [(3, "the dialog has no choice 3, only 2"), (10, "only the choices 1 to 9 have a key")]
+    ("choice", "why"), [(3, "there is no choice 3 (1-2)"), (10, "only the choices 1 to 9 have a key")]
 )
 @on_virtual_time
 async def test_a_choice_that_is_not_there_is_not_pressed(tmp_path: Path, choice: int, why: str) -> None:
@@ -366,7 +366,7 @@ async def test_a_key_that_the_dialog_has_no_choice_for_is_not_pressed(tmp_path: 
     [
         (ControlVerb.APPROVE, None, ("confirmed", ""), [b"\r"]),
         (ControlVerb.DENY, None, ("confirmed", ""), [b"\x1b"]),
-        (ControlVerb.APPROVE, 1, ("failed", "the dialog has no choice 1, only 0"), []),
+        (ControlVerb.APPROVE, 1, ("failed", "there is no choice 1"), []),
     ],
 )
 @on_virtual_time

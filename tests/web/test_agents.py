@@ -112,7 +112,7 @@ async def test_what_waits_for_an_agent_is_counted(parts: Parts) -> None:
         return [...many, texts("[data-agent=bob] .waiting p"), texts("[data-agent=ada] .waiting")]"""
     )
 
-    why = "draft (you have text in its composer)"
+    why = "draft (you have text in its input box)"
     assert got == [
         ["4 messages wait"],
         [f"#1 from bob: {why}", "#2 from bob: queued", f"#5 from bob: {why}"],

@@ -40,7 +40,7 @@ def test_the_pane_completes_and_explains_them() -> None:
     assert ("/nudge", "wake an agent up") in completions("/nu", [])
     assert [word for word, _ in completions("/nudge c", ["claude"])] == ["claude"]
     assert [word for word, _ in completions("/mode fi", [])] == ["fish_bowl"]
-    assert any("/nudge AGENT" in line for line in command_table.help_lines())
+    assert any("/nudge AGENT" in line for line in command_table.whole_help())
 
 
 def test_the_shell_completes_the_mode() -> None:

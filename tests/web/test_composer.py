@@ -89,8 +89,43 @@ async def test_each_answer_is_acted_on(parts: Parts) -> None:
 
     assert got == [
         *("bob", 1, True, "/dance"),
-        ["nobody is there to read it", "there is no /dance here (see /help)"],
+        ["No agents yet; nobody received this.", "there is no /dance here (see /help)"],
     ]
+
+
+async def test_what_the_gateway_asks_is_put_to_the_person(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """let yes = false; const put = []; window.confirm = (text) => { put.push(text); return yes; };
+        answers["/line"] = { kind: "confirm", question: "Send 'quit' to all?" };
+        const refused = await write("quit"); const kept = field.value; yes = true;
+        let calls = 0;
+        answers["/line"] = () => (calls++ ? { kind: "done" }
+          : { kind: "ask_replace", question: "Debate is running." });
+        const done = await write("/mode debate x"); const gone = field.value;
+        answers["/line"] = { kind: "ask_topic", name: "debate", question: "What is the debate about?" };
+        await write("/mode debate");
+        return [put, refused.length, kept, done.map(([, , body]) => body.confirmed ?? null), gone,
+          field.value, texts(".toast p")]"""
+    )
+
+    assert got == [
+        ["Send 'quit' to all?", "Debate is running."],
+        *(1, "quit", [None, True], "", "/mode debate"),
+        ['What is the debate about? (/mode debate "topic")'],
+    ]
+
+
+async def test_several_and_groups_are_targets(parts: Parts) -> None:
+    got = await parts.run(
+        "catalogue.groups = { pair: ['ada', 'bob'] };"
+        + BEGIN
+        + """answers["/line"] = { kind: "target", to: "ada,bob" }; await write("@ada @bob");
+        const aimed = target.value; room.agents = [{ id: "bob" }]; room.agentsChanged.tell();
+        return [aimed, target.value, texts("#composer-target option")]"""
+    )
+
+    assert got == ["ada,bob", "ada,bob", ["everybody", "bob", "pair", "ada, bob"]]
 
 
 async def test_who_is_gone_is_no_target_any_more(parts: Parts) -> None:

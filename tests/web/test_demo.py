@@ -130,7 +130,7 @@ async def test_a_draft_in_a_pane_holds_a_message_until_it_is_gone(room: Stage, r
     bob.type("half a thought")
     await wait_until(lambda: "half a thought" in bob.screen(), TIMEOUT_S, "the draft")
     await write(page, "@bob a question")
-    await expect(page.locator(".tick").last).to_contain_text("draft (you have text in its composer)")
+    await expect(page.locator(".tick").last).to_contain_text("draft (you have text in its input box)")
     bob.keys("C-u")
 
     await expect(page.locator(".tick").last).to_contain_text("bob ✓✓ confirmed")

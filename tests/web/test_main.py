@@ -22,7 +22,7 @@ async def test_a_page_that_was_never_let_in_shows_the_gate(parts: Parts) -> None
         + """sessionStorage.clear(); await load("main"); await isShut(); return [gate(), asked, sockets]"""
     )
 
-    assert got == [["shut", False, "This page has not been let in yet.", "gate-title"], [], []]
+    assert got == [["shut", False, "This link has been used or has expired.", "gate-title"], [], []]
 
 
 async def test_the_gate_says_why_a_link_was_of_no_use(parts: Parts) -> None:

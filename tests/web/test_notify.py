@@ -50,5 +50,6 @@ async def test_a_browser_that_does_not_allow_it_is_told_of(parts: Parts) -> None
     )
 
     assert got == [
-        "false", None, ["the browser does not allow notifications here (see its settings of this page)"],
+        "false", None,
+        ["the browser does not allow notifications here (check this site's browser permissions)"],
     ]  # fmt: skip

@@ -101,7 +101,7 @@ async def test_the_form_is_out_of_the_way_while_a_session_runs(parts: Parts) -> 
         False,
         True,
         True,
-        ["No session yet. Choose a mode below, say what it is about."],
+        ["No session yet. Pick a mode and enter a goal."],
         ["Freeform"],
         "none",
     ]

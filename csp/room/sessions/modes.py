@@ -4,6 +4,7 @@ A row defines the phases of a session, who speaks next in each phase, and what e
 reads only these rows, so a new mode is a new row.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -230,8 +231,8 @@ def mode_entries() -> tuple[ModeEntry, ...]:
     return tuple(_entry(name, rows[name]) for name in mode_names() if rows[name].phases)
 
 
-def build_catalogue() -> Catalogue:
-    """Return the whole catalogue for the interfaces."""
+def build_catalogue(groups: Mapping[str, tuple[str, ...]] | None = None) -> Catalogue:
+    """Return the whole catalogue for an interface of a room with these groups."""
     return Catalogue(
         modes=mode_entries(),
         delivery_states=catalogue.DELIVERY_STATES,
@@ -240,10 +241,11 @@ def build_catalogue() -> Catalogue:
         agent_states=catalogue.AGENT_STATES,
         notices=notice_entries(),
         commands=tuple(
-            CommandText(name=row.name, form=row.form, help=row.help)
+            CommandText(name=row.name, form=row.form, help=row.help, group=row.group)
             for row in catalogue.COMMANDS
             if row.is_page_command
         ),
+        groups=dict(groups or {}),
     )
 
 

@@ -6,7 +6,7 @@ from csp.protocol.enums import ALL, SYSTEM, AgentId, DeliveryState, Mode
 from csp.protocol.events import RunEnded, RunSaid
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.review_messages import RunRole, SessionEnd
-from csp.protocol.session_parts import Change, EndReason, TurnState
+from csp.protocol.session_parts import Change, EndReason, PhaseKind, TurnState
 from csp.room.messages import newer
 from csp.room.room_draft import SessionDraft
 from csp.room.room_state import Message
@@ -115,9 +115,10 @@ def remind(draft: SessionDraft, agent: AgentId) -> None:
     if is_open and session.last is not None and session.last.final:
         draft.notice(NoticeCode.SUGGESTS_FINISH(agent=agent))
     _, repeats = session.echoes[agent]
-    if repeats == 1:
+    # A vote that is cast again is not a sign of a session that stalls.
+    if repeats == 1 and session.stage.kind is not PhaseKind.BALLOT:
         draft.notice(NoticeCode.SAID_THE_SAME(agent=agent))
-        draft.wake(f"it stalls: {agent} said the same as before")
+        draft.wake(f"it stalls: {agent} repeated itself")
     warn_of_limits(draft)
     due = max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)
     if session.setup.mode is Mode.AUTOPILOT and due > session.reminders:

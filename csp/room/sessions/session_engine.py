@@ -102,7 +102,7 @@ def _enter(
     phase = row_of(session.setup).phases[row]
     number = session.stage.number + 1
     is_ballot = phase.kind is PhaseKind.BALLOT
-    standing = [one.agent for one in tied] or [agent for agent in session.agents if agent in session.outputs]
+    standing = [agent for agent in session.agents if agent in session.outputs]
     stage = Stage(
         number=number,
         kind=phase.kind,
@@ -113,7 +113,7 @@ def _enter(
         is_sealed=phase.is_sealed,
         is_again=bool(tied),
         is_waiting=phase.is_waiting,
-        candidates=candidates(session.id, number, standing) if is_ballot else (),
+        candidates=(tied or candidates(session.id, number, standing)) if is_ballot else (),
     )
     if session.seal:
         members = () if session.setup.soft_turns else session.agents

@@ -207,7 +207,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
     known = [str(agent) for agent in found.session.agents]
     to = command.to.strip().lower()
     if to not in known:
-        raise BadInput(f"{command.to!r} takes no part in {found.session.id}", nearest(to, known))
+        raise BadInput(f"{command.to!r} is not in {found.session.id}", nearest(to, known))
     found.move(turn, turn.state, handoff=Handoff(to=to, task=command.task))
     turns.keep_open(found, turn)
 

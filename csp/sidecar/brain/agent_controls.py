@@ -123,7 +123,7 @@ class AgentControls:
             return "only the choices 1 to 9 have a key"
         numbers = [each.number for each in dialog.choices]
         if choice is not None and (numbers or dialog.kind == ENTERED) and choice not in numbers:
-            return f"the dialog has no choice {choice}, only {len(numbers)}"
+            return f"there is no choice {choice}" + (f" (1-{len(numbers)})" if numbers else "")
         chosen = choice or dialog.choice_for(label)
         if chosen and not dialog.is_numbered:
             return await self._select(dialog, dialog.choices[chosen - 1].label)

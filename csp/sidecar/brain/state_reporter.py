@@ -181,9 +181,7 @@ class StateReporter:
                 return ShownState(state=state, detail=_cut(body.question or body.tool), dialog=body)
             case ReportedAgentState.NEEDS_HUMAN:
                 asked = self._question(reading.blocking) if reading.blocking else None
-                trouble = (
-                    "the program is stopped" if facts.is_stopped else "its screen has no place to type in"
-                )
+                trouble = "the program is stopped" if facts.is_stopped else "I can't find its input box"
                 if reading.blocked is not None:
                     trouble = f"{reading.blocked.kind}: {reading.blocked.text}"
                 return ShownState(state=state, detail=_cut(trouble), dialog=asked)

@@ -23,6 +23,8 @@ export const catalogue = {
   notices: [],
   /** @type {{name: string, form: string, help: string}[]} */
   commands: [],
+  /** @type {Record<string, string[]>} */
+  groups: {},
 };
 
 export async function loadCatalogue() {

@@ -4,7 +4,7 @@ import { act } from "./api.js";
 import { catalogue } from "./catalogue.js";
 import { runCommand } from "./commands.js";
 import { Completion } from "./completion.js";
-import { byId, offer, set } from "./dom.js";
+import { byId, h, offer, set } from "./dom.js";
 import { attempt, tell } from "./toast.js";
 
 const MAX_LINES_PX = 240;
@@ -27,7 +27,10 @@ export class Composer {
   }
 
   #offerTargets() {
-    offer(this.#target, [["all", "everybody"], ...this.#room.agents.map((agent) => [agent.id])]);
+    const aimed = this.#target.value;
+    const several = aimed.includes(",") ? [aimed] : [];
+    const names = [...this.#room.agents.map((agent) => agent.id), ...Object.keys(catalogue.groups), ...several];
+    offer(this.#target, [["all", "everybody"], ...names.map((name) => [name, name.replaceAll(",", ", ")])]);
   }
 
   #words() {
@@ -72,16 +75,29 @@ export class Composer {
   }
 
   /** Have the gateway do what a line says; return whether it was done. */
-  async #send(line) {
-    const body = { line, to: this.#target.value, thread: this.#room.thread ?? undefined };
+  async #send(line, confirmed = undefined) {
+    const body = { line, to: this.#target.value, thread: this.#room.thread ?? undefined, confirmed };
     // The WebSocket needs no free connection, of which a browser has few: the line may be an Allstop.
     const hurry = (id) => this.#room.hurry({ op: "line", ...body, id });
     const done = await attempt(act("/line", body, hurry));
     if (!done) return false;
-    if (done.kind === "target") this.#target.value = done.to;
-    if (done.kind === "message" && !done.recipients?.length) tell("nobody is there to read it");
+    if (done.kind === "target") this.#aim(done.to);
+    if (done.kind === "message" && !done.recipients?.length) tell("No agents yet; nobody received this.");
     if (done.kind === "command") return runCommand(done.name, done.rest ?? "");
+    if (done.kind === "confirm" || done.kind === "ask_replace") return confirm(done.question) && this.#send(line, true);
+    if (done.kind === "ask_topic") {
+      tell(done.question, { hint: `/mode ${done.name} "topic"` });
+      return false;
+    }
     if (done.kind === "done") this.#room.refresh();
     return true;
+  }
+
+  /** Have plain texts go to somebody from now on; several names have commas between them. */
+  #aim(to) {
+    if (![...this.#target.options].some(({ value }) => value === to)) {
+      this.#target.append(h("option", { value: to }, to.replaceAll(",", ", ")));
+    }
+    this.#target.value = to;
   }
 }

@@ -91,7 +91,7 @@ async function start() {
   startTheme();
   startTabs();
   const problem = await enter().catch(() => "the gateway does not answer");
-  if (!token()) return showGate(problem || "This page has not been let in yet.");
+  if (!token()) return showGate(problem || "This link has been used or has expired.");
   const room = new Room();
   lockedOut.on((why) => {
     room.close();

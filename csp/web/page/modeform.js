@@ -114,7 +114,7 @@ export class ModeForm {
       tell(`${row.name} needs ${row.fewest === 1 ? "an agent" : `at least ${row.fewest} agents`}`, { isError: true });
       return undefined;
     }
-    // In a thread of its own where asked for, so that several can run side by side.
+    // In a separate thread where asked for, so that several can run side by side.
     const own = byId("mode-thread").checked;
     const thread = own ? undefined : (this.#room.thread ?? undefined);
     return this.#begin(own ? "/sessions" : "/mode", { ...body, thread });

@@ -29,7 +29,7 @@ async function turn(on) {
   if (!on) return localStorage.setItem(KEY, "off");
   if (!("Notification" in window)) return tell("this browser has no notifications", { isError: true });
   const answer = await Notification.requestPermission();
-  if (answer !== "granted") return tell("the browser does not allow notifications here", { isError: true, hint: "see its settings of this page" });
+  if (answer !== "granted") return tell("the browser does not allow notifications here", { isError: true, hint: "check this site's browser permissions" });
   return localStorage.setItem(KEY, "on");
 }
 

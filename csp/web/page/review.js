@@ -98,7 +98,7 @@ function findings(room, { run, findings: known = [] }) {
 function acts(room, run, reason) {
   const known = ACTS[run.phase] ?? UNDER_WAY;
   if (!known.length) return [];
-  const field = h("input", { "aria-label": "Why", placeholder: "Why (an abort needs it)", maxlength: "2000", value: reason });
+  const field = h("input", { "aria-label": "Why", placeholder: "Reason (required to abort)", maxlength: "2000", value: reason });
   const press = (action, body = {}) => () => act(room, run.id, action, { ...body, ...(field.value.trim() && { rationale: field.value.trim() }) });
   return [
     h("div", { class: "buttons" }, ...known.map(([label, action, body]) => button(label, press(action, body), { class: "small", id: `run-${label.split(" ")[0].toLowerCase()}` }))),

@@ -63,7 +63,7 @@ function drawSession(room) {
   foldForm(room);
   const shown = room.shown;
   if (!isNew(shown && [shown.session, shown.orchestration.waitingFor, shown.orchestration.phase])) return;
-  const none = h("p", { class: "hint" }, "No session yet. Choose a mode below, say what it is about.");
+  const none = h("p", { class: "hint" }, "No session yet. Pick a mode and enter a goal.");
   swapFocused(byId("session-now"), ...(shown ? sessionParts(room, shown) : [none]));
   drawChip(room);
 }

@@ -61,7 +61,7 @@ def test_every_state_and_reason_has_its_entry() -> None:
 def test_the_commands_of_the_page_are_those_it_can_do() -> None:
     named = {command.name: command.form for command in modes.build_catalogue().commands}
 
-    assert named["approve"] == "/approve AGENT [N]"
+    assert named["approve"] == "/approve [AGENT] [N]"
     assert named["next"] == "/next"
     assert not named.keys() & {"add", "remove", "focus", "quit", "cancel"}
 

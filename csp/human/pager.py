@@ -1,0 +1,78 @@
+"""Show a long text where it can be read through: in a popup of tmux, else in a pager over the pane."""
+
+import asyncio
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from csp.fast_start.child_environment import TOOL, USER, child_environment
+
+_KEYS: Final = "q closes it, space goes on, / searches"
+#: Options of a person's own `less` could end it at once, and it must not start programs.
+_OWN: Final = {"LESS": "", "LESSSECURE": "1", "LESSCHARSET": "utf-8"}
+_CLIENTS: Final = "#{client_control_mode} #{client_activity} #{client_name}"
+
+
+def pager_command(file: Path, *, is_mouse: bool) -> list[str] | None:
+    """Return the command that shows a file until q is pressed; None where there is no pager."""
+    less = shutil.which("less")
+    if less is None:
+        return None
+    mouse = ["--mouse", "--wheel-lines=3"] if is_mouse else []
+    return [less, "-R", "-~", "-c", *mouse, f"-P{_KEYS}", str(file)]
+
+
+@contextmanager
+def text_file(text: str) -> Iterator[Path]:
+    """Write a text to a file that only this user can read, for as long as it is shown."""
+    handle, name = tempfile.mkstemp(prefix="csp-", suffix=".txt")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def read_through(command: list[str], env: Mapping[str, str]) -> None:
+    """Run a pager on this terminal to its end."""
+    subprocess.run(command, env=child_environment(USER, env, _OWN), check=False)
+
+
+async def show_in_popup(env: Mapping[str, str], title: str, text: str) -> bool:
+    """Show a text in a popup over the terminal of who typed last; return whether that was possible."""
+    pane = env.get("TMUX_PANE", "")
+    if not env.get("TMUX") or not pane:
+        return False
+    code, listed = await _tmux(env, "list-clients", "-t", pane, "-F", _CLIENTS)
+    # An emulator that draws the panes itself shows no popups.
+    clients = sorted(row.split(" ", 2)[1:] for row in listed.splitlines() if row.startswith("0 "))
+    with text_file(text) as file:
+        command = pager_command(file, is_mouse=True)
+        if code or not clients or command is None:
+            return False
+        own = [f"{name}={value}" for name, value in _OWN.items()]
+        size = ("-w", "90%", "-h", "90%")
+        popup = ("display-popup", "-c", clients[-1][1], "-E", *size, "-T", f" {title} ")
+        code, _ = await _tmux(env, *popup, "env", *own, *command)
+    return code == 0
+
+
+async def _tmux(env: Mapping[str, str], *words: str) -> tuple[int, str]:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "tmux",
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=child_environment(TOOL, env),
+        )
+    except OSError:
+        return 1, ""
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode("utf-8", "replace")

@@ -1,0 +1,41 @@
+"""What is asked about a line before anything is done; the next line that is typed is the answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from csp.room import human_input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked; `then` makes of the answer what to do, or nothing."""
+
+    text: str
+    prompt: str
+    then: Callable[[str], human_input.TypedLine | None]
+
+
+def yes_or_no(text: str, meant: human_input.TypedLine) -> Question:
+    """Return a question after whose yes `meant` is done."""
+
+    def then(answer: str) -> human_input.TypedLine | None:
+        return meant if answer.lower() in ("y", "yes") else None
+
+    return Question(text=f"{text} y/N", prompt="y/N", then=then)
+
+
+def about_topic(text: str, wish: human_input.ModeLine) -> Question:
+    """Return the question what a mode is about; without an answer it is not started."""
+
+    def then(answer: str) -> human_input.TypedLine | None:
+        is_topic = answer and not human_input.doubt_about(human_input.MessageLine(text=answer))
+        return replace(wish, topic=answer) if is_topic else None
+
+    return Question(text=f"{text} (an empty line cancels)", prompt="topic", then=then)
+
+
+def before_sending(line: human_input.TypedLine, target: str) -> Question | None:
+    """Return what to ask before a text is sent that was hardly meant for agents."""
+    if not isinstance(line, human_input.MessageLine) or not human_input.doubt_about(line):
+        return None
+    return yes_or_no(human_input.question_before_sending(line, target), replace(line, to=target))

@@ -1,0 +1,50 @@
+"""Find the recipients of a message: one participant, several, or all."""
+
+from msgspec.structs import replace
+
+from csp.errors import BadInput, NotFound
+from csp.protocol.enums import ALL, HUMAN, AgentId
+from csp.room import commands
+from csp.room.agent_names import nearest
+from csp.room.room_state import Room
+
+
+def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, ...]]:
+    """Return the target and the recipients of a message; raise if nobody could receive it.
+
+    Several names with commas between them are one target: each of them gets the same message.
+    """
+    target = AgentId(command.to.strip().lower())
+    if "," in target:
+        return _route_to_several(room, command, target)
+    if target == ALL:
+        # A participant that left must not collect every later message to all. A resend names its recipients,
+        # so it waits for them even if they are offline.
+        return ALL, tuple(
+            participant.id
+            for participant in room.participants.values()
+            if participant.id != command.sender
+            and (participant.online if command.only is None else participant.id in command.only)
+        )
+    if target == command.sender:
+        raise BadInput("a message to yourself goes nowhere", "name another participant, or 'all'")
+    if target == HUMAN:
+        return HUMAN, ()
+    if target not in room.participants:
+        known = [*room.participants, "human", "all"]
+        raise NotFound(f"unknown recipient {command.to!r}", nearest(command.to, known))
+    return target, (target,)
+
+
+def _route_to_several(room: Room, command: commands.Send, target: str) -> tuple[AgentId, tuple[AgentId, ...]]:
+    routes = [
+        route(room, replace(command, to=name))
+        for name in dict.fromkeys(word.strip() for word in target.split(",") if word.strip())
+    ]
+    if not routes:
+        raise BadInput(f"expected a recipient, got {command.to!r}", "name a participant, or 'all'")
+    if any(to == ALL for to, _ in routes):
+        return route(room, replace(command, to=ALL))
+    named = AgentId(",".join(to for to, _ in routes))
+    everybody = dict.fromkeys(agent for _, recipients in routes for agent in recipients)
+    return named, tuple(agent for agent in everybody if command.only is None or agent in command.only)
