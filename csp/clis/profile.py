@@ -203,20 +203,27 @@ def profile_name(source: Path) -> str:
 def profile_for(*command: str) -> Profile:
     """Choose the profile of a command line: `claude`, `/opt/bin/codex`, `npx @openai/codex@latest`."""
     names = [name for name in profile_names() if name != GENERIC]
-    words = command[:1]
+    words, last = command[:2], 1
     if words and _stem(words[0]) in _WRAPPERS:
         # After a wrapper such as npx, one of the next words may name the program.
-        words = tuple(word for word in command[1:] if not word.startswith("-") and "=" not in word)[:3]
-    for word in words:
+        words = tuple(word for word in command[1:] if not word.startswith("-") and "=" not in word)[:4]
+        last = 3
+    for word, verb in zip(words[:last], (*words[1:], ""), strict=False):
         stem = _stem(word)
         for name in sorted(names, key=lambda name: name != stem):
             profile = load_profile(name)
-            for called in profile.commands:
-                # A package is recognised by its name or inside a path.
-                is_package = re.sub(r"(?<=.)@[\w.^~-]+\Z", "", word) == called or f"/{called}/" in word
-                if is_package if "/" in called else stem == called:
-                    return profile
+            if any(_is_called(called, word, verb) for called in profile.commands):
+                return profile
     return load_profile(GENERIC)
+
+
+def _is_called(called: str, word: str, verb: str) -> bool:
+    """Return whether a word of a command line is this program, package, or program with its first argument."""
+    if "/" in called:
+        # A package is recognised by its name or inside a path.
+        return re.sub(r"(?<=.)@[\w.^~-]+\Z", "", word) == called or f"/{called}/" in word
+    program, _, wanted = called.partition(" ")
+    return _stem(word) == program and wanted in ("", verb)
 
 
 def _stem(word: str) -> str:
