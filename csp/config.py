@@ -42,7 +42,8 @@ class AgentSpec:
     profile: str = ""
     role: str = "agent"
     cwd: Path | None = None
-    worktree: bool = False
+    #: None: as the room says for all agents.
+    worktree: bool | None = None
     provider: str = ""
     model: str = ""
     base_url: str = ""
@@ -61,6 +62,7 @@ class Settings:
     room: str = "default"
     history_dir: Path = Path()
     layout: str = "auto"
+    worktrees: bool = False
     history_cap: int = 1000
     durability: str = "fsync"
     config_file: Path | None = None
@@ -130,6 +132,7 @@ class Row(NamedTuple):
 _LOCAL: Final = "~/.local/share/csp/history; of a clone of CSP its own history"
 _OWN_ROOM: Final = "the one of the directory"
 _NEXT: Final = "8765, else the next free one"
+_AS_BEFORE: Final = "as it was before, else 0"
 
 
 def command_setting(cli: str) -> str:
@@ -181,6 +184,8 @@ ROWS: Final = (
     _row("history_dir", "room", types.PATH, "folder of the journals", flag="--history", default=_LOCAL),
     _row("layout", "room", types.LAYOUT,
          "form of the room's windows: top, left, focus; auto follows the width", flag="--layout"),
+    _row("worktrees", "room", types.BOOLEAN,
+         "whether every CLI works in a git worktree of its own", flag="--worktrees", default=_AS_BEFORE),
     _row("history_cap", "room", types.COUNT, "newest events kept in memory"),
     _row("durability", "room", types.DURABILITY,
          "what an acknowledged message survives: flush a crash of the gateway, fsync a power cut",

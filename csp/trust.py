@@ -22,7 +22,7 @@ from csp.fast_start.atomic_files import replace_file
 HARMLESS: Final = frozenset(
     {
         *("room.name", "room.port", "room.history_cap", "room.orchestrator", "room.strict_cli_check"),
-        *("room.layout",),
+        *("room.layout", "room.worktrees"),
         *("room.injection_timeout_s", "room.offline_after_s", "room.message_ttl_s"),
         *("limits.turn_warn_ms", "limits.turn_timeout_ms", "limits.soft_turns", "limits.soft_tokens"),
         *("limits.window_items", "limits.window_tokens", "limits.turns", "limits.tokens", "limits.minutes"),

@@ -225,6 +225,16 @@ def test_agents_are_read_from_the_file(home: Path, here: Path) -> None:
     )
 
 
+def test_worktrees_are_for_all_agents_unless_one_says_otherwise(home: Path, here: Path) -> None:
+    assert not load(home, here).is_set("worktrees")
+    (here / "csp.toml").write_text("[room]\nworktrees = true\n[[agent]]\nname = 'a'\nworktree = false\n")
+    settings = load(home, here)
+
+    assert (settings.worktrees, settings.agents[0].worktree) == (True, False)
+    assert not load(home, here, CSP_WORKTREES="0").worktrees
+    assert load(home, here, {"worktrees": "1"}, CSP_WORKTREES="0").worktrees
+
+
 def test_agents_of_two_files_are_not_mixed(home: Path, here: Path) -> None:
     (home / ".config/csp/config.toml").write_text("[[agent]]\nname = 'codex'\n")
     (here / "csp.toml").write_text("[[agent]]\nname = 'claude'\n")

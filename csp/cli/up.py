@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, switch, takes, value
+from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, Arg, switch, takes, value
 from csp.cli.output import Progress, confirm, is_terminal, put, put_json, talk
 from csp.cli.parser import setting_flags
 from csp.cli.sidecar import COMMAND, PROFILE
@@ -44,6 +44,12 @@ _MOST_EARLIER: Final = 3
     value("--dir", "DIR", "directory whose room it is and where its agents work; default: the current one"),
     HISTORY_DIR,
     value("--layout", "FORM", "form of the windows: top, left or focus; default: by the width"),
+    Arg("--worktrees", "give every CLI a git worktree of its own", {"action": "store_const", "const": "1"}),
+    Arg(
+        "--no-worktrees",
+        "let them work in the directory itself, even those that had a worktree before",
+        {"action": "store_const", "const": "0", "dest": "worktrees"},
+    ),
     switch("--detach", "build everything, but stay in this terminal"),
     switch("--dry-run", "say what would be done, do nothing"),
     TRUST,

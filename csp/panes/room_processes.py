@@ -49,6 +49,10 @@ class RoomProcesses:
         runs = [SidecarRecord.load(folder) for folder in sorted(self.agents_dir.glob("*/"))]
         return [run for run in runs if run is not None]
 
+    def directories(self) -> dict[str, str]:
+        """Return the directory that each agent of this machine works in."""
+        return {run.agent: run.cwd for run in self.sidecars()}
+
     def lineup(self) -> tuple[PaneMember, ...]:
         """Return the members that were saved, or none; they lie there for as long as the room is up."""
         try:

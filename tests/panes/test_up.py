@@ -193,7 +193,7 @@ def test_the_plan_fails_where_a_worktree_cannot_be_made(
 ) -> None:
     monkeypatch.setattr(up, "TmuxSession", lambda *_: FakePanes())
     settings = replace(settings, agents=(AgentSpec(name="ann", command=("cat",), worktree=True),))
-    with pytest.raises(BadInput, match="worktree needs a git repository"):
+    with pytest.raises(BadInput, match="a worktree needs a git repository"):
         plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), None)
 
 
@@ -593,6 +593,56 @@ def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
     assert panes.envs == [{"KEY": "secret"}]
     assert [one.agent for one in RoomProcesses(settings.state_dir, "default").lineup()] == ["ann", "ann-3"]
     assert panes.shown == [("%ann-3", "busy")]
+
+
+def test_an_agent_added_to_a_room_of_worktrees_gets_its_own(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    made: list[tuple[Path, Path, str, str]] = []
+
+    def ensure(dir: Path, history: Path, room: str, agent: str, env: object) -> Path:
+        made.append((dir, history, room, agent))
+        return Path("/tree")
+
+    monkeypatch.setattr(up, "ensure_worktree", ensure)
+    panes = FakePanes(seat("human"), seat("ann"))
+    settings = replace(settings, worktrees=True, sources={"worktrees": "csp.toml"})
+    joining(monkeypatch, settings, panes, running(tmp_path)).add(member("ann"))
+
+    assert made == [(Path("/p"), tmp_path / "history" / "default", "default", "ann-2")]
+    assert panes.ran[0][2] == Path("/tree")
+    saved = RoomProcesses(settings.state_dir, "default").lineup()
+    # Its directory is what the worktree is made from at the next start.
+    assert [(one.agent, one.worktree, one.cwd) for one in saved] == [("ann-2", True, Path("/p"))]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        (
+            True,
+            "the room is open: no other directory for bob now"
+            " (to move them: csp down, then csp up --worktrees)",
+        ),
+        (
+            False,
+            "the room is open: no other directory for ann now"
+            " (to move them: csp down, then csp up --no-worktrees)",
+        ),
+    ],
+)
+def test_agents_of_an_open_room_do_not_move(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, wanted: bool, told: str
+) -> None:
+    panes = FakePanes(seat("ann"), seat("bob"))
+    before = (member("ann", worktree=True), member("bob"), member("gpt", provider="openai"))
+    RoomProcesses(settings.state_dir, "default").save_lineup(before)
+    for source, expected in (("--worktrees", [told]), ("csp.toml", []), ("default", [])):
+        changed = replace(settings, worktrees=wanted, sources={"worktrees": source})
+        opening, said = open_with(monkeypatch, changed, panes, running(tmp_path))
+
+        assert opening.members() == before
+        assert said == expected
 
 
 def test_nothing_is_added_to_a_room_without_panes(
