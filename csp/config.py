@@ -17,7 +17,8 @@ from csp.errors import BadInput
 from csp.fast_start import process_environment as places
 from csp.fast_start.process_environment import process_environment as process_environment
 from csp.project import Claim, Project, claims_folder, project_of, read_claims, room_name
-from csp.trust import Accepted, Ask, Untrusted, examine, harmless
+from csp.room.duties import DUTY
+from csp.trust import AGENTS, LINEUPS, ROLES, Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"
 #: Each CLI that CSP knows, by its name.
@@ -41,6 +42,10 @@ class AgentSpec:
     command: tuple[str, ...] = ()
     profile: str = ""
     role: str = "agent"
+    #: What it does, in one word that the others are shown.
+    duty: str = ""
+    #: What it is told when it starts.
+    prompt: str = ""
     cwd: Path | None = None
     #: None: as the room says for all agents.
     worktree: bool | None = None
@@ -90,6 +95,8 @@ class Settings:
     #: Settings that come with the CLIs, by their names, such as `claude_cmd`, where they are not the default.
     of_clis: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[AgentSpec, ...] = ()
+    #: The names of the agents of each saved line-up.
+    lineups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     state_dir: Path = Path()
     #: The project that the run belongs to; None only for settings that no run has.
     project: Project | None = None
@@ -288,7 +295,12 @@ def load_settings(
         values["history_dir"] = Path(os.path.abspath(cwd / values["history_dir"]))
     of_clis = {name: values.pop(name) for name in CLI_DEFAULTS if name in values}
     settings = Settings(
-        **values, of_clis=of_clis, agents=_read_agents(files), sources=sources, withheld=withheld
+        **values,
+        of_clis=of_clis,
+        agents=_read_agents(files),
+        lineups=_read_lineups(files),
+        sources=sources,
+        withheld=withheld,
     )
     return _of_project(settings, project, claims, env)
 
@@ -389,13 +401,13 @@ def _check_keys(path: Path, data: dict[str, Any]) -> None:
     known = [row.key for row in ROWS if row.key]
     sections = sorted({key.partition(".")[0] for key in known})
     for section, table in data.items():
-        if section not in (*sections, "agent"):
-            raise _unknown(path, section, [*sections, "agent"])
-        if section == "agent":
+        if section not in (*sections, AGENTS, LINEUPS):
+            raise _unknown(path, section, [*sections, AGENTS, LINEUPS])
+        if section == AGENTS:
             continue
         if not isinstance(table, dict):
             raise BadInput(f"{path}: {section}: expected a table, got {table!r}", f"write it as [{section}]")
-        for name in table:
+        for name in table if section != LINEUPS else ():
             if f"{section}.{name}" not in known:
                 raise _unknown(path, f"{section}.{name}", known)
 
@@ -414,11 +426,14 @@ def nearest(word: str, known: list[str]) -> str:
 
 # --- agents --------------------------------------------------------------------------------------
 
+#: The role of an agent: `orchestrator`, or what it does.
+WORD: Final = types.SettingType("one short word of a-z, 0-9 or -, such as reviewer", types.matching(DUTY))
 _AGENT_KINDS: Final[dict[str, types.SettingType[Any]]] = {
     "name": types.NAME,
     "command": types.COMMAND,
     "profile": types.LINE,
-    "role": types.ROLE,
+    "role": WORD,
+    "prompt": types.TEXT,
     "cwd": types.PATH,
     "worktree": types.BOOLEAN,
     "provider": types.LINE,
@@ -464,7 +479,29 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
     both = [name for name in _OF_CLIS if name in values]
     if of_model and both:
         raise BadInput(f"{where}: a model behind an API has no {both[0]}", f"leave out {both[0]} or provider")
+    if values.get("role", "agent") not in ROLES:
+        values |= {"role": "agent", "duty": values["role"]}
     return AgentSpec(**values)
+
+
+def _read_lineups(files: list[_File]) -> dict[str, tuple[str, ...]]:
+    """Return the saved line-ups of all files; of two with one name that of the first file."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in reversed(files):
+        for name, table in file.data.get(LINEUPS, {}).items():
+            where = f"{LINEUPS}.{name}"
+            if not isinstance(table, dict):
+                raise BadInput(f"{file.path}: {where}: expected a table", f'[{where}] agents = ["..."]')
+            for key in table:
+                if key != "agents":
+                    raise _unknown(file.path, f"{where}.{key}", [f"{where}.agents"])
+            agents = table.get("agents")
+            if not isinstance(agents, list) or not agents:
+                raise BadInput(f"{file.path}: {where}.agents: expected a list of names, got {agents!r}")
+            found[name] = tuple(
+                types.read_toml(types.NAME, agent, file.path, f"{where}.agents") for agent in agents
+            )
+    return found
 
 
 # --- where things live ---------------------------------------------------------------------------

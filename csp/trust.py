@@ -31,6 +31,12 @@ HARMLESS: Final = frozenset(
     }
 )
 AGENTS: Final = "agent"
+#: Saved line-ups, each a list of names of agents; what these may do is said by their own tables.
+LINEUPS: Final = "lineups"
+#: The roles that say what an agent may do. Any other word is shown to agents, so it has to be accepted.
+ROLES: Final = ("agent", "orchestrator")
+#: A text for an agent; a file that it mentions is not run.
+_PROMPT: Final = "prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,9 @@ def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a file without the settings that need acceptance; agents are kept all or none."""
     kept: dict[str, Any] = {}
     for section, table in data.items():
-        if section == AGENTS:
+        if section == LINEUPS:
+            kept[section] = table
+        elif section == AGENTS:
             kept |= {} if any(_agent_powers(table)) else {section: table}
         else:
             kept[section] = {name: value for name, value in table.items() if f"{section}.{name}" in HARMLESS}
@@ -89,6 +97,7 @@ def _powers(data: Mapping[str, Any]) -> Iterator[Power]:
     for section, table in data.items():
         if section == AGENTS:
             yield from _agent_powers(table)
+        if section in (AGENTS, LINEUPS):
             continue
         for name, value in table.items():
             if f"{section}.{name}" not in HARMLESS:
@@ -102,13 +111,15 @@ def _entries(agents: Any) -> list[dict[str, Any]]:
 def _agent_powers(agents: Any) -> Iterator[Power]:
     for entry in _entries(agents):
         for name, value in entry.items():
-            if f"{AGENTS}.{name}" not in HARMLESS:
+            if f"{AGENTS}.{name}" not in HARMLESS or (name == "role" and value not in ROLES):
                 yield Power(f"{AGENTS} {entry.get('name', '')!s}: {name}", _shown(value))
 
 
 def _shown(value: Any) -> str:
     is_words = isinstance(value, list) and all(isinstance(word, str) for word in value)
-    return shlex.join(value) if is_words else str(value)
+    text = shlex.join(value) if is_words else str(value)
+    # A text of several lines could look like settings of its own.
+    return text if text.isprintable() else ascii(text)
 
 
 def is_foreign(owner: int, user: int) -> bool:
@@ -128,6 +139,8 @@ def _digest(path: Path, data: Mapping[str, Any], powers: tuple[Power, ...]) -> s
     }
     words: set[str] = set()
     for power in powers:
+        if power.key.endswith(f": {_PROMPT}"):
+            continue
         with contextlib.suppress(ValueError):
             words |= {word for word in shlex.split(power.value) if "\0" not in word}
     programs = [

@@ -84,6 +84,8 @@ class CliAdapter:
     install = ""
     #: The options with which it serves as the orchestrator if nobody has chosen another command.
     orchestrator_options: tuple[str, ...] = ()
+    #: Whether its wiring takes up the rules of the room.
+    takes_rules = False
     #: Whether it can use our MCP server.
     has_mcp = False
     #: Whether it runs our hooks without being asked to trust them.

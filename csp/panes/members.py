@@ -39,6 +39,9 @@ class PaneMember:
     cwd: Path
     profile: str = ""
     role: str = "agent"
+    #: What it does, in one word that the others are shown; what it is told when it starts.
+    duty: str = ""
+    prompt: str = ""
     worktree: bool = False
     source: str = ""
     #: The provider of an API model, which has no CLI.
@@ -198,10 +201,11 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> PaneMember:
             raise BadInput(f"{about}: {spec.provider} needs an address", "set base_url = ...")
         return member
     try:
-        return member_for(spec.name, spec.command, settings, place, spec.profile, spec.role)
+        member = member_for(spec.name, spec.command, settings, place, spec.profile, spec.role)
     except BadInput as exc:
         hint = "set command = ..." if exc.message.endswith("has no command") else exc.hint
         raise BadInput(f"csp.toml: {exc.message}", hint) from exc
+    return replace(member, duty=spec.duty, prompt=spec.prompt)
 
 
 def model_for(spec: AgentSpec, place: Path) -> PaneMember:
@@ -213,7 +217,14 @@ def model_for(spec: AgentSpec, place: Path) -> PaneMember:
     words += ["--role", spec.role] if spec.role != "agent" else []
     command = (*CSP, *words)
     return PaneMember(
-        name=spec.name, agent=agent, command=command, cwd=place, role=spec.role, provider=spec.provider
+        name=spec.name,
+        agent=agent,
+        command=command,
+        cwd=place,
+        role=spec.role,
+        duty=spec.duty,
+        prompt=spec.prompt,
+        provider=spec.provider,
     )
 
 

@@ -66,6 +66,7 @@ def plan(
             {
                 "id": member.agent,
                 "role": member.role,
+                "duty": member.duty or None,
                 "profile": member.profile or None,
                 "command": member.shown_command,
                 "cwd": str(member.cwd),
@@ -272,7 +273,8 @@ class OpenRoom:
         return bool(found)
 
     def _run(self, member: PaneMember, pane: str, command: Sequence[str]) -> None:
-        self.panes.run(pane, sidecar_argv(member, self._settings.room, command), member.cwd)
+        argv = sidecar_argv(member, self._settings.room, command, self._processes.save_prompt(member))
+        self.panes.run(pane, argv, member.cwd)
 
     def wait(self, members: Sequence[PaneMember]) -> list[StartOutcome]:
         """Wait for the agents and show their states in the borders; return the outcome of each."""
@@ -338,16 +340,18 @@ def in_worktree(member: PaneMember, history: Path, room: str, env: Mapping[str, 
     return replace(member, cwd=ensure_worktree(member.cwd, history, room, member.agent, env))
 
 
-def sidecar_argv(member: PaneMember, room: str, command: Sequence[str]) -> list[str]:
+def sidecar_argv(member: PaneMember, room: str, command: Sequence[str], prompt_file: str = "") -> list[str]:
     """Return the command line of an agent's pane."""
+    words = ["--duty", member.duty] if member.duty else []
+    words += ["--prompt-file", prompt_file] if prompt_file else []
     if member.provider:
-        return [*command, "--room", room]
+        return [*command, *words, "--room", room]
     argv = [*CSP, "sidecar", "--room", room, "--name", member.name]
     if member.profile:
         argv += ["--profile", member.profile]
     if member.role != "agent":
         argv += ["--role", member.role]
-    return [*argv, "--", *command]
+    return [*argv, *words, "--", *command]
 
 
 def check_history(settings: Settings) -> None:

@@ -135,17 +135,19 @@ def test_csp_toml_decides_who_takes_part(tmp_path: Path, env: dict[str, str]) ->
             AgentSpec(name="Builder", command=("mine", "-x"), profile="generic", cwd=Path("sub")),
             AgentSpec(name="claude", worktree=True),
             AgentSpec(name="Boss", command=("mine",), role="orchestrator"),
+            AgentSpec(name="cat", command=("mine",), duty="reviewer", prompt="Look."),
         )
     )
     members = choose(settings, MemberRequest(dir=tmp_path), env).members
 
-    assert names(members) == ["boss", "builder", "claude"]
+    assert names(members) == ["boss", "builder", "claude", "cat"]
     assert (members[1].cwd, members[1].profile, members[1].command) == (
         tmp_path / "sub",
         "generic",
         ("mine", "-x"),
     )
     assert (members[2].command, members[2].worktree) == (("claude",), True)
+    assert (members[3].duty, members[3].prompt) == ("reviewer", "Look.")
 
 
 @pytest.mark.parametrize(

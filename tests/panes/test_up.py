@@ -162,6 +162,20 @@ def test_the_pane_of_an_agent_runs_its_sidecar() -> None:
     ]
 
 
+def test_a_role_and_a_prompt_reach_the_sidecar(settings: Settings) -> None:
+    ann = member("Ann", duty="reviewer", prompt="Find mistakes.")
+    processes = RoomProcesses(settings.state_dir, "r")
+    path = processes.save_prompt(ann)
+
+    assert (Path(path).read_text(), Path(path).stat().st_mode & 0o777) == ("Find mistakes.", 0o600)
+    assert Path(path).parent == processes.agents_dir
+    assert processes.save_prompt(member("Bob")) == ""
+    words = ["--duty", "reviewer", "--prompt-file", path]
+    assert sidecar_argv(ann, "r", ("cat",), path)[-6:] == [*words, "--", "cat"]
+    model = replace(ann, provider="openai")
+    assert sidecar_argv(model, "r", ("csp", "agent"), path) == ["csp", "agent", *words, "--room", "r"]
+
+
 # --- the plan -------------------------------------------------------------------------------------
 
 
@@ -179,6 +193,7 @@ def test_the_plan_shares_the_agents_out_over_windows(
     assert found["agents"][0] == {
         "id": "a0",
         "role": "agent",
+        "duty": None,
         "profile": None,
         "command": "cat",
         "cwd": str(tmp_path),
