@@ -19,7 +19,7 @@ have tmux || die "tmux could not be installed; please install it by hand, then r
 if ! is_venv_fresh; then
     ensure_uv
     say "setting up .venv, which takes a moment the first time"
-    sync_venv --no-dev --extra mcp --compile-bytecode ||
+    sync_venv --no-dev --extra mcp --extra lan --compile-bytecode ||
         die "the Python packages could not be installed; is there a network? Then run this again"
 fi
 for extra in $(wanted_extras "${CSP_CONFIG_FILE:-$(project_file)}"); do

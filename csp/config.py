@@ -246,6 +246,8 @@ class GatewayOptions:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     insecure: bool = False
+    #: The address of the listener for other machines; empty if there is none.
+    lan: str = ""
     supervise: bool = False
     dir: Path
 

@@ -52,6 +52,7 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
         "agents": _agents(settings, room) if room else [],
         "history": history,
         "url": room.url if room else None,
+        "lan": room.lan or None if room else None,
         "session": panes.name if panes and has_panes else None,
         "socket": panes.socket if panes and has_panes else None,
         "open": f"csp up --room {name}"
@@ -62,7 +63,7 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
 
 def _earlier(room: str, history: Path) -> dict[str, Any]:
     """Return a room of an earlier version, of which only the history is known."""
-    nothing = dict.fromkeys(("url", "session", "socket"))
+    nothing = dict.fromkeys(("url", "lan", "session", "socket"))
     found = {"room": room, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
     return {**found, **nothing, "open": f"csp up --room {room}"}
 
@@ -87,4 +88,5 @@ def _cells(row: dict[str, Any]) -> list[str]:
         for agent in row["agents"]
     )
     place = row["dir"] or f"history in {row['history']}"
-    return [row["room"], row["state"], place, agents or "-", row["open"]]
+    state = f"{row['state']}, on the network" if row["lan"] else row["state"]
+    return [row["room"], state, place, agents or "-", row["open"]]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, Arg, switch, takes, value
+from csp.cli.gateway import REACH, reach_of
 from csp.cli.output import Progress, confirm, is_terminal, put, put_json, talk
 from csp.cli.parser import setting_flags
 from csp.cli.sidecar import COMMAND, PROFILE
@@ -51,6 +52,7 @@ _MOST_EARLIER: Final = 3
         "let them work in the directory itself, even those that had a worktree before",
         {"action": "store_const", "const": "0", "dest": "worktrees"},
     ),
+    *REACH,
     switch("--detach", "build everything, but stay in this terminal"),
     switch("--dry-run", "say what would be done, do nothing"),
     TRUST,
@@ -67,6 +69,7 @@ def up(call: VerbCall) -> int:
     env = process_environment()
     settings, dir, cwd = room_to_open(call, env)
     wish = wish_of(call, settings, dir)
+    reach = reach_of(call)
     check_tmux(env)
     try:
         size = os.get_terminal_size()
@@ -85,7 +88,8 @@ def up(call: VerbCall) -> int:
         report_other_rooms(settings, dir, env)
         settings = claim(settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
-        opening = OpenRoom(settings, wish, cwd, env, progress.show, lambda line: _say(progress, line))
+        tell = functools.partial(_say, progress)
+        opening = OpenRoom(settings, wish, cwd, env, progress.show, tell, reach)
         opening.start(terminal if attaches else None)
         if attaches:
             finish_unseen(opening)

@@ -11,7 +11,6 @@ next port belongs to somebody else. Sec-Fetch-Site, where a browser sends it: ou
 """
 
 import hmac
-import ipaddress
 import re
 import socket
 from hashlib import sha256
@@ -22,6 +21,7 @@ import msgspec
 from aiohttp import web
 
 from csp.errors import BadInput, Forbidden, Unauthenticated
+from csp.gateway.own_address import is_loopback
 from csp.protocol.enums import HUMAN, AgentId, Role
 from csp.room.roles import Party, party_of
 from csp.room.room_state import Room
@@ -188,13 +188,3 @@ class HostGuard:
         if len(self._good) < MAX_REMEMBERED:
             self._good.add(host)
         return True
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether `host` is reachable from this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,13 @@ from csp.panes.members import CSP, MemberRequest, PaneMember, choose, renamed, w
 from csp.panes.pane_borders import HUMAN
 from csp.panes.resume_state import SavedConversation, conversations_of, conversations_path
 from csp.panes.room_processes import RoomProcesses
-from csp.panes.start_gateway import find_running, has_lost_supervisor, start_gateway, supervise_again
+from csp.panes.start_gateway import (
+    find_running,
+    has_lost_supervisor,
+    open_to_lan,
+    start_gateway,
+    supervise_again,
+)
 from csp.panes.tmux_session import DEFAULT_SIZE, TmuxSession, session_name
 from csp.panes.wait_ready import ReadyWait, StartOutcome
 from csp.panes.worktrees import check_worktree, ensure_worktree
@@ -99,6 +106,8 @@ class OpenRoom:
     _env: Mapping[str, str]
     _show: Tell
     _tell: Tell
+    #: The options of `csp gateway` that say how it is reached.
+    _reach: tuple[str, ...] = ()
     _room: RunningRoom | None = None
     _is_new: bool = False
     _places: list[PaneMember] = dataclasses.field(default_factory=list)
@@ -115,12 +124,18 @@ class OpenRoom:
         if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
             # Nobody would start it again after a crash.
             self._tell(f"the supervisor of room {room.room} is gone; its gateway is started again with one")
-            self._room = supervise_again(self._settings, room, self._env, self._show)
+            self._room = supervise_again(self._settings, room, self._env, self._show, self._reach or None)
+        elif room is not None and self._reach[:1] == ("--lan",):
+            self._room = open_to_lan(self._settings, room, self._reach[1], self._env, self._show)
+        elif room is not None and self._reach and shlex.split(room.options) != list(self._reach):
+            self._tell(f"room {room.room} is reached as before (to change that: csp down, then csp up)")
         everybody = self.members()
         self._places = [self.place(member) for member in self.wanted(everybody)]
         self.report_found()
         if self._room is None:
-            self._room = start_gateway(self._settings, self._wish.dir, self._cwd, self._env, self._show)
+            self._room = start_gateway(
+                self._settings, self._wish.dir, self._cwd, self._env, self._show, reach=self._reach
+            )
         self._processes.save_lineup(everybody)
         self._is_new = not self.panes.id
         if self._is_new:

@@ -414,7 +414,10 @@ class Opened:
         self.has_lost_supervisor = False
         room = running(tmp_path)
         monkeypatch.setattr(up, "find_running", lambda *_: self.found)
-        monkeypatch.setattr(up, "start_gateway", lambda *_: self._do("gateway", room))
+        monkeypatch.setattr(
+            up, "start_gateway", lambda *_, reach: self._do(" ".join(("gateway", *reach)), room)
+        )
+        monkeypatch.setattr(up, "open_to_lan", lambda *args: self._do(f"lan {args[2]}", room))
         monkeypatch.setattr(up, "has_lost_supervisor", lambda room: self.has_lost_supervisor)
         monkeypatch.setattr(up, "supervise_again", lambda *_: self._do("supervised", replace(room, pid=2)))
         monkeypatch.setattr(up, "TmuxSession", lambda *_: self.panes)
@@ -492,6 +495,34 @@ def test_who_starts_anew_is_waited_for_again(opened: Opened) -> None:
 
     opened.opening.start(None)
     assert opened.opening.finish() == [StartOutcome("ann", "busy")]
+
+
+def test_a_new_room_is_reached_as_it_was_asked_for(opened: Opened) -> None:
+    opened.opening._reach = ("--insecure",)
+    opened.opening.start(None)
+
+    assert opened.done[0] == "gateway --insecure"
+
+
+def test_an_open_room_is_opened_to_a_network_and_not_changed_otherwise(
+    opened: Opened, tmp_path: Path
+) -> None:
+    opened.found = replace(running(tmp_path), options="--insecure")
+    for reach, did, told in (
+        (("--lan", "10.0.0.7"), ["lan 10.0.0.7"], []),
+        (("--insecure",), [], []),
+        ((), [], []),
+        (
+            ("--tls-cert", "a"),
+            [],
+            ["room default is reached as before (to change that: csp down, then csp up)"],
+        ),
+    ):
+        opened.opening._reach, opened.done[:], opened.told[:] = reach, [], []
+        opened.opening.start(None)
+
+        assert [what for what in opened.done if isinstance(what, str)] == did
+        assert [line for line in opened.told if "reached" in line] == told
 
 
 @pytest.mark.parametrize("is_there", [True, False])
