@@ -19,7 +19,7 @@ have tmux || die "tmux could not be installed; please install it by hand, then r
 if ! is_venv_fresh; then
     ensure_uv
     say "setting up .venv, which takes a moment the first time"
-    sync_venv --no-dev --compile-bytecode ||
+    sync_venv --no-dev --extra lan --compile-bytecode ||
         die "the Python packages could not be installed for the reason above; run this again when it is solved"
 fi
 for extra in $(wanted_extras "${CSP_CONFIG_FILE:-$(project_file)}"); do

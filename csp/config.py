@@ -17,7 +17,8 @@ from csp.errors import BadInput
 from csp.fast_start import process_environment as places
 from csp.fast_start.process_environment import process_environment as process_environment
 from csp.project import Claim, Project, claims_folder, project_of, read_claims, room_name
-from csp.trust import GROUPS, Accepted, Ask, Untrusted, examine, harmless
+from csp.room.duties import DUTY
+from csp.trust import AGENTS, GROUPS, LINEUPS, ROLES, Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"
 #: Each CLI that CSP knows, by its name.
@@ -41,8 +42,13 @@ class AgentSpec:
     command: tuple[str, ...] = ()
     profile: str = ""
     role: str = "agent"
+    #: What it does, in one word that the others are shown.
+    duty: str = ""
+    #: What it is told when it starts.
+    prompt: str = ""
     cwd: Path | None = None
-    worktree: bool = False
+    #: None: as the room says for all agents.
+    worktree: bool | None = None
     provider: str = ""
     model: str = ""
     base_url: str = ""
@@ -61,6 +67,7 @@ class Settings:
     room: str = "default"
     history_dir: Path = Path()
     layout: str = "auto"
+    worktrees: bool = False
     history_cap: int = 1000
     durability: str = "fsync"
     config_file: Path | None = None
@@ -90,6 +97,8 @@ class Settings:
     agents: tuple[AgentSpec, ...] = ()
     #: Names that stand for several agents, from [groups] of csp.toml.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The names of the agents of each saved line-up.
+    lineups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     state_dir: Path = Path()
     #: The project that the run belongs to; None only for settings that no run has.
     project: Project | None = None
@@ -132,6 +141,7 @@ class Row(NamedTuple):
 _LOCAL: Final = "~/.local/share/csp/history; of a clone of CSP its own history"
 _OWN_ROOM: Final = "the one of the directory"
 _NEXT: Final = "8765, else the next free one"
+_AS_BEFORE: Final = "as it was before, else 0"
 
 
 def command_setting(cli: str) -> str:
@@ -183,6 +193,8 @@ ROWS: Final = (
     _row("history_dir", "room", types.PATH, "folder of the journals", flag="--history", default=_LOCAL),
     _row("layout", "room", types.LAYOUT,
          "form of the room's windows: top, left, focus; auto follows the width", flag="--layout"),
+    _row("worktrees", "room", types.BOOLEAN,
+         "whether every CLI works in a git worktree of its own", flag="--worktrees", default=_AS_BEFORE),
     _row("history_cap", "room", types.COUNT, "newest events kept in memory"),
     _row("durability", "room", types.DURABILITY,
          "what an acknowledged message survives: flush a crash of the gateway, fsync a power cut",
@@ -236,6 +248,8 @@ class GatewayOptions:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     insecure: bool = False
+    #: The address of the listener for other machines; empty if there is none.
+    lan: str = ""
     supervise: bool = False
     dir: Path
 
@@ -289,6 +303,7 @@ def load_settings(
         of_clis=of_clis,
         agents=_read_agents(files),
         groups=_read_groups(files),
+        lineups=_read_lineups(files),
         sources=sources,
         withheld=withheld,
     )
@@ -391,13 +406,13 @@ def _check_keys(path: Path, data: dict[str, Any]) -> None:
     known = [row.key for row in ROWS if row.key]
     sections = sorted({key.partition(".")[0] for key in known})
     for section, table in data.items():
-        if section not in (*sections, "agent", GROUPS):
-            raise _unknown(path, section, [*sections, "agent", GROUPS])
-        if section in ("agent", GROUPS):
+        if section not in (*sections, AGENTS, GROUPS, LINEUPS):
+            raise _unknown(path, section, [*sections, AGENTS, GROUPS, LINEUPS])
+        if section in (AGENTS, GROUPS):
             continue
         if not isinstance(table, dict):
             raise BadInput(f"{path}: {section}: expected a table, got {table!r}", f"write it as [{section}]")
-        for name in table:
+        for name in table if section != LINEUPS else ():
             if f"{section}.{name}" not in known:
                 raise _unknown(path, f"{section}.{name}", known)
 
@@ -416,11 +431,14 @@ def nearest(word: str, known: list[str]) -> str:
 
 # --- agents --------------------------------------------------------------------------------------
 
+#: The role of an agent: `orchestrator`, or what it does.
+WORD: Final = types.SettingType("one short word of a-z, 0-9 or -, such as reviewer", types.matching(DUTY))
 _AGENT_KINDS: Final[dict[str, types.SettingType[Any]]] = {
     "name": types.NAME,
     "command": types.COMMAND,
     "profile": types.LINE,
-    "role": types.ROLE,
+    "role": WORD,
+    "prompt": types.TEXT,
     "cwd": types.PATH,
     "worktree": types.BOOLEAN,
     "provider": types.LINE,
@@ -485,7 +503,29 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
     both = [name for name in _OF_CLIS if name in values]
     if of_model and both:
         raise BadInput(f"{where}: a model behind an API has no {both[0]}", f"leave out {both[0]} or provider")
+    if values.get("role", "agent") not in ROLES:
+        values |= {"role": "agent", "duty": values["role"]}
     return AgentSpec(**values)
+
+
+def _read_lineups(files: list[_File]) -> dict[str, tuple[str, ...]]:
+    """Return the saved line-ups of all files; of two with one name that of the first file."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in reversed(files):
+        for name, table in file.data.get(LINEUPS, {}).items():
+            where = f"{LINEUPS}.{name}"
+            if not isinstance(table, dict):
+                raise BadInput(f"{file.path}: {where}: expected a table", f'[{where}] agents = ["..."]')
+            for key in table:
+                if key != "agents":
+                    raise _unknown(file.path, f"{where}.{key}", [f"{where}.agents"])
+            agents = table.get("agents")
+            if not isinstance(agents, list) or not agents:
+                raise BadInput(f"{file.path}: {where}.agents: expected a list of names, got {agents!r}")
+            found[name] = tuple(
+                types.read_toml(types.NAME, agent, file.path, f"{where}.agents") for agent in agents
+            )
+    return found
 
 
 # --- where things live ---------------------------------------------------------------------------

@@ -90,6 +90,10 @@ class Unreachable(Broken):
     status = 503
 
 
+class UntrustedCertificate(Unreachable):
+    """The certificate of a gateway is not one that this machine trusts."""
+
+
 class CallFailed(Broken):
     """A provider failed; the error says whether to try again, and when if known."""
 

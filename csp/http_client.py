@@ -5,7 +5,7 @@ such as `field` check the few values that a command uses.
 """
 
 from csp import errors
-from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
+from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable, UntrustedCertificate
 from csp.fast_start.fast_http import Url, exchange
 from csp.fast_start.fast_json import dumps, loads
 
@@ -110,7 +110,7 @@ class GatewayClient:
         except (OSError, UnicodeError) as exc:
             if "CERTIFICATE_VERIFY_FAILED" in str(exc):
                 hint = "set SSL_CERT_FILE to the certificate of the gateway"
-                raise Unreachable(f"the certificate of {self.url} is not trusted", hint) from exc
+                raise UntrustedCertificate(f"the certificate of {self.url} is not trusted", hint) from exc
             reason = str(getattr(exc, "strerror", "") or exc).lower()
             raise Unreachable(f"cannot reach {self.url}: {reason}") from exc
 

@@ -39,7 +39,8 @@ class Address:
 class RunningRoom:
     """The announcement of a gateway to local commands; `history` is the room's folder.
 
-    `project` is the identity of the project that the room belongs to.
+    `project` is the identity of the project that the room belongs to. `lan` is the address for other machines
+    of a network, if there is one. `options` are the words with which the gateway was made to be reached.
     """
 
     room: str
@@ -51,6 +52,8 @@ class RunningRoom:
     history: Path
     started: float
     project: str = ""
+    lan: str = ""
+    options: str = ""
 
     @property
     def identity(self) -> str:

@@ -13,6 +13,8 @@ T = TypeVar("T")
 _ROOM_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 _URL: Final = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 _ON: Final = ("1", "true", "yes", "on")
+#: The characters of a text that an agent gets.
+MAX_TEXT: Final = 16_000
 _OFF: Final = ("0", "false", "no", "off")
 
 
@@ -45,6 +47,14 @@ def _read_line(text: str) -> str:
     if not text or not text.isprintable():
         raise ValueError
     return text
+
+
+def _read_words(text: str) -> str:
+    """Return the text; only line breaks and tabs are allowed as control characters."""
+    is_clean = re.sub(r"[\n\t]", "", text).isprintable()
+    if not text.strip() or len(text) > MAX_TEXT or not is_clean:
+        raise ValueError
+    return text.strip()
 
 
 def _read_url(text: str) -> str:
@@ -107,7 +117,7 @@ COMMAND: Final = SettingType("a command line", _read_command, (str, list))
 ROOM: Final = SettingType("a room name of a-z, 0-9 or -, at most 32 long", matching(_ROOM_NAME))
 GROUP: Final = SettingType("a name of a-z, 0-9 or -, at most 32 long", matching(_ROOM_NAME))
 NAME: Final = SettingType("a name of 1 to 128 characters", matching(re.compile(r"[^\x00-\x1f\x7f]{1,128}")))
-ROLE: Final = SettingType("agent or orchestrator", matching(re.compile("agent|orchestrator")))
+TEXT: Final = SettingType("a text of at most 16000 characters", _read_words)
 VARIABLE: Final = SettingType("the name of a variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*")))
 WEB: Final = SettingType("an http or https url without a user", _read_url)
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))

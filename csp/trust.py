@@ -22,7 +22,7 @@ from csp.fast_start.atomic_files import replace_file
 HARMLESS: Final = frozenset(
     {
         *("room.name", "room.port", "room.history_cap", "room.orchestrator", "room.strict_cli_check"),
-        *("room.layout",),
+        *("room.layout", "room.worktrees"),
         *("room.injection_timeout_s", "room.offline_after_s", "room.message_ttl_s"),
         *("limits.turn_warn_ms", "limits.turn_timeout_ms", "limits.soft_turns", "limits.soft_tokens"),
         *("limits.window_items", "limits.window_tokens", "limits.turns", "limits.tokens", "limits.minutes"),
@@ -33,6 +33,12 @@ HARMLESS: Final = frozenset(
 AGENTS: Final = "agent"
 #: Names for several agents, which allow nothing.
 GROUPS: Final = "groups"
+#: Saved line-ups, each a list of names of agents; the tables of the agents say what these may do.
+LINEUPS: Final = "lineups"
+#: The roles that say what an agent may do. Any other word is shown to agents, so it needs acceptance.
+ROLES: Final = ("agent", "orchestrator")
+#: A text for an agent; a file that it mentions is not run.
+_PROMPT: Final = "prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,9 @@ def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     kept: dict[str, Any] = {}
     for section, table in data.items():
-        if section == AGENTS:
+        if section == LINEUPS:
+            kept[section] = table
+        elif section == AGENTS:
             kept |= {} if any(_agent_powers(table)) else {section: table}
         elif section == GROUPS:
             kept[section] = table
@@ -96,6 +104,7 @@ def _powers(data: Mapping[str, Any]) -> Iterator[Power]:
     for section, table in data.items():
         if section == AGENTS:
             yield from _agent_powers(table)
+        if section in (AGENTS, LINEUPS):
             continue
         if section == GROUPS:
             continue
@@ -111,13 +120,15 @@ def _entries(agents: Any) -> list[dict[str, Any]]:
 def _agent_powers(agents: Any) -> Iterator[Power]:
     for entry in _entries(agents):
         for name, value in entry.items():
-            if f"{AGENTS}.{name}" not in HARMLESS:
+            if f"{AGENTS}.{name}" not in HARMLESS or (name == "role" and value not in ROLES):
                 yield Power(f"{AGENTS} {entry.get('name', '')!s}: {name}", _shown(value))
 
 
 def _shown(value: Any) -> str:
     is_words = isinstance(value, list) and all(isinstance(word, str) for word in value)
-    return shlex.join(value) if is_words else str(value)
+    text = shlex.join(value) if is_words else str(value)
+    # A text of several lines could look like settings of its own.
+    return text if text.isprintable() else ascii(text)
 
 
 def is_foreign(owner: int, user: int) -> bool:
@@ -137,6 +148,8 @@ def _digest(path: Path, data: Mapping[str, Any], powers: tuple[Power, ...]) -> s
     }
     words: set[str] = set()
     for power in powers:
+        if power.key.endswith(f": {_PROMPT}"):
+            continue
         with contextlib.suppress(ValueError):
             words |= {word for word in shlex.split(power.value) if "\0" not in word}
     programs = [

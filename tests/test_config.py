@@ -13,7 +13,7 @@ from csp.errors import BadInput
 from csp.room_registry import claim
 
 ROOT = Path(__file__).parent.parent
-DERIVED = {"of_clis", "agents", "groups", "state_dir", "project", "sources", "withheld"}
+DERIVED = {"of_clis", "agents", "groups", "lineups", "state_dir", "project", "sources", "withheld"}
 
 
 @pytest.fixture
@@ -178,8 +178,26 @@ def test_a_limit_of_the_file_can_be_lifted_from_outside(home: Path, here: Path) 
         ),
         ("[[agent]]\nname = 7", "agent.name: expected a name of 1 to 128 characters, got 7", ""),
         (
-            "[[agent]]\nname = 'a'\nrole = 'boss'",
-            "agent.role: expected agent or orchestrator, got 'boss'",
+            "[[agent]]\nname = 'a'\nrole = 'big boss'",
+            "agent.role: expected one short word of a-z, 0-9 or -, such as reviewer, got 'big boss'",
+            "",
+        ),
+        (
+            "[[agent]]\nname = 'a'\nprompt = \"a\\u001bb\"",
+            "agent.prompt: expected a text of at most 16000 characters, got 'a\\x1bb'",
+            "",
+        ),
+        ("[lineups]\nreview = 7", "lineups.review: expected a table", '[lineups.review] agents = ["..."]'),
+        (
+            "[lineups.review]\nagent = ['a']",
+            "unknown key 'lineups.review.agent'",
+            "did you mean 'lineups.review.agents'?",
+        ),
+        ("[lineups.review]", "lineups.review.agents: expected a list of names, got None", ""),
+        ("[lineups.review]\nagents = []", "lineups.review.agents: expected a list of names, got []", ""),
+        (
+            "[lineups.review]\nagents = [7]",
+            "lineups.review.agents: expected a name of 1 to 128 characters, got 7",
             "",
         ),
         (
@@ -223,6 +241,39 @@ def test_agents_are_read_from_the_file(home: Path, here: Path) -> None:
             name="boss", command=("codex", "-m", "x y"), role="orchestrator", cwd=here / "sub", worktree=True
         ),
     )
+
+
+def test_worktrees_are_for_all_agents_unless_one_says_otherwise(home: Path, here: Path) -> None:
+    assert not load(home, here).is_set("worktrees")
+    (here / "csp.toml").write_text("[room]\nworktrees = true\n[[agent]]\nname = 'a'\nworktree = false\n")
+    settings = load(home, here)
+
+    assert (settings.worktrees, settings.agents[0].worktree) == (True, False)
+    assert not load(home, here, CSP_WORKTREES="0").worktrees
+    assert load(home, here, {"worktrees": "1"}, CSP_WORKTREES="0").worktrees
+
+
+def test_a_role_says_what_an_agent_may_do_or_what_it_does(home: Path, here: Path) -> None:
+    (here / "csp.toml").write_text(
+        '[[agent]]\nname = \'a\'\nrole = \'reviewer\'\nprompt = """\nFind mistakes.\nBe kind.\n"""\n'
+        "[[agent]]\nname = 'b'\nrole = 'orchestrator'\n[[agent]]\nname = 'c'\nrole = 'agent'\n"
+    )
+
+    found = [(agent.role, agent.duty, agent.prompt) for agent in load(home, here).agents]
+    assert found == [
+        ("agent", "reviewer", "Find mistakes.\nBe kind."),
+        ("orchestrator", "", ""),
+        ("agent", "", ""),
+    ]
+
+
+def test_line_ups_of_all_files_are_known_and_the_project_wins(home: Path, here: Path) -> None:
+    (home / ".config/csp/config.toml").write_text(
+        "[lineups.review]\nagents = ['x']\n[lineups.solo]\nagents = ['claude']\n"
+    )
+    (here / "csp.toml").write_text("[lineups.review]\nagents = ['claude', 'codex']\n")
+
+    assert load(home, here).lineups == {"solo": ("claude",), "review": ("claude", "codex")}
 
 
 def test_agents_of_two_files_are_not_mixed(home: Path, here: Path) -> None:

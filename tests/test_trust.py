@@ -253,8 +253,38 @@ def test_every_setting_needs_acceptance_but_those_that_are_listed() -> None:
     assert keys - HARMLESS == {
         *("room.host", "room.history_dir", "room.durability", "room.orch_cmd", "room.claude_cmd"),
         *("room.codex_cmd", "room.gemini_cmd", "board.provider", "agent.command", "agent.cwd"),
-        *("agent.provider", "agent.model", "agent.base_url", "agent.key_env", "room.claude_peers"),
+        *(
+            "agent.prompt",
+            "agent.provider",
+            "agent.model",
+            "agent.base_url",
+            "agent.key_env",
+            "room.claude_peers",
+        ),
     }
+
+
+def test_words_for_agents_need_acceptance_and_are_shown_whole(home: Path, clone: Path) -> None:
+    (clone / "csp.toml").write_text(
+        "[[agent]]\nname = 'ann'\nrole = 'reviewer'\nprompt = \"Read x.sh\\nroom.host = 0.0.0.0\"\n"
+        "[[agent]]\nname = 'bob'\nrole = 'orchestrator'\n[lineups.review]\nagents = ['ann', 'bob']\n"
+    )
+    (clone / "x.sh").write_text("one")
+    settings = load_settings(env={"HOME": str(home)}, cwd=clone)
+
+    assert settings.agents == ()
+    assert settings.lineups == {"review": ("ann", "bob")}
+    person = Person(home)
+    assert person.load(clone).agents[0].prompt == "Read x.sh\nroom.host = 0.0.0.0"
+    assert person.asked[0].lines == [
+        "agent ann: role = reviewer",
+        "agent ann: prompt = 'Read x.sh\\nroom.host = 0.0.0.0'",
+    ]
+    # What a text mentions is not run.
+    (clone / "x.sh").write_text("two")
+    assert person.load(clone).agents and len(person.asked) == 1
+    (clone / "csp.toml").write_text("[[agent]]\nname = 'ann'\nrole = 'reviewer'\nprompt = 'Obey.'\n")
+    assert person.load(clone).agents and len(person.asked) == 2
 
 
 @pytest.mark.parametrize("agents", [7, "x", {"name": "x"}, [7], [], [{"name": "x"}]])

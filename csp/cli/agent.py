@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from csp.cli.arguments import ROLES, SECONDS, takes, value
 from csp.cli.logging_setup import log_to
 from csp.cli.output import is_terminal
+from csp.cli.sidecar import DUTY, PROMPT_FILE, text_of
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.errors import Broken
@@ -36,6 +37,8 @@ _LOG: Final = "brain.log"
     value("--base-url", "URL", "address of the API; default: the provider's own"),
     value("--key-env", "NAME", "variable that has the key; default: the provider's own"),
     value("--role", "R", "agent or orchestrator", choices=ROLES, default="agent"),
+    DUTY,
+    PROMPT_FILE,
     value(
         "--timeout",
         "S",
@@ -100,6 +103,8 @@ def stay_of(call: VerbCall) -> "AgentStay":
         window=rules.window,
         # A record that others read needs to tell whose pane this is, nothing else.
         env={MARK: env[MARK]} if MARK in env else {},
+        duty=args.duty or "",
+        prompt=text_of(call, "--prompt-file", args.prompt_file),
     )
 
 

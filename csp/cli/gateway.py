@@ -2,12 +2,29 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from csp.cli.arguments import HISTORY_DIR, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.config import GatewayOptions, process_environment, settings_for
-from csp.errors import BadInput
+from csp.errors import BadInput, Refused
+from csp.gateway.own_address import check_address, is_loopback, own_address
 from csp.room_registry import claim
+
+LAN: Final = value(
+    "--lan",
+    "ADDRESS",
+    "let other machines of the network in, such as a phone, at this or the usual address, with tls",
+    nargs="?",
+    const="",
+)
+#: How a gateway is reached.
+REACH: Final = (
+    LAN,
+    value("--tls-cert", "FILE", "certificate, as pem"),
+    value("--tls-key", "FILE", "key of the certificate, as pem"),
+    switch("--insecure", "allow an address other than loopback without tls"),
+)
 
 
 @takes(
@@ -15,9 +32,7 @@ from csp.room_registry import claim
     value("--port", "N", "port to listen on; 0 takes any free one"),
     HISTORY_DIR,
     value("--durability", "LEVEL", "none, flush or fsync"),
-    value("--tls-cert", "FILE", "certificate, as pem"),
-    value("--tls-key", "FILE", "key of the certificate, as pem"),
-    switch("--insecure", "allow an address other than loopback without tls"),
+    *REACH,
     switch("--supervise", "start the gateway again when it dies"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
@@ -35,18 +50,42 @@ def gateway(call: VerbCall) -> int:
 def gateway_options(call: VerbCall) -> GatewayOptions:
     """Return the options with every path checked."""
     args = call.args
-    cert, key = _file(call, "--tls-cert", args.tls_cert), _file(call, "--tls-key", args.tls_key)
-    if (cert is None) != (key is None):
-        raise BadInput("expected --tls-cert with --tls-key, got only one of them")
+    cert, key = certificate_files(call)
     dir = call.directory(args.dir)
     return GatewayOptions(
         settings=settings_for(call.settings, dir, process_environment()),
         tls_cert=cert,
         tls_key=key,
         insecure=args.insecure,
+        lan=lan_address(args.lan) if args.lan is not None else "",
         supervise=args.supervise,
         dir=dir,
     )
+
+
+def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:
+    """Return the files of a certificate and its key, if both were named."""
+    cert, key = (_file(call, f"--tls-{name}", getattr(call.args, f"tls_{name}")) for name in ("cert", "key"))
+    if (cert is None) != (key is None):
+        raise BadInput("expected --tls-cert with --tls-key, got only one of them")
+    return cert, key
+
+
+def lan_address(text: str) -> str:
+    """Return the address that `--lan` means: the given one, or that of this machine in its network."""
+    address = check_address(text) if text else own_address()
+    if not address or (not text and is_loopback(address)):
+        raise Refused("this machine has no address in a network", "name one: --lan ADDRESS")
+    return address
+
+
+def reach_of(call: VerbCall) -> tuple[str, ...]:
+    """Return the options of `csp gateway` for how the room is to be reached."""
+    args, (cert, key) = call.args, certificate_files(call)
+    words = ["--lan", lan_address(args.lan)] if args.lan is not None else []
+    words += ["--tls-cert", str(cert.resolve()), "--tls-key", str(key.resolve())] if cert and key else []
+    words += ["--insecure"] if args.insecure else []
+    return tuple(words)
 
 
 def _file(call: VerbCall, flag: str, text: str | None) -> Path | None:

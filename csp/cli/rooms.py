@@ -11,6 +11,7 @@ from csp.config import Settings, earlier_rooms, process_environment
 from csp.errors import CspError
 from csp.http_client import GatewayClient, objects
 from csp.human.safe_text import columns
+from csp.panes.room_processes import RoomProcesses
 from csp.project import Claim, claims_folder, read_claims
 from csp.room_registry import RunningRoom, running_rooms
 
@@ -48,9 +49,10 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
         "room": name,
         "dir": str(room.dir) if room else claim.dir if claim else "",
         "state": state,
-        "agents": _agents(room) if room else [],
+        "agents": _agents(settings, room) if room else [],
         "history": history,
         "url": room.url if room else None,
+        "lan": room.lan or None if room else None,
         "session": panes.name if panes and has_panes else None,
         "socket": panes.socket if panes and has_panes else None,
         "open": f"csp up --room {name}"
@@ -61,21 +63,30 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
 
 def _earlier(room: str, history: Path) -> dict[str, Any]:
     """Return a room of an earlier version, of which only the history is known."""
-    nothing = dict.fromkeys(("url", "session", "socket"))
+    nothing = dict.fromkeys(("url", "lan", "session", "socket"))
     found = {"room": room, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
     return {**found, **nothing, "open": f"csp up --room {room}"}
 
 
-def _agents(room: RunningRoom) -> list[dict[str, Any]]:
-    """Return the agents with their states; none if the gateway does not answer."""
+def _agents(settings: Settings, room: RunningRoom) -> list[dict[str, Any]]:
+    """Return the agents with their states and directories; none if the gateway does not answer."""
     try:
         found = objects(GatewayClient(room.url, room.token).get("/agents"))
     except CspError:
         return []
-    return [{"id": item.get("id"), "state": item.get("state")} for item in found]
+    dirs = RoomProcesses(settings.state_dir, room.room).directories()
+    return [
+        {"id": item.get("id"), "state": item.get("state"), "dir": dirs.get(str(item.get("id")))}
+        for item in found
+    ]
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    agents = ", ".join(f"{agent['id']} {agent['state']}" for agent in row["agents"])
+    worktrees = f"{row['history']}/worktrees/"
+    agents = ", ".join(
+        f"{agent['id']} {agent['state']}{' in a worktree' * str(agent['dir']).startswith(worktrees)}"
+        for agent in row["agents"]
+    )
     place = row["dir"] or f"history in {row['history']}"
-    return [row["room"], row["state"], place, agents or "-", row["open"]]
+    state = f"{row['state']}, on the network" if row["lan"] else row["state"]
+    return [row["room"], state, place, agents or "-", row["open"]]

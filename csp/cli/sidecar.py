@@ -3,10 +3,10 @@
 import shlex
 from typing import Final
 
-from csp.cli.arguments import ROLES, switch, takes, value
+from csp.cli.arguments import ROLES, read_as, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.clis.registry import profile_names
-from csp.config import process_environment
+from csp.config import WORD, process_environment
 from csp.errors import BadInput
 
 _PROFILES: Final = profile_names()
@@ -14,6 +14,13 @@ PROFILE: Final = value(
     "--profile", "P", f"{', '.join(_PROFILES[:-1])} or {_PROFILES[-1]}; default: by the command's name"
 )
 COMMAND: Final = value("command", "CMD", "the command to run, after --", nargs="*")
+DUTY: Final = value(
+    "--duty",
+    "WORD",
+    "what the agent does, such as reviewer; shown to the others",
+    type=read_as(WORD),
+)
+PROMPT_FILE: Final = value("--prompt-file", "F", "text that the agent gets with the rules of the room")
 
 
 @takes(
@@ -21,6 +28,8 @@ COMMAND: Final = value("command", "CMD", "the command to run, after --", nargs="
     PROFILE,
     value("--profile-file", "F", "a profile of your own, as toml"),
     value("--role", "R", "agent or orchestrator", choices=ROLES, default="agent"),
+    DUTY,
+    PROMPT_FILE,
     value("--initial-prompt-file", "F", "text to type in once the CLI is ready"),
     switch("--allow-shell", "type messages into a plain shell, which runs them"),
     value("--cmd", "CMD", "the command as one string, instead of after --"),
@@ -46,12 +55,6 @@ def sidecar(call: VerbCall) -> int:
         profile = load_profile_file(call.cwd / args.profile_file)
     else:
         profile = load_profile(args.profile) if args.profile else profile_for(*command)
-    prompt, path = "", args.initial_prompt_file
-    if path is not None:
-        try:
-            prompt = (call.cwd / path).read_text("utf-8")
-        except (OSError, UnicodeError) as exc:
-            raise BadInput(f"--initial-prompt-file: cannot read {path!r}: {exc}") from exc
     order = LaunchOrder(
         name=args.name,
         role=args.role,
@@ -59,7 +62,9 @@ def sidecar(call: VerbCall) -> int:
         profile=ChosenProfile(name=profile.name, capture=profile.capture, source=profile.source),
         cwd=str(call.cwd),
         env=process_environment(),
-        initial_prompt=prompt,
+        initial_prompt=text_of(call, "--initial-prompt-file", args.initial_prompt_file),
+        duty=args.duty or "",
+        prompt=text_of(call, "--prompt-file", args.prompt_file),
         allow_shell=args.allow_shell,
         injection_timeout_s=call.settings.injection_timeout_s,
         has_peers=call.settings.has_peers(profile.capture),
@@ -68,3 +73,13 @@ def sidecar(call: VerbCall) -> int:
     call.check_free_pane("the sidecar")
     launch(order, RoomAddress(url=address.url, token=address.token, name=address.room, state_dir=state_dir))
     return 1
+
+
+def text_of(call: VerbCall, flag: str, path: str | None) -> str:
+    """Return the text of a file that an option names; nothing without one."""
+    if path is None:
+        return ""
+    try:
+        return (call.cwd / path).read_text("utf-8")
+    except (OSError, UnicodeError) as exc:
+        raise BadInput(f"{flag}: cannot read {path!r}: {exc}") from exc

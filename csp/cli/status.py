@@ -13,6 +13,7 @@ from csp.errors import Forbidden
 from csp.http_client import Object, field, objects
 from csp.human.safe_text import columns, one_line
 from csp.human.status_lines import agent_row, session_spending, spent_lines
+from csp.panes.room_processes import RoomProcesses
 from csp.session_status import bracketed, session_of
 
 _TEXT: Final = 60
@@ -56,7 +57,7 @@ def status(call: VerbCall) -> int:
     usage = call.gateway.get("/usage")
     if call.is_json:
         shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue, "usage": usage}
-        put_json({"url": call.address.url, **shown})
+        put_json({"url": call.address.url, **shown, "directories": directories(call, found)})
         return 0
     put_lines(health_lines(call.address.url, health))
     for item in sessions:
@@ -67,6 +68,9 @@ def status(call: VerbCall) -> int:
             state = ", ".join(filter(None, (field(item, "status", str), where, session_spending(item))))
             put(f"{field(item, 'mode', str)} {field(item, 'id', str)}: {state}, {topic}")
     put_lines(agent_lines(call, found))
+    dirs = directories(call, found)
+    if len(set(dirs.values())) > 1:
+        put_lines(f"{agent} works in {dir}" for agent, dir in dirs.items())
     put_lines(spent_lines(usage))
     put_lines(queue_lines(queue))
     return 0
@@ -93,6 +97,15 @@ def config(call: VerbCall) -> int:
         for line in settings.withheld.lines:
             talk(f"  {line}")
     return 0
+
+
+def directories(call: VerbCall, found: list[Object]) -> dict[str, str]:
+    """Return the directory of each of these agents that runs on this machine."""
+    if not call.address.room:
+        return {}
+    dirs = RoomProcesses(call.settings.state_dir, call.address.room).directories()
+    agents = [field(item, "id", str) for item in found]
+    return {agent: dirs[agent] for agent in agents if agent in dirs}
 
 
 def agent_lines(call: VerbCall, found: list[Object]) -> Iterator[str]:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, switch, takes, value
+from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, Arg, switch, takes, value
+from csp.cli.gateway import REACH, reach_of
 from csp.cli.output import Progress, confirm, is_terminal, put, put_json, talk
 from csp.cli.parser import setting_flags
 from csp.cli.sidecar import COMMAND, PROFILE
@@ -40,10 +41,18 @@ _MOST_EARLIER: Final = 3
 @takes(
     switch("--demo", "start the scripted demo agents instead of real ones"),
     value("--agents", "A,B", "only these agents, by their names; default: all"),
+    value("--lineup", "NAME", "the agents of a line-up in csp.toml", nargs="?", const=""),
     switch("--orchestrator", "start an orchestrator too"),
     value("--dir", "DIR", "directory whose room it is and where its agents work; default: the current one"),
     HISTORY_DIR,
     value("--layout", "FORM", "form of the windows: top, left or focus; default: by the width"),
+    Arg("--worktrees", "give every CLI a git worktree of its own", {"action": "store_const", "const": "1"}),
+    Arg(
+        "--no-worktrees",
+        "let them work in the directory itself, even those that had a worktree before",
+        {"action": "store_const", "const": "0", "dest": "worktrees"},
+    ),
+    *REACH,
     switch("--detach", "build everything, but stay in this terminal"),
     switch("--dry-run", "say what would be done, do nothing"),
     TRUST,
@@ -59,7 +68,8 @@ def up(call: VerbCall) -> int:
     check_place(call)
     env = process_environment()
     settings, dir, cwd = room_to_open(call, env)
-    wish = wish_of(call, dir)
+    wish = wish_of(call, settings, dir)
+    reach = reach_of(call)
     check_tmux(env)
     try:
         size = os.get_terminal_size()
@@ -78,7 +88,8 @@ def up(call: VerbCall) -> int:
         report_other_rooms(settings, dir, env)
         settings = claim(settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
-        opening = OpenRoom(settings, wish, cwd, env, progress.show, lambda line: _say(progress, line))
+        tell = functools.partial(_say, progress)
+        opening = OpenRoom(settings, wish, cwd, env, progress.show, tell, reach)
         opening.start(terminal if attaches else None)
         if attaches:
             finish_unseen(opening)
@@ -280,13 +291,31 @@ def report_other_rooms(settings: Settings, dir: Path, env: Mapping[str, str]) ->
         talk(f"csp: {len(earlier) - _MOST_EARLIER} more earlier rooms; list them with: csp rooms")
 
 
-def wish_of(call: VerbCall, dir: Path) -> MemberRequest:
+def wish_of(call: VerbCall, settings: Settings, dir: Path) -> MemberRequest:
     """Return who is to take part."""
     args = call.args
+    if args.lineup is not None:
+        if args.agents is not None:
+            raise BadInput("expected --agents or --lineup, got both")
+        only = lineup_of(settings, args.lineup)
+        return MemberRequest(dir=dir, demo=args.demo, orchestrator=args.orchestrator, only=only)
     only = tuple(dict.fromkeys(name.strip() for name in (args.agents or "").split(",") if name.strip()))
     if args.agents is not None and not only:
         raise BadInput("--agents: expected names with commas between, got nothing")
     return MemberRequest(dir=dir, demo=args.demo, orchestrator=args.orchestrator, only=only)
+
+
+def lineup_of(settings: Settings, name: str) -> tuple[str, ...]:
+    """Return the names of the agents of a saved line-up; say which there are if it is unknown."""
+    if name in settings.lineups:
+        return settings.lineups[name]
+    known = ", ".join(settings.lineups)
+    hint = (
+        f"there are: {known}"
+        if known
+        else 'save one in csp.toml: [lineups.review] agents = ["claude", "codex"]'
+    )
+    raise BadInput(f"--lineup: {f'unknown line-up {name!r}' if name else 'expected a name'}", hint)
 
 
 def check_place(call: VerbCall) -> None:
@@ -358,7 +387,7 @@ def show_plan(call: VerbCall, found: dict[str, Any]) -> int:
         where = f"in {'a git worktree of its own' if row['worktree'] else row['cwd']}"
         if row["provider"]:
             where = "a model behind an API"
-        role = "" if row["role"] == "agent" else f", {row['role']}"
+        role = "".join(f", {word}" for word in (row["duty"], row["role"]) if word not in (None, "agent"))
         put(f"  {row['id']}{role}: {row['command']} ({where})")
     put("nothing was started")
     return 0

@@ -1,6 +1,7 @@
 """Let a browser into the room."""
 
 import html
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -9,13 +10,23 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from csp.cli.arguments import JSON, switch, takes
-from csp.cli.output import put_json, put_lines, talk
+from csp.cli.gateway import LAN, lan_address
+from csp.cli.output import is_terminal, put, put_json, put_lines, talk
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
+from csp.errors import BadInput, Refused
 from csp.fast_start.child_environment import USER, child_environment
 from csp.fast_start.room_files import make_private_dir
-from csp.http_client import field
+from csp.gateway.lan_certificate import certificate_folder, certificate_of
+from csp.http_client import GatewayClient, field
+from csp.room_registry import RunningRoom
 
+_HALVES: Final = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
+#: The white border of a QR code, in its own squares.
+_QUIET: Final = 4
+#: A phone reads a code of dark squares on light, whatever the colours of the terminal are.
+_BLACK_ON_WHITE: Final = "\x1b[38;5;16;48;5;231m"
+_PLAIN: Final = "\x1b[0m"
 #: In a process of its own: a browser would keep our stdout open, and write its own words there.
 _OPEN: Final = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 _OPEN_S: Final = 5.0
@@ -26,15 +37,18 @@ _SNAPS: Final = Path("/snap/bin")
 
 @takes(
     switch("--no-open", "print the link, open no browser"),
+    LAN,
     switch("--leave-all", "end every page that is in the room, instead"),
     JSON,
-    examples=("csp web --no-open",),
+    examples=("csp web --no-open", "csp web --lan"),
 )
 def web(call: VerbCall) -> int:
     """Print a one-time link to the page and open it in a browser, if there is one."""
     if call.args.leave_all:
         call.gateway.post("/page/leave", {"all": True})
         return call.tell({"success": True}, "all browser sessions were signed out")
+    if call.args.lan is not None:
+        return lan_link(call, lan_address(call.args.lan))
     link = call.gateway.post("/page/link", {})
     base = call.address.url.rstrip("/")
     # Each link lets one page in, so each address has one of its own.
@@ -55,6 +69,56 @@ def web(call: VerbCall) -> int:
     if len(urls) > 1:
         talk("the further links are for other machines, such as a phone; each is good once")
     return 0
+
+
+def lan_link(call: VerbCall, address: str) -> int:
+    """Print a one-time link for another machine of the network, such as a phone, with its QR code."""
+    if call.settings.agent:
+        raise Refused(f"this pane is agent {call.settings.agent!r}", "use another terminal for this")
+    # A token that may not have a link may not open the room either; a restart forgets this link.
+    call.gateway.post("/page/link", {})
+    room = lan_room(call, address)
+    certificate = certificate_of(certificate_folder(process_environment()), address)
+    link = GatewayClient(room.url, room.token).post("/page/link", {})
+    url = room.lan + field(link, "path", str)
+    if call.is_json:
+        files = {"certificate": str(certificate.cert), "fingerprint": certificate.fingerprint}
+        put_json({"url": url, "expires": field(link, "expires", float), **files})
+        return 0
+    put(url)
+    for line in qr_lines(url):
+        print(f"{_BLACK_ON_WHITE}{line}{_PLAIN}" if is_terminal(sys.stderr) else line, file=sys.stderr)
+    talk("open it on the other machine; it works once, for two minutes")
+    talk("the browser warns once, because the certificate is the room's own; its SHA-256 fingerprint is")
+    for half in (certificate.fingerprint[:47], certificate.fingerprint[48:]):
+        talk(f"  {half}")
+    talk("the room can be reached from this network until: csp down")
+    return 0
+
+
+def lan_room(call: VerbCall, address: str) -> RunningRoom:
+    """Return the room of this call once it can be reached at an address of this machine."""
+    from csp.cli.up import at_work
+    from csp.panes.start_gateway import open_to_lan, running_room
+
+    settings, name = call.settings, call.address.room
+    with at_work(settings.state_dir, name) as progress:
+        room = running_room(settings.state_dir, name)
+        if room is None:
+            raise BadInput("csp web --lan needs a room of this machine", "unset CSP_GATEWAY_URL")
+        return open_to_lan(settings, room, address, process_environment(), progress.show)
+
+
+def qr_lines(url: str) -> list[str]:
+    """Return the QR code of an address, two of its rows in one line; nothing where segno is not installed."""
+    if importlib.util.find_spec("segno") is None:
+        return []
+    import segno
+
+    rows = [list(row) for row in segno.make_qr(url, error="l").matrix_iter(border=_QUIET)]
+    rows += [[0] * len(rows[0])] if len(rows) % 2 else []
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return ["".join(_HALVES[upper, lower] for upper, lower in zip(*pair, strict=True)) for pair in pairs]
 
 
 def other_link(call: VerbCall, base: str, host: str) -> str:

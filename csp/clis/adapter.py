@@ -84,6 +84,8 @@ class CliAdapter:
     install = ""
     #: The options with which the CLI runs as the orchestrator if nobody has chosen another command.
     orchestrator_options: tuple[str, ...] = ()
+    #: Whether the wiring passes on the rules of the room.
+    takes_rules = False
     #: Whether the CLI can use our MCP server.
     has_mcp = False
     #: Whether the CLI runs our hooks without requiring the user's trust.

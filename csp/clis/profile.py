@@ -218,7 +218,7 @@ def profile_for(*command: str) -> Profile:
 
 
 def _is_called(called: str, word: str, verb: str) -> bool:
-    """Return whether a word of a command line is this program, package, or program with its first argument."""
+    """Return whether a word is this program, this package, or this program before its first argument."""
     if "/" in called:
         # A package is recognised by its name or inside a path.
         return re.sub(r"(?<=.)@[\w.^~-]+\Z", "", word) == called or f"/{called}/" in word

@@ -12,7 +12,6 @@ A browser sends requests on behalf of any page, so every route checks the header
 """
 
 import hmac
-import ipaddress
 import re
 import socket
 from hashlib import sha256
@@ -23,6 +22,7 @@ import msgspec
 from aiohttp import web
 
 from csp.errors import BadInput, Forbidden, Unauthenticated
+from csp.gateway.own_address import is_loopback
 from csp.protocol.enums import HUMAN, AgentId, Role
 from csp.room.roles import Party, party_of
 from csp.room.room_state import Room
@@ -189,13 +189,3 @@ class HostGuard:
         if len(self._good) < MAX_REMEMBERED:
             self._good.add(host)
         return True
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether `host` can be reached from this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -6,7 +6,6 @@ same bytes gets a 304.
 """
 
 import asyncio
-import contextlib
 import logging
 import re
 import socket
@@ -17,9 +16,9 @@ from typing import Final
 from aiohttp import web
 
 from csp.errors import BadInput, NotFound, StorageFull
-from csp.gateway.auth import is_loopback
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Posted
+from csp.gateway.own_address import is_loopback, own_address
 from csp.model_providers import well_known
 from csp.protocol.requests import EnterBody, LeaveBody, NoBody
 from csp.protocol.responses import Done, EnteredView, LinkView
@@ -27,8 +26,6 @@ from csp.protocol.responses import Done, EnteredView, LinkView
 log = logging.getLogger(__name__)
 
 _ANY: Final = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_INET6)}
-#: Reserved addresses. Connecting a UDP socket to one sends nothing, but the kernel picks a local address.
-_NOBODY: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 _FOLDER: Final = Path(__file__).parent.parent / "web" / "page"
 INDEX: Final = "index.html"
 #: Only names without folders and with these types are served, so no name leads out of the folder.
@@ -103,14 +100,6 @@ def addresses(host: str) -> list[str]:
         return [host]
     found = dict.fromkeys(own_address(family) for family in _ANY.get(host, (socket.AF_INET,)))
     return [address for address in found if address and not is_loopback(address)]
-
-
-def own_address(family: socket.AddressFamily) -> str:
-    """Return the address at which other machines in the network reach this one."""
-    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect((_NOBODY[family], 9))
-        return str(probe.getsockname()[0])
-    return ""
 
 
 async def serve_index(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:

@@ -10,6 +10,7 @@ import gc
 import logging
 import os
 import resource
+import shlex
 import signal
 import socket
 import ssl
@@ -21,15 +22,17 @@ from typing import Final
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from csp.config import GatewayOptions, Settings
+from csp.config import GatewayOptions, Settings, process_environment
 from csp.errors import BadInput, Broken, CspError, StorageFailed
 from csp.fast_start import failure_report
 from csp.gateway import journal_maintenance
 from csp.gateway.acceptor import Acceptor, HttpServer
-from csp.gateway.auth import is_loopback
 from csp.gateway.connections import new_event_loop
 from csp.gateway.gateway import Gateway
 from csp.gateway.http_border import make_runner
+from csp.gateway.lan_certificate import certificate_folder
+from csp.gateway.lan_listener import LanListener, open_lan
+from csp.gateway.own_address import is_loopback
 from csp.room_registry import RoomFile, RunningRoom, remove_room, write_room
 
 #: A larger change in the difference to the machine's clock is logged.
@@ -94,15 +97,34 @@ def run(options: GatewayOptions) -> int:
             f"host {host!r} can be reached from outside, and tokens would be sent unencrypted",
             "give --tls-cert and --tls-key, or --insecure",
         )
+    if options.lan and (tls is not None or options.insecure or not is_loopback(host)):
+        problem = "--lan opens an address beside loopback, with a certificate of its own"
+        raise BadInput(problem, "leave out --host, --tls-cert, --tls-key and --insecure")
     raise_file_limit()
     logging.getLogger("aiohttp.server").addFilter(is_our_failure)
     listener = bind(options.settings)
+    lan: LanListener | None = None
     try:
+        if options.lan:
+            port = listener.getsockname()[1]
+            lan = open_lan(options.lan, port, certificate_folder(process_environment()))
         if options.supervise:
-            return supervise(lambda ready: _serve_forever(options, listener, tls, ready, os.getppid()))
-        return _serve_forever(options, listener, tls, lambda: None, None)
+            return supervise(lambda ready: _serve_forever(options, listener, tls, ready, os.getppid(), lan))
+        return _serve_forever(options, listener, tls, lambda: None, None, lan)
     finally:
         listener.close()
+        if lan is not None:
+            lan.listener.close()
+
+
+def reach_words(options: GatewayOptions) -> str:
+    """Return the options of a command line that say how a gateway is reached."""
+    words = ["--lan", options.lan] if options.lan else []
+    words += (
+        ["--tls-cert", str(options.tls_cert), "--tls-key", str(options.tls_key)] if options.tls_cert else []
+    )
+    words += ["--insecure"] if options.insecure else []
+    return shlex.join(words)
 
 
 def is_our_failure(record: logging.LogRecord) -> bool:
@@ -117,12 +139,13 @@ def _serve_forever(
     tls: ssl.SSLContext | None,
     on_ready: OnReady,
     supervisor: int | None,
+    lan: LanListener | None,
 ) -> int:
     async def serve_until_signalled() -> None:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor)
+        await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor, lan=lan)
 
     # Objects loaded so far are never freed; scanning them in every collection would delay the room.
     gc.freeze()
@@ -139,19 +162,22 @@ async def serve(
     tls: ssl.SSLContext | None = None,
     on_ready: OnReady = lambda: None,
     supervisor: int | None = None,
+    lan: LanListener | None = None,
 ) -> None:
     """Serve the room on `listener` until `stop` is set; raise the journal's error if it breaks."""
     settings = options.settings
     gateway = Gateway(settings, settings.history_dir / settings.room, SteadyClock())
     runner = make_runner(gateway)
     announcement: RoomFile | None = None
-    acceptor: Acceptor | None = None
+    acceptors: list[Acceptor] = []
     try:
         await journal_maintenance.finish_rewrites(gateway)
         await journal_maintenance.report_mending(gateway)
         await runner.setup()
         assert isinstance(runner.server, HttpServer)
-        acceptor = Acceptor(runner.server, listener, tls)
+        acceptors.append(Acceptor(runner.server, listener, tls))
+        if lan is not None:
+            acceptors.append(Acceptor(runner.server, lan.listener, lan.tls))
         url = url_of(settings.host, listener.getsockname()[1], is_tls=tls is not None)
         running = RunningRoom(
             room=settings.room,
@@ -163,6 +189,8 @@ async def serve(
             history=gateway.folder,
             started=gateway.started,
             project=settings.project.identity if settings.project else str(options.dir),
+            lan=lan.url if lan is not None else "",
+            options=reach_words(options),
         )
         announcement = write_room(settings.state_dir, running)
         gateway.run_worker.dir = options.dir
@@ -175,7 +203,7 @@ async def serve(
             # Raise the error of the journal.
             gateway.writer.broken.result()
     finally:
-        if acceptor is not None:
+        for acceptor in acceptors:
             acceptor.close()
         await shut_down(gateway, runner, announcement)
 

@@ -181,7 +181,7 @@ async def known_prices(gateway: Gateway) -> dict[AgentId, Price]:
             model, provider = str(told.get("model") or ""), str(told.get("provider") or "")
             # In a thread, because loading the price list takes a while.
             found[participant.id] = await asyncio.to_thread(price_of, model, provider)
-        elif told == [_DEMO_PROFILE]:
+        elif told == [_DEMO_PROFILE] or (isinstance(told, dict) and told.get("profile") == _DEMO_PROFILE):
             found[participant.id] = _FREE
     return {agent: price for agent, price in found.items() if price is not None}
 

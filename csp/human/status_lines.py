@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from csp.http_client import Object, field, objects
 from csp.human.safe_text import clock, count, one_line, visible
+from csp.room.duties import duty_of
 
 #: What was done to an agent, or to a message, by the verb that did it.
 DONE: Final = {
@@ -33,10 +34,11 @@ def agent_row(item: Object, word: str, max_detail: int) -> list[str]:
     word += f" until {clock(until)}" if isinstance(until, int | float) else ""
     word += f" ({one_line(str(detail), max_detail)})" if detail else ""
     agent, kind, role = (field(item, name, str) for name in ("id", "kind", "role"))
+    duty = duty_of(item.get("capabilities"))
     return [
         agent,
         word,
-        kind if role == "agent" else f"{kind}, {role}",
+        ", ".join(filter(None, (kind, duty, role if role != "agent" else ""))),
         f"{queued} waiting" if queued else "",
         "shares its pane" if item.get("share") else "",
     ]

@@ -13,7 +13,7 @@ from csp.errors import CspError, Refused
 from csp.panes.pane_borders import MARK
 from csp.panes.processes import Process, alive, end, family, matching
 from csp.panes.resume_state import conversations_of, conversations_path, save_conversations, save_form
-from csp.panes.room_processes import RoomProcesses, locked
+from csp.panes.room_processes import RoomProcesses, locked, prompt_path
 from csp.panes.tmux_session import TmuxSession, room_key
 from csp.panes.worktrees import remove_worktrees
 from csp.room_registry import RunningRoom
@@ -100,6 +100,7 @@ def remove_files(processes: RoomProcesses, runs: list[SidecarRecord], *, keep_fo
         unwire(folder)
         shutil.rmtree(folder, ignore_errors=True)
         folder.with_name(f"{run.agent}.token").unlink(missing_ok=True)
+        prompt_path(folder.parent, run.agent).unlink(missing_ok=True)
     if not keep_folder:
         for folder in sorted(agents.glob("*/")):
             unwire(folder)

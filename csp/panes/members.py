@@ -12,7 +12,8 @@ from csp.clis.registry import profile_names
 from csp.config import CLIS, AgentSpec, Settings, command_setting, nearest
 from csp.errors import BadInput, NotFound
 from csp.panes.find_program import find
-from csp.protocol.enums import JoinRole
+from csp.panes.worktrees import has_worktree
+from csp.protocol.enums import AgentId, JoinRole
 from csp.room.agent_names import ORCHESTRATOR, to_id
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class PaneMember:
     cwd: Path
     profile: str = ""
     role: str = "agent"
+    #: What it does, in one word that the others are shown; what it is told when it starts.
+    duty: str = ""
+    prompt: str = ""
     worktree: bool = False
     source: str = ""
     #: The provider of an API model, which has no CLI.
@@ -80,6 +84,33 @@ class Lineup:
 
 def choose(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> Lineup:
     """Return the members; raise if a name is unknown or a needed command is missing."""
+    lineup = _chosen(settings, wish, env)
+    specs = {to_id(spec.name, JoinRole(spec.role)): spec.worktree for spec in settings.agents}
+    members = tuple(
+        replace(member, worktree=wants_worktree(member, specs.get(AgentId(member.agent)), settings))
+        for member in lineup.members
+    )
+    lineup = replace(lineup, members=members)
+    kept = [one.agent for one in members if one.worktree and not specs.get(AgentId(one.agent))]
+    if not kept or settings.is_set("worktrees"):
+        return lineup
+    others = f"to work in {wish.dir}: csp up --no-worktrees"
+    note = f"in a git worktree as before: {', '.join(kept)} ({others})"
+    return replace(lineup, notes=(*lineup.notes, note))
+
+
+def wants_worktree(member: PaneMember, own: bool | None, settings: Settings) -> bool:
+    """Return whether an agent works in a git worktree: by its own setting, the room's, or as before."""
+    if member.provider:
+        return False
+    if own is not None:
+        return own
+    if settings.is_set("worktrees"):
+        return settings.worktrees
+    return has_worktree(settings.history_dir / settings.room, member.agent)
+
+
+def _chosen(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> Lineup:
     if wish.demo:
         return _demo(settings, wish)
     if settings.agents:
@@ -174,7 +205,7 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> PaneMember:
     except BadInput as exc:
         hint = "set command = ..." if exc.message.endswith("has no command") else exc.hint
         raise BadInput(f"csp.toml: {exc.message}", hint) from exc
-    return replace(member, worktree=spec.worktree)
+    return replace(member, duty=spec.duty, prompt=spec.prompt)
 
 
 def model_for(spec: AgentSpec, place: Path) -> PaneMember:
@@ -186,7 +217,14 @@ def model_for(spec: AgentSpec, place: Path) -> PaneMember:
     words += ["--role", spec.role] if spec.role != "agent" else []
     command = (*CSP, *words)
     return PaneMember(
-        name=spec.name, agent=agent, command=command, cwd=place, role=spec.role, provider=spec.provider
+        name=spec.name,
+        agent=agent,
+        command=command,
+        cwd=place,
+        role=spec.role,
+        duty=spec.duty,
+        prompt=spec.prompt,
+        provider=spec.provider,
     )
 
 

@@ -49,6 +49,10 @@ class RoomProcesses:
         runs = [SidecarRecord.load(folder) for folder in sorted(self.agents_dir.glob("*/"))]
         return [run for run in runs if run is not None]
 
+    def directories(self) -> dict[str, str]:
+        """Return the directory that each agent of this machine works in."""
+        return {run.agent: run.cwd for run in self.sidecars()}
+
     def lineup(self) -> tuple[PaneMember, ...]:
         """Return the members that were saved, or none; they lie there for as long as the room is up."""
         try:
@@ -59,10 +63,24 @@ class RoomProcesses:
         except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
             return ()
 
+    def save_prompt(self, member: PaneMember) -> str:
+        """Save what a member is told when it starts; return the path, or nothing if there is nothing."""
+        if not member.prompt:
+            return ""
+        path = prompt_path(self.agents_dir, member.agent)
+        make_private_dir(self.agents_dir)
+        replace_file(path, member.prompt.encode())
+        return str(path)
+
     def save_lineup(self, members: Sequence[PaneMember]) -> None:
         """Save the members for a second `up`."""
         rows = [asdict(member) | {"cwd": str(member.cwd)} for member in members]
         replace_file(self._lineup, json.dumps(rows, indent=1).encode())
+
+
+def prompt_path(agents_dir: Path, agent: str) -> Path:
+    """Return the file of what an agent is told when it starts."""
+    return agents_dir / f"{agent}.prompt"
 
 
 # --- one `up`, `down` or `add` at a time -------------------------------------------------------------

@@ -2,15 +2,17 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from csp.config import Settings
-from csp.errors import Broken, CspError, Unreachable
+from csp.errors import Broken, CspError, Refused, Unreachable, UntrustedCertificate
 from csp.fast_start.child_environment import USER, child_environment
 from csp.fast_start.failure_report import FailurePipe
 from csp.http_client import GatewayClient
@@ -43,12 +45,13 @@ def start_gateway(
     show: Callable[[str], None],
     history: Path | None = None,
     port: str = "",
+    reach: Sequence[str] = (),
 ) -> RunningRoom:
     """Start a supervised gateway that outlives this command; return once it answers."""
     path = log_path(settings.state_dir, settings.room)
     argv = [*CSP, "gateway", "--supervise", "--room", settings.room]
     argv += ["--dir", str(dir), "--history", str(history or settings.history_dir)]
-    argv += ["--port", port] if port else []
+    argv += [*(["--port", port] if port else []), *reach]
     with open_log(path) as log, FailurePipe() as pipe:
         before = log.tell()
         process = subprocess.Popen(
@@ -85,16 +88,43 @@ def start_gateway(
 
 
 def supervise_again(
-    settings: Settings, room: RunningRoom, env: Mapping[str, str], show: Callable[[str], None]
+    settings: Settings,
+    room: RunningRoom,
+    env: Mapping[str, str],
+    show: Callable[[str], None],
+    reach: Sequence[str] | None = None,
 ) -> RunningRoom:
-    """Restart the gateway of a room at the same address, with a supervisor if it had one."""
+    """Restart the gateway of a room at the same address, with a supervisor.
+
+    `reach` says how it is to be reached; without it, as before.
+    """
     show("waiting for the gateway to end…")
-    processes = family([room.pid])
+    # The number of a supervisor that is gone may belong to another process.
+    pids = [room.pid] if room.supervisor is None or has_lost_supervisor(room) else [room.supervisor, room.pid]
+    processes = family(pids)
     with contextlib.suppress(ProcessLookupError):
-        os.kill(room.pid, signal.SIGTERM)
+        os.kill(pids[0], signal.SIGTERM)
     end(processes)
     port = room.url.rpartition(":")[2]
-    return start_gateway(settings, room.dir, room.dir, env, show, room.history.parent, port)
+    words = shlex.split(room.options) if reach is None else reach
+    return start_gateway(settings, room.dir, room.dir, env, show, room.history.parent, port, words)
+
+
+def open_to_lan(
+    settings: Settings, room: RunningRoom, address: str, env: Mapping[str, str], show: Callable[[str], None]
+) -> RunningRoom:
+    """Make a running room reachable at an address of this machine; its gateway is restarted for that."""
+    reach = ["--lan", address]
+    if shlex.split(room.options) == reach:
+        return room
+    if room.supervisor is None or room.options.partition(" ")[0] not in ("", "--lan"):
+        why = (
+            "runs in a terminal of its own" if room.supervisor is None else f"was started with {room.options}"
+        )
+        raise Refused(
+            f"the gateway of room {room.room!r} {why}", "end it, then open the room with: csp up --lan"
+        )
+    return supervise_again(replace(settings, room=room.room), room, env, show, reach)
 
 
 def has_lost_supervisor(room: RunningRoom) -> bool:
@@ -131,10 +161,13 @@ def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom
 
 
 def answers(room: RunningRoom) -> bool:
-    """Return whether the gateway of a room answers."""
-    with contextlib.suppress(CspError):
+    """Return whether the gateway of a room answers; raise if its certificate is not trusted."""
+    try:
         return bool(GatewayClient(room.url, room.token).get("/health"))
-    return False
+    except UntrustedCertificate:
+        raise
+    except CspError:
+        return False
 
 
 def last_line(log: Path, before: int) -> str:

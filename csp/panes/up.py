@@ -3,21 +3,28 @@
 import contextlib
 import dataclasses
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from csp.config import Settings
+from csp.config import Settings, process_environment
 from csp.errors import CspError, Refused
 from csp.http_client import GatewayClient, Object, field, objects
 from csp.panes import resume_state
-from csp.panes.members import CSP, MemberRequest, PaneMember, choose, renamed
+from csp.panes.members import CSP, MemberRequest, PaneMember, choose, renamed, wants_worktree
 from csp.panes.pane_borders import HUMAN
 from csp.panes.resume_state import SavedConversation, conversations_of, conversations_path
 from csp.panes.room_processes import RoomProcesses
-from csp.panes.start_gateway import find_running, has_lost_supervisor, start_gateway, supervise_again
+from csp.panes.start_gateway import (
+    find_running,
+    has_lost_supervisor,
+    open_to_lan,
+    start_gateway,
+    supervise_again,
+)
 from csp.panes.tmux_session import DEFAULT_SIZE, TmuxSession, session_name
 from csp.panes.wait_ready import ReadyWait, StartOutcome
 from csp.panes.worktrees import check_worktree, ensure_worktree
@@ -33,6 +40,8 @@ _STATUS_LINE: Final = 1
 #: For so long all agents together may keep those after them from starting.
 _IN_ORDER_S: Final = 10.0
 _POLL_S: Final = 0.03
+#: The flag of the setting `worktrees`.
+WORKTREES: Final = "--worktrees"
 
 
 def plan(
@@ -64,6 +73,7 @@ def plan(
             {
                 "id": member.agent,
                 "role": member.role,
+                "duty": member.duty or None,
                 "profile": member.profile or None,
                 "command": member.shown_command,
                 "cwd": str(member.cwd),
@@ -96,6 +106,8 @@ class OpenRoom:
     _env: Mapping[str, str]
     _show: Tell
     _tell: Tell
+    #: The options of `csp gateway` that say how it is reached.
+    _reach: tuple[str, ...] = ()
     _room: RunningRoom | None = None
     _is_new: bool = False
     _places: list[PaneMember] = dataclasses.field(default_factory=list)
@@ -112,12 +124,18 @@ class OpenRoom:
         if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
             # Nobody would start it again after a crash.
             self._tell(f"the supervisor of room {room.room} is gone; its gateway is started again with one")
-            self._room = supervise_again(self._settings, room, self._env, self._show)
+            self._room = supervise_again(self._settings, room, self._env, self._show, self._reach or None)
+        elif room is not None and self._reach[:1] == ("--lan",):
+            self._room = open_to_lan(self._settings, room, self._reach[1], self._env, self._show)
+        elif room is not None and self._reach and shlex.split(room.options) != list(self._reach):
+            self._tell(f"room {room.room} is reached as before (to change that: csp down, then csp up)")
         everybody = self.members()
         self._places = [self.place(member) for member in self.wanted(everybody)]
         self.report_found()
         if self._room is None:
-            self._room = start_gateway(self._settings, self._wish.dir, self._cwd, self._env, self._show)
+            self._room = start_gateway(
+                self._settings, self._wish.dir, self._cwd, self._env, self._show, reach=self._reach
+            )
         self._processes.save_lineup(everybody)
         self._is_new = not self.panes.id
         if self._is_new:
@@ -152,12 +170,23 @@ class OpenRoom:
         """Return the members: those of the open room, and those that were asked for now."""
         before = self._processes.lineup() if self._room or self.panes.id else ()
         if before and (not self._wish.is_special or self._names_only(before)):
+            self._report_worktrees(before)
             return before
         lineup = choose(self._settings, self._wish, self._env)
         for note in lineup.notes:
             self._tell(note)
         new = {member.agent for member in lineup.members}
         return (*lineup.members, *(member for member in before if member.agent not in new))
+
+    def _report_worktrees(self, members: Sequence[PaneMember]) -> None:
+        """Say that agents of an open room do not move when worktrees are switched on or off."""
+        wanted = self._settings.worktrees
+        staying = [member.agent for member in members if not member.provider and member.worktree != wanted]
+        if staying and self._settings.sources.get("worktrees") == WORKTREES:
+            how = f"csp down, then csp up {'--worktrees' if wanted else '--no-worktrees'}"
+            self._tell(
+                f"the room is open: no other directory for {', '.join(staying)} now (to move them: {how})"
+            )
 
     def _names_only(self, members: Sequence[PaneMember]) -> bool:
         """Return whether agents were named and all of them are among these."""
@@ -172,11 +201,8 @@ class OpenRoom:
 
     def place(self, member: PaneMember) -> PaneMember:
         """Return the agent with its working directory."""
-        if not member.worktree:
-            return member
         history = self._room.history if self._room else self._settings.history_dir / self._settings.room
-        cwd = ensure_worktree(member.cwd, history, self._settings.room, member.agent, self._env)
-        return replace(member, cwd=cwd)
+        return in_worktree(member, history, self._settings.room, self._env)
 
     def report_found(self) -> None:
         """Say what runs of the room already."""
@@ -262,7 +288,8 @@ class OpenRoom:
         return bool(found)
 
     def _run(self, member: PaneMember, pane: str, command: Sequence[str]) -> None:
-        self.panes.run(pane, sidecar_argv(member, self._settings.room, command), member.cwd)
+        argv = sidecar_argv(member, self._settings.room, command, self._processes.save_prompt(member))
+        self.panes.run(pane, argv, member.cwd)
 
     def wait(self, members: Sequence[PaneMember]) -> list[StartOutcome]:
         """Wait for the agents and show their states in the borders; return the outcome of each."""
@@ -285,6 +312,7 @@ class AddAgents:
 
     def __init__(self, settings: Settings, address: Address, show: Tell) -> None:
         self._show = show
+        self._settings = settings
         self._processes = RoomProcesses(settings.state_dir, address.room)
         self.panes = TmuxSession(address.room, settings.state_dir)
         running = self._processes.running()
@@ -292,6 +320,7 @@ class AddAgents:
             raise Refused(f"room {address.room!r} has no panes", "open them with: csp up")
         #: The directory of the room.
         self.dir = running.dir
+        self._history = running.history
 
     def add(self, member: PaneMember, env: Mapping[str, str] | None = None) -> StartOutcome:
         """Add a pane for an agent; if its id is taken, it gets the next free one.
@@ -307,8 +336,11 @@ class AddAgents:
             agent = numbered(AgentId(member.agent), number)
         if number > 1:
             member = renamed(member, agent)
+        here = replace(self._settings, history_dir=self._history.parent, room=self._history.name)
+        member = replace(member, worktree=wants_worktree(member, None, here))
+        place = in_worktree(member, self._history, processes.name, process_environment()).cwd
         pane = self.panes.place(member.agent, member.role)
-        self.panes.run(pane, sidecar_argv(member, processes.name, member.command), member.cwd, env or {})
+        self.panes.run(pane, sidecar_argv(member, processes.name, member.command), place, env or {})
         processes.save_lineup((*processes.lineup(), member))
         waiting = ReadyWait(processes.gateway, self.panes, processes.agents_dir)
         (outcome,) = waiting.run([member.agent], self._show)
@@ -316,16 +348,25 @@ class AddAgents:
         return outcome
 
 
-def sidecar_argv(member: PaneMember, room: str, command: Sequence[str]) -> list[str]:
+def in_worktree(member: PaneMember, history: Path, room: str, env: Mapping[str, str]) -> PaneMember:
+    """Return an agent in its git worktree, which is made where it is missing, if it works in one."""
+    if not member.worktree:
+        return member
+    return replace(member, cwd=ensure_worktree(member.cwd, history, room, member.agent, env))
+
+
+def sidecar_argv(member: PaneMember, room: str, command: Sequence[str], prompt_file: str = "") -> list[str]:
     """Return the command line of an agent's pane."""
+    words = ["--duty", member.duty] if member.duty else []
+    words += ["--prompt-file", prompt_file] if prompt_file else []
     if member.provider:
-        return [*command, "--room", room]
+        return [*command, *words, "--room", room]
     argv = [*CSP, "sidecar", "--room", room, "--name", member.name]
     if member.profile:
         argv += ["--profile", member.profile]
     if member.role != "agent":
         argv += ["--role", member.role]
-    return [*argv, "--", *command]
+    return [*argv, *words, "--", *command]
 
 
 def check_history(settings: Settings) -> None:

@@ -10,7 +10,9 @@ from csp.errors import BadInput, Broken
 from csp.review.safe_git import run_git
 
 _FOLDER: Final = "worktrees"
-_COMMIT: Final = "make a first one: git commit --allow-empty -m start"
+_OFF: Final = "or let the agents share the directory: --no-worktrees, worktree = false in csp.toml"
+_INIT: Final = f"make one: git init; {_OFF}"
+_COMMIT: Final = f"make a first one: git commit --allow-empty -m start; {_OFF}"
 
 
 def worktree_path(history: Path, agent: str) -> Path:
@@ -18,15 +20,18 @@ def worktree_path(history: Path, agent: str) -> Path:
     return history / _FOLDER / agent
 
 
+def has_worktree(history: Path, agent: str) -> bool:
+    """Return whether an agent has a worktree from an earlier start."""
+    return (worktree_path(history, agent) / ".git").exists()
+
+
 def check_worktree(dir: Path, agent: str, env: Mapping[str, str]) -> str:
     """Return the path of a directory inside its repository; raise if no worktree can be made."""
     inside = _git(dir, env, "rev-parse", "--show-prefix")
     if inside is None:
-        raise BadInput(
-            f"agent {agent!r}: worktree needs a git repository, {str(dir)!r} is in none", "git init"
-        )
+        raise BadInput(f"agent {agent!r}: a worktree needs a git repository, {str(dir)!r} is in none", _INIT)
     if _git(dir, env, "rev-parse", "--verify", "--quiet", "HEAD") is None:
-        raise BadInput(f"agent {agent!r}: worktree needs a commit, {str(dir)!r} has none yet", _COMMIT)
+        raise BadInput(f"agent {agent!r}: a worktree needs a commit, {str(dir)!r} has none yet", _COMMIT)
     return inside.strip()
 
 
@@ -34,7 +39,7 @@ def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mappin
     """Return the agent's copy of `dir`; created once, then reused."""
     inside = check_worktree(dir, agent, env)
     path, branch = worktree_path(history, agent), f"csp/{room}/{agent}"
-    if _git(path, env, "rev-parse", "--is-inside-work-tree") is None or not (path / ".git").exists():
+    if _git(path, env, "rev-parse", "--is-inside-work-tree") is None or not has_worktree(history, agent):
         is_known = _git(dir, env, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A worktree whose folder was removed by hand is still registered; -f replaces it.
@@ -67,6 +72,6 @@ def _run(dir: Path, env: Mapping[str, str], *words: str) -> "subprocess.Complete
     try:
         return run_git(dir, words, env)
     except FileNotFoundError as exc:
-        raise Broken("git was not found, but worktree = true needs it", "install git") from exc
+        raise Broken("git was not found, but a worktree needs it", "install git") from exc
     except subprocess.TimeoutExpired as exc:
         raise Broken(f"git {words[0]} did not end within {exc.timeout:g} s") from exc

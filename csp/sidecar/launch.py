@@ -15,7 +15,7 @@ from csp.fast_start.child_environment import HELPER, USER, child_environment
 from csp.fast_start.room_files import agents_dir, make_private_dir, read_running, save_token
 from csp.http_client import GatewayClient, field
 from csp.prompt_files import read_prompt
-from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
+from csp.sidecar.record_file import begin_to_join, capabilities_of, end_to_join, left_behind, write_record
 from csp.sidecar.relay.job_control import open_life
 from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
 from csp.sidecar.relay.user_terminal import repair
@@ -65,8 +65,10 @@ class LaunchOrder:
         allow_shell: bool = False,
         injection_timeout_s: float = DEFAULT_INJECTION_TIMEOUT_S,
         has_peers: bool = False,
+        duty: str = "",
+        prompt: str = "",
     ) -> None:
-        self.name, self.role = name, role
+        self.name, self.role, self.duty, self.prompt = name, role, duty, prompt
         self.command, self.cwd, self.env = command, cwd, env
         self.profile = profile
         self.initial_prompt, self.allow_shell = initial_prompt, allow_shell
@@ -113,13 +115,15 @@ def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_
     make_private_dir(seat.folder)
     env = child_env(order.env, room.url, seat.agent, seat.token, (room.token,))
     unwire(seat.folder)
-    has_server = find_adapter(order.profile.capture).has_mcp
+    adapter = find_adapter(order.profile.capture)
+    has_server = adapter.has_mcp
+    told = "\n\n".join(filter(None, ("" if adapter.takes_rules else order.prompt, order.initial_prompt)))
     run = CliRun(
         seat.folder,
         [path, *order.command[1:]],
         env,
         new_session(),
-        rules_text(seat.agent, order.role, has_tools=has_server),
+        rules_text(seat.agent, order.role, order.prompt, has_tools=has_server),
         cwd=order.cwd,
         worktrees=_worktrees(room),
         server=[*_PYTHON, "-m", "csp.cli", "mcp"] if has_server else [],
@@ -136,7 +140,7 @@ def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_
         raise Broken(f"cannot start {wired.argv[0]!r}: {(exc.strerror or str(exc)).lower()}") from exc
     if life >= 0:
         os.close(life)
-    write_record(seat.folder, _record(order, room, seat, wired))
+    write_record(seat.folder, _record(order, room, seat, wired, told))
     end_to_join(room.state_dir, room.name)
     plan = SpawnPlan(
         child=child,
@@ -169,7 +173,7 @@ def _worktrees(room: RoomAddress) -> str:
     return folder
 
 
-def _record(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired") -> "Record":
+def _record(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired", told: str) -> "Record":
     """Return the fields of a `SidecarRecord`."""
     return {
         "name": order.name,
@@ -178,6 +182,7 @@ def _record(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired") 
         "url": room.url,
         "room": room.name,
         "role": order.role,
+        "duty": order.duty,
         "pid": os.getpid(),
         "profile": order.profile.source,
         "argv": wired.argv,
@@ -189,7 +194,7 @@ def _record(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired") 
         "transcript": wired.transcript_hint,
         "spool": wired.spool_dir,
         "earlier": seat.before.get("transcripts", []) if seat.before else [],
-        "initial_prompt": order.initial_prompt,
+        "initial_prompt": told,
         "allow_shell": order.allow_shell,
         "injection_timeout_s": order.injection_timeout_s,
         "asked": list(order.command),
@@ -236,7 +241,7 @@ def join(order: LaunchOrder, room: RoomAddress, before: "Record | None", launche
         "agentId": order.name,
         "kind": "cli",
         "role": order.role,
-        "capabilities": [order.profile.name],
+        "capabilities": capabilities_of(order.profile.name, order.duty),
         "launch": launched,
     }
     if before and before.get("url") == room.url:
@@ -272,8 +277,12 @@ def child_env(
     return own
 
 
-def rules_text(agent: str, role: str = "agent", *, has_tools: bool = False) -> str:
-    """Return the rules of the room for a new CLI; the rules of the tools are included if it has them."""
+def rules_text(agent: str, role: str = "agent", prompt: str = "", *, has_tools: bool = False) -> str:
+    """Return the rules of the room for a new CLI, and its prompt from csp.toml.
+
+    The rules of the tools are included if it has them.
+    """
     names = ["rules.md", *(["rules_tools.md"] if has_tools else [])]
     names += ["orchestrator.md"] if role == "orchestrator" else []
-    return "\n".join([read_prompt(name) for name in names]).replace("{agent}", agent)
+    rules = "\n".join([read_prompt(name) for name in names]).replace("{agent}", agent)
+    return f"{rules}\n{prompt}\n" if prompt else rules

@@ -21,6 +21,11 @@ _FILE = "run.json"
 _JOINING = ".joining-"
 
 
+def capabilities_of(profile: str, duty: str) -> "list[str] | dict[str, str]":
+    """Return what the agent of a sidecar says of itself to the room."""
+    return {"profile": profile, "duty": duty} if duty else [profile]
+
+
 def write_record(folder: str, record: "Mapping[str, object]") -> None:
     """Write a record atomically."""
     os.makedirs(folder, 0o700, exist_ok=True)

@@ -21,6 +21,8 @@ class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     room: str
     role: str
+    #: What the agent does, in one word; empty if nobody has said it.
+    duty: str = ""
     #: The relay, which is also the launcher; the folder is in use while it lives.
     pid: int
     profile: str

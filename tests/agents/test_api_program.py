@@ -47,6 +47,13 @@ def program_of(stay: AgentStay) -> AgentProgram:
     return program
 
 
+def test_a_prompt_of_the_user_comes_last(stay: AgentStay) -> None:
+    plain = program_of(stay)._voice().system
+    told = program_of(replace(stay, prompt="Find mistakes."))._voice().system
+
+    assert told == f"{plain}\n\nFind mistakes."
+
+
 def joined() -> Registered:
     return cast(Registered, type("Joined", (), {"agent": "gpt-2", "token": "own", "seq": 4})())
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from csp.cli.gateway import gateway_options
-from csp.errors import BadInput
+from csp.cli import gateway as gateway_module
+from csp.cli.gateway import gateway_options, lan_address, reach_of
+from csp.errors import BadInput, Refused
 from tests.cli.recording import call_of, with_settings
 
 
@@ -45,3 +46,33 @@ def test_a_path_that_is_wrong_is_told(tmp_path: Path, words: tuple[str, ...], pr
         gateway_options(call_of("gateway", *words, cwd=tmp_path))
 
     assert caught.value.message == problem
+
+
+def test_the_address_for_other_machines_is_found_or_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_module, "own_address", lambda: "192.168.1.5")
+    assert gateway_options(call_of("gateway", "--lan", cwd=tmp_path)).lan == "192.168.1.5"
+    assert gateway_options(call_of("gateway", "--lan", "10.0.0.7", cwd=tmp_path)).lan == "10.0.0.7"
+    for found in ("", "127.0.0.1"):
+        monkeypatch.setattr(gateway_module, "own_address", lambda found=found: found)
+        with pytest.raises(Refused, match="this machine has no address in a network"):
+            lan_address("")
+    with pytest.raises(BadInput, match="--lan: expected an IP address"):
+        lan_address("0.0.0.0")
+
+
+def test_up_passes_on_how_the_room_is_reached(tmp_path: Path) -> None:
+    for name in ("cert.pem", "key.pem"):
+        (tmp_path / name).touch()
+    files = ("--tls-cert", "cert.pem", "--tls-key", "key.pem")
+    given = reach_of(call_of("up", *files, "--insecure", cwd=tmp_path))
+
+    assert reach_of(call_of("up", cwd=tmp_path)) == ()
+    assert reach_of(call_of("up", "--lan", "10.0.0.7", cwd=tmp_path)) == ("--lan", "10.0.0.7")
+    # The gateway runs in another directory.
+    assert given == (
+        *("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"), "--insecure"),
+    )
+    with pytest.raises(BadInput, match="expected --tls-cert with --tls-key"):
+        reach_of(call_of("up", *files[:2], cwd=tmp_path))

@@ -8,6 +8,7 @@ import pytest
 from csp.cli import status
 from csp.errors import Forbidden
 from csp.human.safe_text import one_line
+from csp.panes.room_processes import RoomProcesses
 from tests.cli.recording import Recorded, run
 
 NO_MODE: dict[str, Any] = {"mode": "freeform", "sessionId": None}
@@ -58,6 +59,20 @@ def test_the_columns_of_agents_line_up(capsys: pytest.CaptureFixture[str]) -> No
     assert second.endswith("  cli                12 waiting")
     assert f"busy (a b {'x' * 95}…)" in second
     assert first.index("api, ") == second.index("cli ")
+
+
+def test_where_agents_work_is_said_where_it_differs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = [agent("ann"), agent("bob"), agent("far")]
+    for dirs, said in (
+        ({"ann": "/w", "bob": "/w", "gone": "/x"}, []),
+        ({"ann": "/w", "bob": "/h/worktrees/bob"}, ["ann works in /w", "bob works in /h/worktrees/bob"]),
+    ):
+        monkeypatch.setattr(RoomProcesses, "directories", lambda _, dirs=dirs: dirs)
+        out = lines(room(agents), "status", capsys)
+
+        assert [line for line in out if "works in" in line] == said
 
 
 def test_nobody_is_said_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:

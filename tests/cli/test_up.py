@@ -12,7 +12,7 @@ import pytest
 
 from csp.cli import up
 from csp.cli.verb_call import VerbCall
-from csp.config import load_settings
+from csp.config import Settings, load_settings
 from csp.errors import BadInput, Refused
 from csp.panes.down import EndReport
 from csp.panes.processes import Process
@@ -23,8 +23,8 @@ from tests.cli.recording import call_of, with_settings
 
 def test_what_was_wished_for_is_passed_on(tmp_path: Path) -> None:
     words = ("--agents", "b, a,,b", "--demo", "--orchestrator")
-    wish = up.wish_of(call_of("up", *words), tmp_path)
-    plain = up.wish_of(call_of("up"), tmp_path)
+    wish = up.wish_of(call_of("up", *words), Settings(), tmp_path)
+    plain = up.wish_of(call_of("up"), Settings(), tmp_path)
 
     assert (wish.only, wish.demo, wish.orchestrator) == (("b", "a"), True, True)
     assert (plain.only, plain.demo, plain.orchestrator) == ((), False, False)
@@ -33,7 +33,21 @@ def test_what_was_wished_for_is_passed_on(tmp_path: Path) -> None:
 
 def test_agents_without_a_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--agents: expected names with commas between, got nothing"):
-        up.wish_of(call_of("up", "--agents", " ,"), tmp_path)
+        up.wish_of(call_of("up", "--agents", " ,"), Settings(), tmp_path)
+
+
+def test_a_line_up_names_its_agents(tmp_path: Path) -> None:
+    settings = Settings(lineups={"review": ("ann", "bob"), "solo": ("ann",)})
+    assert up.wish_of(call_of("up", "--lineup", "review"), settings, tmp_path).only == ("ann", "bob")
+    for words, message in ((("x",), "--lineup: unknown line-up 'x'"), ((), "--lineup: expected a name")):
+        with pytest.raises(BadInput) as caught:
+            up.wish_of(call_of("up", "--lineup", *words), settings, tmp_path)
+        assert (caught.value.message, caught.value.hint) == (message, "there are: review, solo")
+    with pytest.raises(BadInput) as caught:
+        up.wish_of(call_of("up", "--lineup", "x"), Settings(), tmp_path)
+    assert caught.value.hint == 'save one in csp.toml: [lineups.review] agents = ["claude", "codex"]'
+    with pytest.raises(BadInput, match="expected --agents or --lineup, got both"):
+        up.wish_of(call_of("up", "--lineup", "solo", "--agents", "ann"), settings, tmp_path)
 
 
 # --- whose room is opened ------------------------------------------------------------------------
@@ -194,11 +208,19 @@ def test_a_script_learns_of_everyone_who_did_not_come(capsys: pytest.CaptureFixt
 
 
 def test_a_plan_is_shown_with_roles_models_and_worktrees(capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"id": "ann", "role": "agent", "command": "claude", "cwd": "/w", "worktree": False, "provider": ""}
+    row = {
+        "id": "ann",
+        "role": "agent",
+        "duty": None,
+        "command": "claude",
+        "cwd": "/w",
+        "worktree": False,
+        "provider": "",
+    }
     rows = [
         row,
         row | {"id": "bob", "worktree": True, "role": "orchestrator"},
-        row | {"id": "gpt", "provider": "openai"},
+        row | {"id": "gpt", "provider": "openai", "duty": "reviewer"},
     ]
     found = {"notes": ["a note"], "room": "den", "history": "/h", "session": "csp-den", "agents": rows}
     up.show_plan(call_of("up"), found | {"windows": [["you", "ann"], ["bob"]]})
@@ -212,7 +234,7 @@ def test_a_plan_is_shown_with_roles_models_and_worktrees(capsys: pytest.CaptureF
         "  window 2: bob",
         "  ann: claude (in /w)",
         "  bob, orchestrator: claude (in a git worktree of its own)",
-        "  gpt: claude (a model behind an API)",
+        "  gpt, reviewer: claude (a model behind an API)",
         "nothing was started",
     ]
 

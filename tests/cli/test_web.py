@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pytest
+import segno
 
 from csp.cli import web
 from csp.cli.web import why_no_browser
@@ -116,6 +117,59 @@ def test_the_link_stands_in_no_command_line(place: Place) -> None:
     assert f"0; url={done.out.strip()}" in stone.read_text()
     assert stat.S_IMODE(stone.stat().st_mode) == 0o600
     assert stat.S_IMODE(stone.parent.stat().st_mode) == 0o700
+
+
+def test_a_phone_gets_a_link_with_its_code_and_the_fingerprint(place: Place) -> None:
+    place.gateway("--lan", "127.0.0.2")
+    done = place.csp("web", "--lan", "127.0.0.2", XDG_DATA_HOME="")
+    url = done.out.strip()
+    as_json = place.csp("web", "--lan", "127.0.0.2", "--json").json
+
+    assert done.code == 0, done.err
+    assert re.fullmatch(re.escape(place.room().lan) + r"/#link=[\w-]{22,}", url)
+    assert place.room().lan.startswith("https://127.0.0.2:")
+    assert "\n".join(web.qr_lines(url)) in done.err
+    assert sorted(as_json) == ["certificate", "expires", "fingerprint", "url"]
+    assert as_json["fingerprint"][:47] in done.err and as_json["fingerprint"][48:] in done.err
+    assert Path(as_json["certificate"]) == place.home / ".local/share/csp/tls/127.0.0.2.crt"
+    assert stat.S_IMODE(Path(as_json["certificate"]).stat().st_mode) == 0o600
+
+
+def test_a_gateway_in_a_terminal_of_its_own_is_not_restarted(place: Place) -> None:
+    place.gateway()
+    before = place.room()
+    done = place.csp("web", "--lan", "127.0.0.2")
+
+    assert (done.code, done.out) == (1, "")
+    assert "runs in a terminal of its own" in done.err
+    assert place.room() == before
+
+
+def test_an_agent_cannot_open_the_room_to_a_network(place: Place) -> None:
+    place.gateway()
+    before = place.room()
+    claude = place.agent("claude")
+    by_token = place.csp("web", "--lan", "127.0.0.2", CSP_AUTH_TOKEN=claude.token)
+    in_pane = place.csp("web", "--lan", "127.0.0.2", CSP_AGENT="claude")
+
+    assert by_token.err == "csp: agent may not POST /page/link (it takes the room token)\n"
+    assert "this pane is agent 'claude'" in in_pane.err
+    assert (by_token.code, in_pane.code) == (1, 1)
+    assert place.room() == before
+
+
+def test_a_code_has_the_squares_of_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "https://192.168.1.5:8765/#link=" + "x" * 32
+    squares = {" ": (0, 0), "▀": (1, 0), "▄": (0, 1), "█": (1, 1)}
+    lines = web.qr_lines(url)
+    rows = [[squares[char][half] for char in line] for line in lines for half in (0, 1)]
+    wanted = [list(row) for row in segno.make_qr(url, error="l").matrix_iter(border=4)]
+
+    assert rows[: len(wanted)] == wanted
+    assert not any(any(row) for row in rows[len(wanted) :])
+    assert max(map(len, lines)) <= 80 and len(lines) <= 30
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert web.qr_lines(url) == []
 
 
 def test_a_browser_that_fails_is_told(place: Place) -> None:

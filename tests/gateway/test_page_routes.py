@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import socket
 import stat
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 from csp.errors import BadInput
 from csp.fast_start.atomic_files import draft_of
-from csp.gateway import page_routes
 from csp.gateway.auth import PAGE_TOKEN, TokenStore
 from csp.gateway.page_routes import addresses
 from csp.gateway.page_tokens import FILE, LINK_S, MAX_LINKS, MAX_PAGES, PAGE_S
@@ -393,9 +391,3 @@ def test_all_addresses_are_those_that_others_reach(host: str) -> None:
     found = addresses(host)
 
     assert not any(address.startswith(("127.", "0.")) or address in ("::1", "::") for address in found)
-
-
-def test_the_own_address_is_the_one_that_packets_to_others_leave_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(page_routes._NOBODY, socket.AF_INET, "127.0.0.1")
-
-    assert page_routes.own_address(socket.AF_INET) == "127.0.0.1"

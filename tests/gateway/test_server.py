@@ -405,8 +405,9 @@ def test_a_run_prepares_its_process_and_lets_go_of_its_socket(
     raised: list[bool] = []
 
     def serve(
-        options: object, listener: socket.socket, tls: object, ready: object, parent: int | None
+        options: object, listener: socket.socket, tls: object, ready: object, parent: int | None, lan: object
     ) -> int:
+        assert lan is None
         assert listener.getsockname()[1] > 0
         served.append((listener, parent))
         return 7
@@ -448,7 +449,7 @@ def test_each_signal_of_an_end_stops_the_room(
     try:
         with socket.socket() as listener:
             options = GatewayOptions(settings=Settings(), dir=tmp_path)
-            assert server._serve_forever(options, listener, None, lambda: None, None) == 0
+            assert server._serve_forever(options, listener, None, lambda: None, None, None) == 0
     finally:
         signal.signal(number, before)
 

@@ -79,6 +79,7 @@ async def test_prices_are_known_of_models_and_demo_agents(monkeypatch: pytest.Mo
         SimpleNamespace(id="c", kind=ParticipantKind.CLI, capabilities=opus),
         SimpleNamespace(id="d", kind=ParticipantKind.CLI, capabilities=["demo"]),
         SimpleNamespace(id="e", kind=ParticipantKind.CLI, capabilities=["other"]),
+        SimpleNamespace(id="g", kind=ParticipantKind.CLI, capabilities={"profile": "demo", "duty": "critic"}),
         SimpleNamespace(id="f", kind=ParticipantKind.API, capabilities=None),
     ]
     room = SimpleNamespace(participants={one.id: one for one in people})
@@ -87,6 +88,7 @@ async def test_prices_are_known_of_models_and_demo_agents(monkeypatch: pytest.Mo
     assert await session_routes.known_prices(gateway) == {
         "a": Price(input=3.0, output=4.0),
         "d": Price(input=0.0, output=0.0),
+        "g": Price(input=0.0, output=0.0),
     }
 
 

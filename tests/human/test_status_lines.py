@@ -95,6 +95,15 @@ def test_a_limit_says_until_when_with_the_date_of_another_day() -> None:
     assert rows[1] == time.strftime("idle until %Y-%m-%d %H:%M", time.localtime(now + 30 * 86400))
 
 
+def test_an_agent_is_shown_with_what_it_does() -> None:
+    item: dict[str, Any] = {"id": "a", "kind": "cli", "role": "orchestrator", "queued": 0}
+    told = item | {"capabilities": {"profile": "claude", "duty": "reviewer"}}
+
+    assert agent_row(told, "idle", 9)[2] == "cli, reviewer, orchestrator"
+    assert agent_row(told | {"role": "agent"}, "idle", 9)[2] == "cli, reviewer"
+    assert agent_row(item | {"role": "agent", "capabilities": ["claude"]}, "idle", 9)[2] == "cli"
+
+
 # --- votes ----------------------------------------------------------------------------------------
 
 PROPOSALS = {

@@ -68,6 +68,48 @@ def test_the_demo_can_be_asked_for_with_its_orchestrator(tmp_path: Path, env: di
     assert {member.profile for member in lineup.members} == {"demo"}
 
 
+def with_worktrees(tmp_path: Path, source: str = "", *, wanted: bool = False) -> Settings:
+    specs = (
+        AgentSpec(name="Ann", command=("mine",)),
+        AgentSpec(name="in", command=("mine",), worktree=True),
+        AgentSpec(name="out", command=("mine",), worktree=False),
+        AgentSpec(name="api", provider="anthropic", model="m"),
+    )
+    sources = {"worktrees": source} if source else {}
+    return Settings(agents=specs, worktrees=wanted, sources=sources, history_dir=tmp_path / "history")
+
+
+def worktrees_of(
+    settings: Settings, tmp_path: Path, env: dict[str, str]
+) -> tuple[list[str], tuple[str, ...]]:
+    lineup = choose(settings, MemberRequest(dir=tmp_path), env)
+    return [member.agent for member in lineup.members if member.worktree], lineup.notes
+
+
+def test_every_cli_gets_a_worktree_where_the_room_says_so(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "mine")
+
+    assert worktrees_of(with_worktrees(tmp_path), tmp_path, env) == (["in"], ())
+    on, off = (with_worktrees(tmp_path, "--worktrees", wanted=wanted) for wanted in (True, False))
+    # What an agent's own table says wins.
+    assert worktrees_of(on, tmp_path, env) == (["ann", "in"], ())
+    assert worktrees_of(off, tmp_path, env) == (["in"], ())
+    demo = choose(on, MemberRequest(dir=tmp_path, demo=True), env)
+    assert [member.worktree for member in demo.members] == [True, True, True]
+
+
+def test_an_agent_keeps_its_worktree_until_somebody_says_otherwise(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    install(env, "mine")
+    for agent in ("ann", "out", "api"):
+        (tmp_path / "history" / "default" / "worktrees" / agent / ".git").mkdir(parents=True)
+
+    note = f"in a git worktree as before: ann (to work in {tmp_path}: csp up --no-worktrees)"
+    assert worktrees_of(with_worktrees(tmp_path), tmp_path, env) == (["ann", "in"], (note,))
+    assert worktrees_of(with_worktrees(tmp_path, "CSP_WORKTREES"), tmp_path, env) == (["in"], ())
+
+
 def test_strict_checking_names_what_is_missing_and_how_to_get_it(tmp_path: Path, env: dict[str, str]) -> None:
     install(env, "claude", "gemini")
     with pytest.raises(NotFound) as error:
@@ -93,17 +135,19 @@ def test_csp_toml_decides_who_takes_part(tmp_path: Path, env: dict[str, str]) ->
             AgentSpec(name="Builder", command=("mine", "-x"), profile="generic", cwd=Path("sub")),
             AgentSpec(name="claude", worktree=True),
             AgentSpec(name="Boss", command=("mine",), role="orchestrator"),
+            AgentSpec(name="cat", command=("mine",), duty="reviewer", prompt="Look."),
         )
     )
     members = choose(settings, MemberRequest(dir=tmp_path), env).members
 
-    assert names(members) == ["boss", "builder", "claude"]
+    assert names(members) == ["boss", "builder", "claude", "cat"]
     assert (members[1].cwd, members[1].profile, members[1].command) == (
         tmp_path / "sub",
         "generic",
         ("mine", "-x"),
     )
     assert (members[2].command, members[2].worktree) == (("claude",), True)
+    assert (members[3].duty, members[3].prompt) == ("reviewer", "Look.")
 
 
 @pytest.mark.parametrize(

@@ -386,7 +386,7 @@ def test_the_first_run_makes_an_environment_that_serves_mcp(clone: Path, tmp_pat
     assert first.stderr.startswith(f"{script}: setting up .venv")
     assert second.stderr == ""
     (line,) = called(tmp_path, "synced")
-    assert line.endswith(" --no-dev --compile-bytecode")
+    assert line.endswith(" --no-dev --extra lan --compile-bytecode")
 
 
 # --- the packages of models ----------------------------------------------------------------------

@@ -7,18 +7,20 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from csp.config import Settings
-from csp.errors import Broken, Unreachable
+from csp.errors import Broken, CspError, Refused, Unreachable, UntrustedCertificate
 from csp.panes import start_gateway as gateway
 from csp.panes.processes import family
 from csp.panes.start_gateway import (
     find_running,
     has_lost_supervisor,
     log_path,
+    open_to_lan,
     start_gateway,
     supervise_again,
 )
@@ -217,6 +219,52 @@ def test_only_the_child_of_another_has_lost_its_supervisor(tmp_path: Path) -> No
     assert has_lost_supervisor(room_at(tmp_path, supervisor=1 << 22))
 
 
+def test_a_room_is_opened_to_a_network_by_its_supervisor_alone(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+    new = room_at(tmp_path)
+
+    def restart(*args: object) -> RunningRoom:
+        given.extend(args)
+        return new
+
+    monkeypatch.setattr(gateway, "supervise_again", restart)
+    plain = room_at(tmp_path, supervisor=os.getppid())
+
+    def opened(room: RunningRoom) -> RunningRoom:
+        return open_to_lan(settings, room, "10.0.0.7", {}, nothing)
+
+    there = replace(plain, options="--lan 10.0.0.7")
+    assert (opened(there), given) == (there, [])
+    assert opened(plain) is new
+    assert given == [settings, plain, {}, nothing, ["--lan", "10.0.0.7"]]
+    # The machine has moved to another network.
+    assert opened(replace(plain, options="--lan 192.168.1.5")) is new
+    with pytest.raises(Refused, match="the gateway of room 'default' runs in a terminal of its own"):
+        opened(room_at(tmp_path))
+    with pytest.raises(Refused, match="the gateway of room 'default' was started with --insecure"):
+        opened(replace(plain, options="--insecure"))
+
+
+def test_a_certificate_that_is_not_trusted_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Client:
+        def __init__(self, url: str, token: str) -> None:
+            pass
+
+        def get(self, path: str) -> object:
+            raise problem
+
+    monkeypatch.setattr(gateway, "GatewayClient", Client)
+    problem: CspError = UntrustedCertificate("the certificate is not trusted")
+    with pytest.raises(UntrustedCertificate):
+        gateway.answers(room_at(tmp_path))
+    problem = Unreachable("nobody answers")
+    assert not gateway.answers(room_at(tmp_path))
+
+
 def test_a_gateway_without_its_supervisor_is_started_again_at_its_place(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,11 +272,12 @@ def test_a_gateway_without_its_supervisor_is_started_again_at_its_place(
     monkeypatch.setattr(gateway, "start_gateway", lambda *args: given.extend(args))
     old = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
-        supervise_again(settings, room_at(tmp_path, pid=old.pid), {"X": "1"}, nothing)
+        before = replace(room_at(tmp_path, pid=old.pid), options="--tls-cert 'a b'")
+        supervise_again(settings, before, {"X": "1"}, nothing)
         wait_until_sync(lambda: old.poll() is not None, 60.0, "the end of the old one")
     finally:
         old.kill()
         old.wait()
 
     assert given[:4] == [settings, tmp_path, tmp_path, {"X": "1"}]
-    assert given[5:] == [tmp_path / "history", "1234"]
+    assert given[5:] == [tmp_path / "history", "1234", ["--tls-cert", "a b"]]

@@ -162,6 +162,20 @@ def test_the_pane_of_an_agent_runs_its_sidecar() -> None:
     ]
 
 
+def test_a_role_and_a_prompt_reach_the_sidecar(settings: Settings) -> None:
+    ann = member("Ann", duty="reviewer", prompt="Find mistakes.")
+    processes = RoomProcesses(settings.state_dir, "r")
+    path = processes.save_prompt(ann)
+
+    assert (Path(path).read_text(), Path(path).stat().st_mode & 0o777) == ("Find mistakes.", 0o600)
+    assert Path(path).parent == processes.agents_dir
+    assert processes.save_prompt(member("Bob")) == ""
+    words = ["--duty", "reviewer", "--prompt-file", path]
+    assert sidecar_argv(ann, "r", ("cat",), path)[-6:] == [*words, "--", "cat"]
+    model = replace(ann, provider="openai")
+    assert sidecar_argv(model, "r", ("csp", "agent"), path) == ["csp", "agent", *words, "--room", "r"]
+
+
 # --- the plan -------------------------------------------------------------------------------------
 
 
@@ -179,6 +193,7 @@ def test_the_plan_shares_the_agents_out_over_windows(
     assert found["agents"][0] == {
         "id": "a0",
         "role": "agent",
+        "duty": None,
         "profile": None,
         "command": "cat",
         "cwd": str(tmp_path),
@@ -193,7 +208,7 @@ def test_the_plan_fails_where_a_worktree_cannot_be_made(
 ) -> None:
     monkeypatch.setattr(up, "TmuxSession", lambda *_: FakePanes())
     settings = replace(settings, agents=(AgentSpec(name="ann", command=("cat",), worktree=True),))
-    with pytest.raises(BadInput, match="worktree needs a git repository"):
+    with pytest.raises(BadInput, match="a worktree needs a git repository"):
         plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), None)
 
 
@@ -399,7 +414,10 @@ class Opened:
         self.has_lost_supervisor = False
         room = running(tmp_path)
         monkeypatch.setattr(up, "find_running", lambda *_: self.found)
-        monkeypatch.setattr(up, "start_gateway", lambda *_: self._do("gateway", room))
+        monkeypatch.setattr(
+            up, "start_gateway", lambda *_, reach: self._do(" ".join(("gateway", *reach)), room)
+        )
+        monkeypatch.setattr(up, "open_to_lan", lambda *args: self._do(f"lan {args[2]}", room))
         monkeypatch.setattr(up, "has_lost_supervisor", lambda room: self.has_lost_supervisor)
         monkeypatch.setattr(up, "supervise_again", lambda *_: self._do("supervised", replace(room, pid=2)))
         monkeypatch.setattr(up, "TmuxSession", lambda *_: self.panes)
@@ -477,6 +495,34 @@ def test_who_starts_anew_is_waited_for_again(opened: Opened) -> None:
 
     opened.opening.start(None)
     assert opened.opening.finish() == [StartOutcome("ann", "busy")]
+
+
+def test_a_new_room_is_reached_as_it_was_asked_for(opened: Opened) -> None:
+    opened.opening._reach = ("--insecure",)
+    opened.opening.start(None)
+
+    assert opened.done[0] == "gateway --insecure"
+
+
+def test_an_open_room_is_opened_to_a_network_and_not_changed_otherwise(
+    opened: Opened, tmp_path: Path
+) -> None:
+    opened.found = replace(running(tmp_path), options="--insecure")
+    for reach, did, told in (
+        (("--lan", "10.0.0.7"), ["lan 10.0.0.7"], []),
+        (("--insecure",), [], []),
+        ((), [], []),
+        (
+            ("--tls-cert", "a"),
+            [],
+            ["room default is reached as before (to change that: csp down, then csp up)"],
+        ),
+    ):
+        opened.opening._reach, opened.done[:], opened.told[:] = reach, [], []
+        opened.opening.start(None)
+
+        assert [what for what in opened.done if isinstance(what, str)] == did
+        assert [line for line in opened.told if "reached" in line] == told
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -593,6 +639,56 @@ def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
     assert panes.envs == [{"KEY": "secret"}]
     assert [one.agent for one in RoomProcesses(settings.state_dir, "default").lineup()] == ["ann", "ann-3"]
     assert panes.shown == [("%ann-3", "busy")]
+
+
+def test_an_agent_added_to_a_room_of_worktrees_gets_its_own(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    made: list[tuple[Path, Path, str, str]] = []
+
+    def ensure(dir: Path, history: Path, room: str, agent: str, env: object) -> Path:
+        made.append((dir, history, room, agent))
+        return Path("/tree")
+
+    monkeypatch.setattr(up, "ensure_worktree", ensure)
+    panes = FakePanes(seat("human"), seat("ann"))
+    settings = replace(settings, worktrees=True, sources={"worktrees": "csp.toml"})
+    joining(monkeypatch, settings, panes, running(tmp_path)).add(member("ann"))
+
+    assert made == [(Path("/p"), tmp_path / "history" / "default", "default", "ann-2")]
+    assert panes.ran[0][2] == Path("/tree")
+    saved = RoomProcesses(settings.state_dir, "default").lineup()
+    # Its directory is what the worktree is made from at the next start.
+    assert [(one.agent, one.worktree, one.cwd) for one in saved] == [("ann-2", True, Path("/p"))]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        (
+            True,
+            "the room is open: no other directory for bob now"
+            " (to move them: csp down, then csp up --worktrees)",
+        ),
+        (
+            False,
+            "the room is open: no other directory for ann now"
+            " (to move them: csp down, then csp up --no-worktrees)",
+        ),
+    ],
+)
+def test_agents_of_an_open_room_do_not_move(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, wanted: bool, told: str
+) -> None:
+    panes = FakePanes(seat("ann"), seat("bob"))
+    before = (member("ann", worktree=True), member("bob"), member("gpt", provider="openai"))
+    RoomProcesses(settings.state_dir, "default").save_lineup(before)
+    for source, expected in (("--worktrees", [told]), ("csp.toml", []), ("default", [])):
+        changed = replace(settings, worktrees=wanted, sources={"worktrees": source})
+        opening, said = open_with(monkeypatch, changed, panes, running(tmp_path))
+
+        assert opening.members() == before
+        assert said == expected
 
 
 def test_nothing_is_added_to_a_room_without_panes(

@@ -78,12 +78,12 @@ def test_purging_keeps_work_that_is_not_committed(tmp_path: Path, repo: Path) ->
 
 
 def test_no_repository_is_a_clear_error(tmp_path: Path, repo: Path) -> None:
-    with pytest.raises(BadInput, match="worktree needs a git repository"):
+    with pytest.raises(BadInput, match="a worktree needs a git repository"):
         ensure_worktree(tmp_path, tmp_path / "history", "default", "ann", ENV)
     empty = tmp_path / "empty"
     empty.mkdir()
     git(empty, "init", "-q")
-    with pytest.raises(BadInput, match="worktree needs a commit"):
+    with pytest.raises(BadInput, match="a worktree needs a commit"):
         ensure_worktree(empty, tmp_path / "history", "default", "ann", ENV)
 
 
@@ -104,7 +104,7 @@ def test_a_worktree_that_cannot_be_made_is_one_clear_error(tmp_path: Path, repo:
 
 
 def test_without_git_it_says_what_needs_it(tmp_path: Path, repo: Path) -> None:
-    with pytest.raises(Broken, match="git was not found, but worktree = true needs it"):
+    with pytest.raises(Broken, match="git was not found, but a worktree needs it"):
         ensure_worktree(repo, tmp_path / "history", "default", "ann", {"PATH": "/nowhere"})
 
 
@@ -145,5 +145,5 @@ def test_a_worktree_whose_repository_is_gone_is_kept(tmp_path: Path, repo: Path)
 def test_a_check_says_where_in_the_repository_it_is(tmp_path: Path, repo: Path) -> None:
     assert check_worktree(repo / "sub", "ann", ENV) == "sub/"
     assert check_worktree(repo, "ann", ENV) == ""
-    with pytest.raises(BadInput, match="agent 'ann': worktree needs a git repository"):
+    with pytest.raises(BadInput, match="agent 'ann': a worktree needs a git repository"):
         check_worktree(tmp_path / "nowhere", "ann", ENV)

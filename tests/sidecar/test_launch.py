@@ -100,6 +100,19 @@ def test_the_record_has_all_that_was_asked_for(tmp_path: Path, room: RoomAddress
     assert (env["CSP_ROOM"], title) == ("default", "csp-sidecar-ada-2")
 
 
+def test_the_prompt_of_a_cli_comes_with_the_rules_or_is_typed_in(tmp_path: Path, room: RoomAddress) -> None:
+    run, _ = launched(order(tmp_path, prompt="Find mistakes.", initial_prompt="begin", duty="reviewer"), room)
+
+    assert (run.initial_prompt, run.duty) == ("Find mistakes.\n\nbegin", "reviewer")
+    assert FakeGateway.calls[0][3]["capabilities"] == {"profile": "generic", "duty": "reviewer"}
+    profile = ChosenProfile(name="claude", capture="claude", source="/profiles/claude.toml")
+    run, _ = launched(order(tmp_path, prompt="Find mistakes.", profile=profile), room)
+
+    assert run.initial_prompt == ""
+    assert "Find mistakes." in run.argv[run.argv.index("--append-system-prompt") + 1]
+    assert FakeGateway.calls[-1][3]["capabilities"] == ["claude"]
+
+
 def test_a_message_waits_ten_seconds_if_nothing_else_is_said(tmp_path: Path, room: RoomAddress) -> None:
     run, _ = launched(order(tmp_path), room)
 

@@ -33,6 +33,10 @@ def test_the_prompt_of_the_orchestrator_says_what_it_is_for() -> None:
     assert "VOTE: [A]" in text and "REASON: ..." in text
 
 
+def test_what_the_user_says_comes_after_the_rules() -> None:
+    assert rules_text("bob", prompt="Find {agent}.") == f"{rules_text('bob')}\nFind {{agent}}.\n"
+
+
 def test_no_name_is_left_open() -> None:
     for role in ("agent", "orchestrator"):
         assert "{agent}" not in rules_text("boss", role, has_tools=True)

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from msgspec import structs
+
 from csp.errors import CspError
 from csp.protocol.events import Left
 from csp.sidecar.inject import roster_notice as module
@@ -38,6 +40,15 @@ def test_who_comes_and_goes_is_news_once() -> None:
     assert here.news() == ()
     here.forget()
     assert here.news() == ("cyd",)
+
+
+def test_the_others_are_named_with_what_they_do() -> None:
+    here = company()
+    here.note(structs.replace(joined("bob"), capabilities={"profile": "claude", "duty": "reviewer"}))
+    # What an agent says of itself is shown to others only as one short word.
+    here.note(structs.replace(joined("cyd"), capabilities={"duty": "Do as I say"}))
+
+    assert here.news() == ("bob (reviewer)", "cyd")
 
 
 def test_not_too_many_are_named() -> None:

@@ -140,8 +140,9 @@ async def test_only_a_model_with_a_name_is_named(parts: Parts) -> None:
     got = await parts.run(
         DRAW
         + """await draw([agent("ada", { capabilities: { model: "opus" } }), agent("bob",
-          { capabilities: { model: { id: 1 } } }), agent("cy", { capabilities: ["x"] })]);
+          { capabilities: { model: { id: 1 } } }), agent("cy", { capabilities: ["x"] }),
+          agent("dee", { capabilities: { profile: "claude", duty: "reviewer" } })]);
         return texts(".agent .kind")"""
     )
 
-    assert got == ["cli · opus", "cli", "cli"]
+    assert got == ["cli · opus", "cli", "cli", "cli · reviewer"]

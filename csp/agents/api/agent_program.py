@@ -54,6 +54,9 @@ class AgentStay:
     window: WindowSize
     #: The part of the environment to store in the agent's record, without secrets.
     env: Mapping[str, str]
+    #: What it does, in one word that the others are shown; what its user tells it.
+    duty: str = ""
+    prompt: str = ""
 
 
 class AgentProgram:
@@ -80,6 +83,7 @@ class AgentProgram:
     async def _register(self, token: str) -> Registered:
         stay = self._stay
         known: dict[str, Scalar] = {"provider": stay.target.provider, "model": stay.target.model}
+        known |= {"duty": stay.duty} if stay.duty else {}
         joined = await Client.register(
             stay.url, token, stay.name, kind=ParticipantKind.API, role=stay.role, capabilities=known
         )
@@ -183,7 +187,8 @@ class AgentProgram:
         stay = self._stay
         model, provider = stay.target.model, stay.provider.prices
         names = ("api", "orchestrator") if stay.role is JoinRole.ORCHESTRATOR else ("api",)
-        system = "\n\n".join(render(stay.prompts, name, {"agent": self.agent}) for name in names)
+        texts = [*(render(stay.prompts, name, {"agent": self.agent}) for name in names), stay.prompt]
+        system = "\n\n".join(filter(None, texts))
         return AgentConfig(
             agent=AgentId(self.agent),
             model=self._model,

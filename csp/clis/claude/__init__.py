@@ -16,6 +16,7 @@ class ClaudeAdapter(CliAdapter):
     label = "Claude Code"
     install = "npm install -g @anthropic-ai/claude-code"
     orchestrator_options = ("--model", "haiku")
+    takes_rules = True
     has_mcp = True
     has_hooks = True
     peers_help = "leave Claude Code its SendMessage and ListAgents, by which it writes to its agents"

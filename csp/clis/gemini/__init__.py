@@ -16,6 +16,7 @@ class GeminiAdapter(CliAdapter):
 
     label = "Gemini CLI"
     install = "npm install -g @google/gemini-cli"
+    takes_rules = True
     has_mcp = True
     has_hooks = True
 

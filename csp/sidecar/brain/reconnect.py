@@ -12,7 +12,7 @@ from csp.clis.profile import profile_name
 from csp.errors import CspError, Unreachable
 from csp.fast_start.room_files import read_running
 from csp.http_client import GatewayClient, field
-from csp.sidecar.record_file import read_record
+from csp.sidecar.record_file import capabilities_of, read_record
 from csp.sidecar.run_record import SidecarRecord
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ def rejoin(run: SidecarRecord) -> bool:
         "agentId": run.name,
         "kind": "cli",
         "role": run.role,
-        "capabilities": [profile_name(Path(run.profile))],
+        "capabilities": capabilities_of(profile_name(Path(run.profile)), run.duty),
     }
     try:
         answer = GatewayClient(room.url, room.token).post("/register", body)

@@ -7,6 +7,7 @@ from typing import Final
 from csp.errors import CspError
 from csp.http_client import GatewayClient, field
 from csp.protocol.events import Joined, Left
+from csp.room.duties import duty_of
 from csp.sidecar.run_record import SidecarRecord
 
 #: A longer list of names would be less useful.
@@ -18,7 +19,8 @@ class RosterNotice:
 
     def __init__(self, run: SidecarRecord) -> None:
         self._run = run
-        self._others: dict[str, None] = {}
+        #: Each with its duty.
+        self._others: dict[str, str] = {}
         self._told: tuple[str, ...] = ()
 
     async def look(self) -> None:
@@ -31,22 +33,22 @@ class RosterNotice:
             return
         for agent in agents:
             if isinstance(agent, Mapping) and agent.get("online"):
-                self._add(field(dict(agent), "id", str))
+                self._add(field(dict(agent), "id", str), agent.get("capabilities"))
 
     def note(self, event: object) -> None:
         """Record who joins and leaves."""
         if isinstance(event, Joined):
-            self._add(event.sender)
+            self._add(event.sender, event.capabilities)
         elif isinstance(event, Left):
             self._others.pop(event.sender, None)
 
-    def _add(self, agent: str) -> None:
+    def _add(self, agent: str, capabilities: object) -> None:
         if agent != self._run.agent:
-            self._others[agent] = None
+            self._others[agent] = duty_of(capabilities)
 
     def news(self) -> tuple[str, ...]:
         """Return the other participants if they differ from what the agent was told; mark them as told."""
-        others = tuple(sorted(self._others))
+        others = tuple(f"{agent} ({duty})" if duty else agent for agent, duty in sorted(self._others.items()))
         if others == self._told:
             return ()
         self._told = others

@@ -41,7 +41,8 @@ function cardOf(room, agent) {
     word: agentWord(agent.state),
     turn: REST.has(agent.state) && takesPart ? (owes ? "YOUR TURN" : "WAITING") : "",
     kind: agent.role === "orchestrator" ? "orchestrator" : agent.kind,
-    model: modelOf(agent),
+    duty: textOf(agent, "duty"),
+    model: textOf(agent, "model"),
     detail: agent.detail,
     until: agent.until && agent.until > now() ? clock(agent.until) : "",
     share: agent.share,
@@ -50,16 +51,16 @@ function cardOf(room, agent) {
   };
 }
 
-function modelOf(agent) {
-  const model = Array.isArray(agent.capabilities) ? null : agent.capabilities?.model;
-  return typeof model === "string" ? model : "";
+function textOf(agent, name) {
+  const text = Array.isArray(agent.capabilities) ? null : agent.capabilities?.[name];
+  return typeof text === "string" ? text : "";
 }
 
 function cardElement(card, look) {
   return h("li", { class: "agent", data: { state: card.state, agent: card.id }, vars: { hue: hueOf(card.id) } },
     h("div", { class: "agent-head" },
       h("span", { class: "avatar", "aria-hidden": "true" }, card.id[0].toUpperCase()),
-      h("div", { class: "agent-name" }, h("b", { class: "name" }, card.id), h("span", { class: "kind" }, [card.kind, card.model].filter(Boolean).join(" · "))),
+      h("div", { class: "agent-name" }, h("b", { class: "name" }, card.id), h("span", { class: "kind" }, [card.kind, card.duty, card.model].filter(Boolean).join(" · "))),
       h("span", { class: "state", data: { state: card.state } }, card.until ? `${card.word} until ${card.until}` : card.word)),
     card.turn && h("p", { class: "turn-word" }, `[${card.turn}]`),
     card.detail && textElement("p", { class: "detail", dir: "auto" }, card.detail),

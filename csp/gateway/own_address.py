@@ -1,0 +1,40 @@
+"""Addresses of this machine, and at which of them others reach it."""
+
+import contextlib
+import ipaddress
+import socket
+from typing import Final
+
+from csp.errors import BadInput
+
+#: Reserved addresses: connecting a UDP socket sends nothing, but the kernel picks its local address.
+_NOBODY: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+
+
+def own_address(family: socket.AddressFamily = socket.AF_INET) -> str:
+    """Return the address that other machines of a network reach this one at, or an empty string."""
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((_NOBODY[family], 9))
+        return str(probe.getsockname()[0])
+    return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether `host` is reachable from this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(text: str) -> str:
+    """Return one address of a machine; raise for names, and for all addresses at once."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        address = None
+    if address is None or address.is_unspecified or address.is_multicast:
+        raise BadInput(f"--lan: expected an IP address of this machine, got {text!r}")
+    return str(address)
