@@ -37,6 +37,21 @@ def test_plain_text_goes_to_the_last_target_which_the_prompt_shows(room: LiveRoo
     assert room.gateway.get("/inbox/claude")["items"] == []
 
 
+def test_several_that_are_named_get_one_message_and_a_doubt_is_asked(room: LiveRoom, pane: Pane) -> None:
+    agents = [come(room, pane, name) for name in ("ada", "bob", "cy")]
+    pane.type("@ada @bob which of you?")
+    found = [agent.next_item("which of you?")["id"] for agent in agents[:2]]
+    pane.wait_for("^→ada, bob>")
+    pane.type("exit")
+    pane.wait_for(r"^\? Send 'exit' to ada, bob\? \(type /quit\) y/N$")
+    pane.type("n")
+    pane.wait_for("^→ada, bob>")
+
+    assert found[0] == found[1]
+    assert room.gateway.get("/inbox/cy")["items"] == []
+    assert len(room.gateway.get("/inbox/ada")["items"]) == 1
+
+
 def test_the_ticks_of_a_message_to_all_name_each_agent(room: LiveRoom, pane: Pane) -> None:
     agents = [come(room, pane, name) for name in ("ada", "bob", "cy")]
     pane.type("@all hello")

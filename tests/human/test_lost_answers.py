@@ -24,9 +24,9 @@ def _calls(room: LiveRoom) -> int:
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("/mode debate tabs --agents claude,codex", "began debate"),
+        ("/mode debate tabs --agents claude,codex --replace", "began debate"),
         ("/pause claude", "paused claude"),
-        ("Allstop", "no mode was running"),
+        ("Allstop", "No mode is running"),
     ],
 )
 async def test_what_was_typed_is_done_once_though_its_answer_is_lost(

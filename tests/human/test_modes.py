@@ -63,6 +63,28 @@ def test_a_debate_runs_from_its_command_to_its_end(
     assert re.search(r"^votes: A \(\w+\) [12]", text, re.MULTILINE)
 
 
+def test_a_topic_and_a_replacement_are_asked_for(
+    room: LiveRoom, pane: Pane, agents: tuple[Agent, Agent]
+) -> None:
+    pane.type("/mode debate --rounds 2")
+    pane.wait_for(r"^\? What is the debate about\? \(an empty line cancels\)$")
+    pane.wait_for("^topic>")
+    pane.type("tabs or spaces")
+    pane.wait_for(r"Debate 1/2 · claude \+1 [12]:\d\d")
+    first = mode(room)
+    pane.type("/mode autopilot go on")
+    pane.wait_for("^y/N>")
+    pane.type("no")
+    pane.wait_for("^· not done$")
+    assert (mode(room)["sessionId"], first["topic"]) == (first["sessionId"], "tabs or spaces")
+    pane.type("/mode autopilot go on")
+    pane.wait_for("^y/N>")
+    pane.type("y")
+
+    pane.wait_for(r"Autopilot turn 1 · claude")
+    assert room.gateway.get(f"/sessions/{first['sessionId']}")["orchestration"]["reason"] == "superseded"
+
+
 def test_notices_break_between_words(room: LiveRoom, pane: Pane, agents: tuple[Agent, Agent]) -> None:
     claude, codex = agents
     pane.type(f"/mode round_robin {'because ' * 25} --steps 2")

@@ -57,6 +57,23 @@ def test_down_leaves_nothing_of_the_room_but_its_history(shared_place: Place) ->
     assert (place.history / "default" / "journal.jsonl").exists()
 
 
+def test_down_typed_in_the_room_pane_asks_and_then_ends_all_of_it(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    place.watch()
+    human = str(place.pane("human")["id"])
+    for line, shown in (("/down", "Stop the room"), ("n", "not done"), ("/down", "y/N>")):
+        place.tmux("send-keys", "-t", human, "-l", line)
+        place.tmux("send-keys", "-t", human, "Enter")
+        place.wait(lambda: shown in place.screen("human"), shown)  # noqa: B023
+    assert place.online() == {"ann": "idle"}
+    place.tmux("send-keys", "-t", human, "-l", "y")
+    place.tmux("send-keys", "-t", human, "Enter")
+
+    place.wait(lambda: not place.left_over(), "the end of the room")
+    assert not place.tmux("list-sessions", check=False)
+
+
 def test_a_sidecar_in_a_terminal_of_its_own_stays_and_so_does_the_history(shared_place: Place) -> None:
     place = shared_place
     place.agents("ann")

@@ -22,7 +22,7 @@ async def test_commands_that_turn_to_a_part_of_the_page(parts: Parts) -> None:
           document.activeElement.id];
         await type("help"); return [mode, search, board, searched, await type("dance"),
           texts(".toast p")[0].split(" · ").length === catalogue.commands.length,
-          texts(".toast p")[0].includes("/skip [AGENT]: go past"), texts(".toast p")[1]]"""
+          texts(".toast p")[0].includes("/skip [AGENT]: skip the current speaker"), texts(".toast p")[1]]"""
     )
 
     assert got == [
