@@ -14,6 +14,7 @@ from csp.cli.up import panes_of, refuse_agents
 from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.fast_start.process_environment import xdg
+from csp.gateway.lan_certificate import certificate_folder
 from csp.project import claims_folder, read_claims
 from csp.room_registry import running_rooms
 
@@ -62,15 +63,14 @@ def known_rooms(state_dir: Path, env: Mapping[str, str]) -> dict[str, Path]:
 
 
 def own_folders(state_dir: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the folders that CSP alone writes: its state, its cache, the claims and the trusted files."""
+    """Yield the folders that only CSP writes: its state, cache, trusted files, claims and certificates."""
     yield state_dir
-    cache, state = xdg(env, "XDG_CACHE_HOME", ".cache"), xdg(env, "XDG_STATE_HOME", ".local/state")
-    if cache:
-        yield Path(cache, "csp")
-    if state:
-        yield Path(state, "csp")
+    for name, usual in (("XDG_CACHE_HOME", ".cache"), ("XDG_STATE_HOME", ".local/state")):
+        if place := xdg(env, name, usual):
+            yield Path(place, "csp")
     if claims := claims_folder(env):
         yield claims
+        yield certificate_folder(env)
 
 
 def remove(folder: Path) -> bool:

@@ -26,6 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ".local/state/csp/trusted/x": "",
         ".local/state/other/x": "",
         ".local/share/csp/rooms/web.json": json.dumps(claim | {"is_named": False}),
+        ".local/share/csp/tls/10.0.0.1.key": "",
         ".local/share/csp/history/web/journal.jsonl": "",
         ".config/csp/config.toml": "",
     }
