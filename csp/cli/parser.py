@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
@@ -16,6 +17,8 @@ _ABOUT = "A group chat for people and interactive AI agents."
 _RULES = "Results go to stdout, messages to stderr. Exit: 0 ok, 1 error, 2 usage."
 
 
+#: The exit code of a command line that is not complete.
+_USAGE: Final = 2
 #: Characters of an error that quotes its argument; a whole message may have been given by mistake.
 MAX_SHOWN: Final = 300
 
@@ -45,9 +48,11 @@ def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
         # Python passes bytes that are not text on as lone surrogates, which no JSON can carry.
         if any("\ud800" <= char <= "\udfff" for char in word):
             raise BadInput(f"expected arguments in utf-8, got {word!r}")
-    top = top_parser().parse_args(argv)
+    parser = top_parser()
+    top = parser.parse_args(argv)
     if not top.verb:
-        raise BadInput("expected a verb", "see: csp --help")
+        parser.print_help(sys.stderr)
+        raise SystemExit(_USAGE)
     verb = next((verb for verb in VERBS if verb.name == top.verb), None)
     if verb is None:
         known = [verb.name for verb in VERBS]
