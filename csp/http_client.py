@@ -119,7 +119,7 @@ def _read(status: int, raw: bytes, url: str) -> "Any":
     try:
         value = loads(raw) if raw else None
     except (ValueError, RecursionError) as exc:
-        raise Broken(f"the answer {status} of {url} is not json", "is it a csp gateway?") from exc
+        raise Broken(f"{url} returned non-JSON ({status})", "is it a csp gateway?") from exc
     if status < 400:
         return value
     said = value if isinstance(value, dict) else {}
@@ -148,14 +148,17 @@ def field(value: object, key: str, kind: "type[T]") -> "T":
     if kind is float and isinstance(found, int):
         found = float(found)
     if not isinstance(found, kind):
-        raise Broken(f"the gateway's answer has no {key!r} of type {kind.__name__}", "is it of this version?")
+        raise Broken(
+            f"the gateway's answer has no {key!r} of type {kind.__name__}",
+            "gateway and CLI versions may differ",
+        )
     return found
 
 
 def objects(value: object) -> "list[Object]":
     """Return an answer that is a list of objects."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise Broken("the gateway's answer is not a list of objects", "is it of this version?")
+        raise Broken("the gateway's answer is not a list of objects", "gateway and CLI versions may differ")
     return value
 
 

@@ -31,6 +31,8 @@ HARMLESS: Final = frozenset(
     }
 )
 AGENTS: Final = "agent"
+#: The section of approval rules, which let an agent run commands.
+ALLOW: Final = "allow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a file without the settings that need acceptance; agents are kept all or none."""
     kept: dict[str, Any] = {}
     for section, table in data.items():
+        if section == ALLOW:
+            continue
         if section == AGENTS:
             kept |= {} if any(_agent_powers(table)) else {section: table}
         else:
@@ -89,6 +93,10 @@ def _powers(data: Mapping[str, Any]) -> Iterator[Power]:
     for section, table in data.items():
         if section == AGENTS:
             yield from _agent_powers(table)
+            continue
+        if section == ALLOW:
+            for entry in _entries(table):
+                yield Power(f"{ALLOW} {entry.get('agent', '')!s}", _shown(entry.get("command", "")))
             continue
         for name, value in table.items():
             if f"{section}.{name}" not in HARMLESS:

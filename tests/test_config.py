@@ -13,7 +13,7 @@ from csp.errors import BadInput
 from csp.room_registry import claim
 
 ROOT = Path(__file__).parent.parent
-DERIVED = {"of_clis", "agents", "state_dir", "project", "sources", "withheld"}
+DERIVED = {"of_clis", "agents", "allow", "state_dir", "project", "sources", "withheld"}
 
 
 @pytest.fixture

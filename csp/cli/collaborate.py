@@ -40,7 +40,7 @@ _LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_fai
     value("--timeout-per-step", "S", "seconds a step may take; default: 300", type=SECONDS),
     value("--cost-limit", "USD", "no call is made that would cost more in all", type=SECONDS),
     value("--continue", "SESSION", "go on with one that runs or is over", dest="session"),
-    value("--poll", "SESSION", "wait for one that was begun before, instead", dest="poll"),
+    value("--poll", "SESSION", "wait for an earlier collaboration", dest="poll"),
     value("--stop", "SESSION", "stop one, instead", dest="stop"),
     switch("--no-wait", "print its id, do not wait for its result; with --poll: say how far it is"),
     value("--timeout", "S", "seconds to wait; default: 1800", type=SECONDS, default=1800.0),
@@ -107,7 +107,7 @@ def _follow(call: VerbCall, handle: str, *, after: int) -> int:
 
 
 def _say_how_to_go_on(handle: str) -> None:
-    talk(f"{handle} goes on; wait for it: csp collaborate --poll {handle}")
+    talk(f"{handle} is running; wait for it: csp collaborate --poll {handle}")
     talk(f"or stop it: csp collaborate --stop {handle}")
 
 

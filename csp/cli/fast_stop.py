@@ -50,4 +50,4 @@ def stopped_line(answer: "Any") -> str:
     stopped = field(answer, "stopped", list)
     if stopped:
         return f"stopped {', '.join(map(str, stopped))}"
-    return "no mode was running; csp interrupt AGENT stops an agent"
+    return "No mode is running. To stop an agent: csp interrupt AGENT"

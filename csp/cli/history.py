@@ -22,7 +22,7 @@ _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
 
 
 @takes(
-    value("form", "FORM", "nothing, prune, or redact ID", nargs="*"),
+    value("form", "FORM", "[prune | redact ID]", nargs="*"),
     value("--limit", "N", "newest items to show; default: 50", type=WHOLE),
     value("--search", "Q", "only items with this text"),
     switch("--follow", "go on with what comes"),
@@ -48,7 +48,7 @@ def history(call: VerbCall) -> int:
         case ["redact", message]:
             return _redact(call, message)
         case other:
-            raise BadInput(f"expected nothing, prune, or redact ID, got {' '.join(other)!r}")
+            raise BadInput(f"expected prune or redact ID, got {' '.join(other)!r}")
 
 
 def _query(call: VerbCall) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _FORMS: Final = Forms("mode", default="show")
     value("--synth", "AGENT", "who writes the synthesis"),
     switch("--ballot", "end a debate with a vote"),
     switch("--respect-final", "let an agent end an autopilot"),
-    switch("--soft-turns", "type what agents say to one that waits at once, not with its turn"),
+    switch("--soft-turns", "deliver messages to waiting agents immediately, not with their turn"),
     value("--turns", "N", "end after so many turns", type=WHOLE),
     value("--tokens", "N", "end after so many tokens", type=WHOLE),
     value("--minutes", "M", "end after so many minutes; with extend: that many more", type=SECONDS),

@@ -13,7 +13,7 @@ from csp.errors import BadInput
 
 _FLAGS = {row.flag: row for row in ROWS if row.flag}
 _ABOUT = "A group chat for people and interactive AI agents."
-_RULES = "stdout is data, stderr is talk; exit 0 done, 1 failed, 2 misused"
+_RULES = "Results go to stdout, messages to stderr. Exit: 0 ok, 1 error, 2 usage."
 
 
 #: Characters of an error that quotes its argument; a whole message may have been given by mistake.

@@ -27,7 +27,7 @@ _SPEECH: Final = "human_message,agent_call,agent_response"
 
 @takes(
     value("target", "TARGET", "an agent's id, or all"),
-    value("text", "TEXT", "words of the message; - reads stdin; behind -- they may begin with -", nargs="*"),
+    value("text", "TEXT", "the message; '-' reads stdin; put -- before text that starts with -", nargs="*"),
     switch("--wait", "wait for the replies and print them"),
     value("--timeout", "S", "seconds to wait; default: 600", type=SECONDS, default=600.0),
     switch("--urgent", "interrupt a busy agent"),

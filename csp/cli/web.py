@@ -34,7 +34,7 @@ def web(call: VerbCall) -> int:
     """Print a one-time link to the page and open it in a browser, if there is one."""
     if call.args.leave_all:
         call.gateway.post("/page/leave", {"all": True})
-        return call.tell({"success": True}, "every page has been left; a new link lets one in")
+        return call.tell({"success": True}, "all browser sessions were signed out")
     link = call.gateway.post("/page/link", {})
     base = call.address.url.rstrip("/")
     # Each link lets one page in, so each address has one of its own.

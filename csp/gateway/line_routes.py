@@ -1,9 +1,11 @@
 """The route for a line that a person typed: the gateway reads it, so that no page has to."""
 
+from difflib import get_close_matches
+
 import msgspec
 
 from csp.errors import BadInput, NotFound, Refused
-from csp.gateway import operations, session_routes
+from csp.gateway import answer_lines, operations, session_routes
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Posted, answered
 from csp.journal.history_query import HistoryQuery
@@ -62,11 +64,14 @@ async def _send(gateway: Gateway, call: Posted[LineBody], said: human_input.Mess
         to=said.to or body.to,
         content=human_input.insert_last_messages(said.text, last),
         thread=body.thread,
+        reply_to=body.reply_to,
         urgent=said.urgent,
         id=body.id,
     )
     sent = await operations.send_message(gateway, call.with_body(message))
-    return LineView(kind=LineKind.MESSAGE, id=sent.id, seq=sent.seq, recipients=sent.recipients)
+    return LineView(
+        kind=LineKind.MESSAGE, id=sent.id, seq=sent.seq, recipients=sent.recipients, to=message.to
+    )
 
 
 async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> LineView:
@@ -83,18 +88,34 @@ async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> Lin
     return LineView(kind=LineKind.DONE)
 
 
+def _unknown(name: str, *, is_known: bool) -> NotFound:
+    """Return the error for a command that the page cannot do, with the one that was meant."""
+    if is_known:
+        return NotFound(f"/{name} works only in the pane", "see /help")
+    known = [row.name for row in catalogue.COMMANDS if row.is_page_command]
+    close = get_close_matches(name, known, n=1, cutoff=0.75)
+    if close:
+        return NotFound(f"Unknown command /{name}. Did you mean /{close[0]}?", "")
+    return NotFound(f"Unknown command /{name}.", "see /help; a text that begins with a slash has two")
+
+
 async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.CommandLine) -> LineView:
     row = next((row for row in catalogue.COMMANDS if row.name == typed.name), None)
+    if row is not None and (answering := answer_lines.HANDLERS.get(row.name)) is not None:
+        words = human_input.read_arguments(row, typed.rest)
+        return await answering(gateway, call, words)
     if row is None or not row.is_page_command:
-        raise NotFound(
-            f"there is no /{typed.name} here", "see /help; a text that begins with a slash has two"
-        )
+        raise _unknown(typed.name, is_known=row is not None)
     words = human_input.read_arguments(row, typed.rest)
     body = call.body
     action = SessionAction.STOP if row.name == "end" else row.action
     if row.name == "stop":
         return await _stop(gateway, call)
-    if row.control is not None and (words or row.action is None):
+    if row.control is not None and not words and row.action is None:
+        words = [answer_lines.only_dialog(gateway)]
+    if row.control is not None and words:
+        if words[0].isdigit():
+            words = [answer_lines.only_dialog(gateway), words[0]]
         agent = known_participant(gateway.writer.room, words[0].removeprefix("@").lower()).id
         choice = int(words[1]) if len(words) > 1 else None
         await gateway.submit(ControlAgent(agent=agent, verb=row.control, choice=choice, **call.once))

@@ -54,7 +54,7 @@ async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView,
 
 
 async def act_on_message(gateway: Gateway, call: Posted[MessageActionBody]) -> SentView:
-    message_id = call.path["id"]
+    message_id = known_message(gateway, call.path["id"])
     action = call.choice("action", MessageAction)
     if action is MessageAction.RESEND:
         return await resend(gateway, message_id, call.body.id)
@@ -70,6 +70,15 @@ async def act_on_message(gateway: Gateway, call: Posted[MessageActionBody]) -> S
         await gateway.submit(ReleaseMessage(message=message_id, **call.once))
     view, _ = await _message_view(gateway, message_id)
     return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
+
+
+def known_message(gateway: Gateway, given: str) -> str:
+    """Return the id of a message that is named by its id or by its number; an unknown one as it is."""
+    room, word = gateway.writer.room, given.removeprefix("#")
+    if room.message(given) is not None or not (word.isascii() and word.isdigit()):
+        return given
+    known = (one for table in (room.waiting, room.messages) for one in table.values())
+    return next((one.id for one in known if str(one.seq) == word), given)
 
 
 async def resend(gateway: Gateway, message_id: str, own_id: str | None) -> SentView:

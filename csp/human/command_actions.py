@@ -1,6 +1,7 @@
 """What the commands of the human pane do."""
 
 import asyncio
+import json
 import shlex
 import sys
 import time
@@ -28,7 +29,9 @@ _BEFORE: Final = {"pause": "running", "resume": "paused"}
 _NO_SESSION: Final = "no mode is running"
 _START: Final = 'begin one: /mode debate "topic"'
 #: Allstop ends a mode; outside of one nobody can know which of the agents' own work is meant.
-_NOTHING: Final = "no mode was running; /interrupt AGENT stops what an agent does"
+_NOTHING: Final = "No mode is running. To stop an agent: /interrupt AGENT"
+#: The word that ends the program of an agent which is removed.
+_END: Final = "end"
 _NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- COMMAND"
 
 
@@ -63,12 +66,21 @@ async def restart(chat: "Chat", words: list[str]) -> None:
 
 
 async def remove(chat: "Chat", words: list[str]) -> None:
-    """Remove an agent from the room, with its pane if it has ended there."""
+    """Remove an agent from the room; close its pane if its program has ended, or is to be ended."""
+    agent, *rest = words
+    if rest not in ([], [_END]):
+        raise BadInput(f"expected nothing or {_END}, got {rest[0]!r}", f"/remove {agent} {_END}")
     if MARK in chat.order.env:
-        await _csp(chat, "remove", words[0])
+        from csp.panes.down import RemovedPane
+
+        done = json.loads(await _csp(chat, "remove", agent, "--json", *(["--end"] if rest else [])))
+        if done["pane"] == RemovedPane.RUNNING:
+            chat.out.put(
+                f"{chat.look.name(agent)} still runs in its pane; end it with: csp remove {agent} --end"
+            )
     else:
-        await chat.ask("DELETE", f"/agents/{segment(words[0])}")
-    if chat.target == words[0]:
+        await chat.ask("DELETE", f"/agents/{segment(agent)}")
+    if chat.target == agent:
         chat.aim("all")
 
 
@@ -150,6 +162,40 @@ async def leave(chat: "Chat", words: list[str]) -> None:
             await _run(chat, "tmux", "detach-client", "-t", client)
 
 
+# --- what needs the person -------------------------------------------------------------------------
+
+
+async def answer(chat: "Chat", words: list[str]) -> None:
+    """Answer the newest thing that needs the person."""
+    chat.answer(words[0].lower() if words else "y")
+
+
+async def allow(chat: "Chat", words: list[str]) -> None:
+    """Let an agent run a command without asking."""
+    added = await chat.ask("POST", "/rules", {"agent": words[0], "pattern": words[1]})
+    rule = field(added, "rule", dict)
+    chat.out.put(
+        visible(f"{rule.get('agent')} may run: {rule.get('pattern')} (/unallow {rule.get('number')})")
+    )
+
+
+async def unallow(chat: "Chat", words: list[str]) -> None:
+    """Remove an approval rule."""
+    if not words:
+        raise BadInput("expected the number of a rule", "see: /rules")
+    removed = await chat.ask("DELETE", f"/rules/{segment(words[0])}")
+    rule = field(removed, "rule", dict)
+    chat.out.put(visible(f"{rule.get('agent')} has to ask again for: {rule.get('pattern')}"))
+
+
+async def decide(chat: "Chat", words: list[str]) -> None:
+    """Decide a tie, or what to do about a limit."""
+    if len(words) != 2:
+        raise BadInput("expected a session and a choice", "/decide SESSION CHOICE; see: /needs")
+    await chat.ask("POST", f"/sessions/{segment(words[0])}/decide", {"choice": words[1]})
+    chat.out.put(visible(f"decided {words[0]}: {words[1]}"))
+
+
 # --- messages ------------------------------------------------------------------------------------
 
 
@@ -179,13 +225,13 @@ async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
 
 
 async def release(chat: "Chat", words: list[str]) -> None:
-    """Let through what the loop guard holds: the message named, or the only one there is."""
+    """Release what the loop guard holds: the message named, or the only one there is."""
     if words:
         return await act_on_message(chat, "continue", words)
     waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
     held = {field(item, "id", str): item for item in waiting if item.get("reason") == "loop"}
     if not held:
-        raise NotFound("the loop guard holds nothing", "see: /queue")
+        raise NotFound("the loop guard isn't holding any message", "see: /queue")
     if len(held) > 1:
         numbers = ", ".join(f"{item.get('seq')}" for item in held.values())
         raise BadInput(f"the loop guard holds several messages: {numbers}", "name one: /continue ID")
@@ -302,7 +348,7 @@ async def export(chat: "Chat", words: list[str]) -> None:
         room = chat.order.address.room or "room"
         path /= time.strftime(f"csp-{room}-%Y%m%d-%H%M%S.md")
     if path.exists():
-        raise Refused(f"there is a file {str(path)!r} already", "name a new one: /export FILE.md")
+        raise Refused(f"{str(path)!r} already exists", "name a new one: /export FILE.md")
     text = await _csp(chat, "export", "--format", "json" if path.suffix == ".json" else "md")
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -10,6 +10,7 @@ from csp.human import command_actions, command_views
 from csp.human.safe_text import columns
 from csp.protocol import catalogue
 from csp.protocol.catalogue import ArgumentKind, CommandEntry
+from csp.protocol.enums import ControlVerb
 from csp.room import human_input
 from csp.room.sessions.modes import mode_names
 
@@ -46,6 +47,12 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "search": command_views.search,
     "show": command_views.show,
     "fwd": command_actions.forward,
+    "needs": command_views.needs,
+    "answer": command_actions.answer,
+    "allow": command_actions.allow,
+    "rules": command_views.rules,
+    "unallow": command_actions.unallow,
+    "decide": command_actions.decide,
     "continue": command_actions.release,
     "mode": command_views.status,
     "review": command_actions.review,
@@ -66,6 +73,8 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "quit": command_actions.leave,
 }
 _ALIASES: Final = {"exit": "quit", "forward": "fwd", "who": "agents", "h": "help", "q": "quit"}
+#: Commands that answer the newest thing that needs the person.
+_KEYS: Final = ("y", "n")
 _IN_A_SHELL: Final = re.compile(r"\bcsp ([a-z]+)\b")
 
 
@@ -88,8 +97,14 @@ def as_typed_here(hint: str) -> str:
 
 async def run(chat: "Chat", command: human_input.CommandLine) -> None:
     """Do what a typed command says."""
+    if command.name in _KEYS and not command.rest:
+        command = human_input.CommandLine(name="answer", rest=command.name)
     row = find(command.name)
     given = human_input.read_arguments(row, command.rest)
+    is_dialog = row.control in (ControlVerb.APPROVE, ControlVerb.DENY)
+    if is_dialog and (not given or (given[0].isdigit() and given[0] not in chat.roster.ids)):
+        await chat.needs.look()
+        given = [chat.needs.only_dialog(), *given]
     words = [
         chat.known(word) if kind in _AGENTS else word for kind, word in zip(row.takes, given, strict=False)
     ]
@@ -108,16 +123,16 @@ async def run(chat: "Chat", command: human_input.CommandLine) -> None:
 def help_lines() -> list[str]:
     """Return the help: how to speak, then every command."""
     speech = [
-        ["@name text", "speak to one agent or @all; alone: from now on"],
+        ["@name text", "speak to one agent or @all; no text: stay with it"],
         ["text", "speak to the participant that the prompt names"],
-        ["!name text", "urgent: interrupt the agent if it is at work"],
+        ["!name text", "urgent: interrupt the agent if it is busy"],
         ["{name.last}", "inside a text: what an agent said last"],
         ["@router collaborate a b: goal", "have agents work on it together"],
         ["Allstop", "stop what is running, at once (also F12)"],
-        ["//text @@text", "a text that begins with such a sign"],
+        ["//text @@text", "send text that starts with / or @"],
     ]
     rows = [[row.form if len(row.form) <= 29 else f"/{row.name} ...", row.help] for row in catalogue.COMMANDS]
     return [
         *columns(speech + rows),
-        "Alt-Enter begins a new line, Tab completes, Ctrl-R searches what you typed",
+        "Alt-Enter starts a new line, Tab completes, Ctrl-R searches what you typed",
     ]

@@ -9,9 +9,10 @@ from csp.http_client import Object, field, note_path, objects
 from csp.human.command_actions import item_at
 from csp.human.delivery_ticks import why_held
 from csp.human.event_lines import said_line, spoken_in
+from csp.human.needs import list_lines
 from csp.human.safe_text import columns, count, minutes, one_line, visible, wrapped
 from csp.human.status_bar import session_text
-from csp.human.status_lines import agent_row, spent_lines, vote_lines
+from csp.human.status_lines import agent_row, rule_lines, spent_lines, vote_lines
 from csp.session_status import SessionStatus, bracketed, session_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ async def agents(chat: "Chat", words: list[str]) -> None:
 
 def _show_agents(chat: "Chat", found: list[Object], session: SessionStatus) -> None:
     if not found:
-        chat.out.put("nobody is here yet; /add NAME -- COMMAND starts an agent")
+        chat.out.put("no agents yet; start one with /add NAME -- COMMAND")
     words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
     rows = [
         list(map(visible, agent_row(item, bracketed(word).replace("_", " "), _DETAIL)))
@@ -64,7 +65,7 @@ async def status(chat: "Chat", words: list[str]) -> None:
 
 
 async def queue(chat: "Chat", words: list[str]) -> None:
-    """List the messages that wait, with the reason."""
+    """Show undelivered messages and why."""
     waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
     if not waiting:
         chat.out.put("nothing waits")
@@ -75,6 +76,20 @@ async def queue(chat: "Chat", words: list[str]) -> None:
         age = minutes(time.time() - field(item, "at", float))
         head = f"#{item.get('seq')} {field(item, 'sender', str)} to {agent}, {age}"
         chat.out.put(visible(f"{head}: {why}: {one_line(field(item, 'text', str), _TEXT)}"))
+
+
+async def needs(chat: "Chat", words: list[str]) -> None:
+    """List what needs the person, with the line that answers each."""
+    await chat.needs.look()
+    for line in list_lines(chat.look, chat.needs.items):
+        chat.out.put(line)
+
+
+async def rules(chat: "Chat", words: list[str]) -> None:
+    """List the commands that agents may run without asking."""
+    items = objects(field(await chat.ask("GET", "/rules"), "items", list))
+    for line in rule_lines(items) or ["no rules yet; /allow AGENT COMMAND adds one"]:
+        chat.out.put(visible(line))
 
 
 async def history(chat: "Chat", words: list[str]) -> None:
@@ -100,7 +115,7 @@ def _show_items(chat: "Chat", items: list[dict[str, Any]], nothing: str) -> None
 
 
 async def show(chat: "Chat", words: list[str]) -> None:
-    """Show a message whole."""
+    """Show a full message."""
     number = words[0].removeprefix("#") if words else ""
     if words and not (number.isascii() and number.isdigit()):
         raise BadInput(f"expected the number of a message, got {words[0]!r}", "/show 12")

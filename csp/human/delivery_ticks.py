@@ -151,7 +151,7 @@ class DeliveryTicks:
         done = [agent for agent, step in ready.items() if step.state is S.CONFIRMED]
         sent = [agent for agent, step in ready.items() if step.state is S.SUBMITTED]
         parts = [f"{signs.done} {self._names(done)}"] if done else []
-        parts += [f"{signs.sent} {self._names(sent)} (typed in, no proof)"] if sent else []
+        parts += [f"{signs.sent} {self._names(sent)} (unconfirmed)"] if sent else []
         held: dict[str, list[str]] = {}
         for agent, step in ready.items():
             if step.state is S.HELD:

@@ -61,7 +61,7 @@ def bottom_text(
     names = {word: agent for agent, word in words}
     # Who calls for somebody is named first.
     order = sorted(counts, key=lambda word: (word not in _WORDS.values(), word))
-    each = [f"{agent} {word}" for agent, word in words] or ["nobody is here yet"]
+    each = [f"{agent} {word}" for agent, word in words] or ["no agents yet"]
     counted = [f"{names[word] if counts[word] == 1 else counts[word]} {word}" for word in order]
     for presence in (f" {signs.dot} ".join(each), f" {signs.dot} ".join(counted)):
         parts = ["NO GATEWAY", presence if seats else "", *rest] if away else [presence, *rest]

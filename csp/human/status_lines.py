@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from csp.http_client import Object, field, objects
-from csp.human.safe_text import clock, count, one_line, visible
+from csp.human.safe_text import clock, columns, count, one_line, visible
 
 #: What was done to an agent, or to a message, by the verb that did it.
 DONE: Final = {
@@ -42,6 +42,18 @@ def agent_row(item: Object, word: str, max_detail: int) -> list[str]:
     ]
 
 
+# --- approval rules -------------------------------------------------------------------------------
+
+
+def rule_lines(items: list[Object]) -> list[str]:
+    """Return a line for each rule."""
+    rows = []
+    for item in items:
+        number = f"#{item.get('number')}" if item.get("number") else "csp.toml"
+        rows.append([number, str(item.get("agent")), "may run:", str(item.get("pattern"))])
+    return columns(rows)
+
+
 # --- costs -----------------------------------------------------------------------------------------
 
 
@@ -52,7 +64,7 @@ def spent_lines(usage: object) -> list[str]:
         name, cost, unpriced = str(row.get("model") or ""), row.get("cost_usd"), field(row, "unpriced", int)
         model = visible(one_line(name, _NAME)) if name else "a model it does not name"
         about = "about " if row.get("estimated") else ""
-        money = "no price is known for it"
+        money = "price unknown"
         if isinstance(cost, int | float):
             money = f"${cost:.4f}"
             money += f" and {count(unpriced, 'reply', 'replies')} without a known price" if unpriced else ""
@@ -62,7 +74,7 @@ def spent_lines(usage: object) -> list[str]:
     if not lines:
         return []
     prices = usage.get("prices") if isinstance(usage, dict) else None
-    source = f"prices: {visible(str(prices))}" if prices else "prices: none, no list of prices is installed"
+    source = f"prices: {visible(str(prices))}" if prices else "no price list installed; costs not shown"
     return [*lines, source]
 
 

@@ -124,6 +124,10 @@ class Catalogue(Struct, frozen=True):
     notices: tuple[NoticeEntry, ...]
     #: Those that the page can do.
     commands: tuple["CommandText", ...]
+    #: Those that only the pane has.
+    pane_commands: tuple["CommandText", ...] = ()
+    #: The types of events after which GET /attention may answer something else.
+    attention_events: tuple[str, ...] = ()
 
 
 class CommandText(Struct, frozen=True):
@@ -170,19 +174,21 @@ DELIVERY_STATES: Final = (
 )
 
 HELD_REASONS: Final = (
-    HeldReasonEntry(id=HeldReason.OFFLINE, text="offline; it gets it when it is back"),
+    HeldReasonEntry(id=HeldReason.OFFLINE, text="offline; queued until it returns"),
     HeldReasonEntry(id=HeldReason.STARTING, text="it is still starting"),
-    HeldReasonEntry(id=HeldReason.BUSY, text="it is at work; it gets it after this turn"),
+    HeldReasonEntry(id=HeldReason.BUSY, text="busy; queued for after this turn"),
     HeldReasonEntry(id=HeldReason.DIALOG, text="a dialog is open",
                     remedy="/approve {agent}, /deny {agent} or /focus {agent}"),
     HeldReasonEntry(id=HeldReason.TYPING, text="somebody is typing in its pane"),
-    HeldReasonEntry(id=HeldReason.DRAFT, text="draft (you have text in its composer)"),
+    HeldReasonEntry(id=HeldReason.DRAFT, text="draft (you have text in its input box)"),
     HeldReasonEntry(id=HeldReason.PAUSED, text="paused", remedy="/resume {agent}"),
     HeldReasonEntry(id=HeldReason.TURN, text="it comes with its next turn"),
-    HeldReasonEntry(id=HeldReason.LOOP, text="agents have talked among themselves for long",
+    HeldReasonEntry(id=HeldReason.LOOP, text="8 agent-to-agent messages in a row",
                     remedy="/continue"),
-    HeldReasonEntry(id=HeldReason.STUCK, text="a text is stuck in its composer",
-                    remedy="/focus {agent}, clear it"),
+    HeldReasonEntry(id=HeldReason.STUCK, text="leftover text in its input box",
+                    remedy="clear it there: /focus {agent}"),
+    HeldReasonEntry(id=HeldReason.COVERED, text="a dialog is open",
+                    remedy="/approve {agent}, /deny {agent} or /focus {agent}"),
 )
 
 END_REASONS: Final = (
@@ -227,43 +233,57 @@ _ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (Argume
 # fmt: off
 #: The commands of a person. The pane has a handler for those that do more than press a button.
 COMMANDS: Final = (
-    CommandEntry("agents", "list the agents with what each does"),
-    CommandEntry("status", "show the mode, whose turn it is, the agents"),
-    CommandEntry("queue", "list the messages that wait, with the reason"),
+    CommandEntry("agents", "list the agents with what each does", is_on_page=True),
+    CommandEntry("status", "show the mode, whose turn it is, the agents", is_on_page=True),
+    CommandEntry("queue", "show undelivered messages and why", is_on_page=True),
     CommandEntry("history", "show the newest messages, of an agent if named",
-                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="[N] [AGENT]"),
+                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="[N] [AGENT]", is_on_page=True),
     CommandEntry("search", "find messages with a text", (ArgumentKind.TEXT,), is_on_page=True),
-    CommandEntry("show", "show a message whole; alone: the last long one", _ID),
+    CommandEntry("show", "show a full message (default: the last long one)", _ID, is_on_page=True),
     CommandEntry("fwd", "pass on what an agent said last to another", _A + _A + _TEXT,
-                 usage="FROM TO [NOTE]"),
-    CommandEntry("cancel", "withdraw a message that has not arrived", _ID, on_message=MessageAction.CANCEL),
-    CommandEntry("resend", "send a message again, as a new one", _ID, on_message=MessageAction.RESEND),
-    CommandEntry("continue", "let through what the loop guard holds", _ID),
-    CommandEntry("mode", "begin a mode; alone: show it", (ArgumentKind.MAYBE_MODE,),
+                 usage="FROM TO [NOTE]", is_on_page=True),
+    CommandEntry("cancel", "withdraw a message that has not arrived", _ID, on_message=MessageAction.CANCEL,
+                 is_on_page=True),
+    CommandEntry("resend", "send a message again, as a new one", _ID, on_message=MessageAction.RESEND,
+                 is_on_page=True),
+    CommandEntry("continue", "release a message held by the loop guard", _ID, is_on_page=True),
+    CommandEntry("mode", "start a mode, or show the current one", (ArgumentKind.MAYBE_MODE,),
                  usage='[MODE "TOPIC" --rounds N --agents a,b --first a --synth b]', is_on_page=True),
-    CommandEntry("review", "begin or see a run of builder with reviewer", _TEXT, usage="[FORM ...]"),
+    CommandEntry("review", "start or show builder/reviewer runs", _TEXT, usage="[FORM ...]", is_on_page=True),
     CommandEntry("board", "show the whiteboard, write on it, search it", _TEXT,
                  usage="[add TEXT | search WORDS | summarise AGENT | NOTE]", is_on_page=True),
-    CommandEntry("next", "pass the turn on", is_on_page=True),
-    CommandEntry("end", "end the running mode in order", is_on_page=True),
-    CommandEntry("stop", "stop what is running at once", (ArgumentKind.MAYBE_WORD,), usage="[all]",
+    CommandEntry("next", "move to the next speaker", is_on_page=True),
+    CommandEntry("end", "end the mode gracefully, with a summary", is_on_page=True),
+    CommandEntry("stop", "stop everything at once", (ArgumentKind.MAYBE_WORD,), usage="[all]",
                  is_on_page=True),
-    CommandEntry("votes", "show proposals with their votes"),
+    CommandEntry("votes", "show proposals with their votes", is_on_page=True),
     CommandEntry("extend", "give the running mode more rounds", _N, action=SessionAction.EXTEND),
-    CommandEntry("skip", "go past the one whose turn it is", _MA, action=SessionAction.SKIP),
-    CommandEntry("pause", "hold messages back from an agent; alone: the mode", _MA,
+    CommandEntry("skip", "skip the current speaker", _MA, action=SessionAction.SKIP),
+    CommandEntry("pause", "hold an agent's messages back, or pause the mode", _MA,
                  control=ControlVerb.PAUSE, action=SessionAction.PAUSE),
     CommandEntry("resume", "undo /pause", _MA, control=ControlVerb.RESUME, action=SessionAction.RESUME),
-    CommandEntry("approve", "say yes to an agent's dialog, or answer N", _A + _N,
+    CommandEntry("needs", "list what needs you, with its answers"),
+    CommandEntry("answer", "give the newest an answer (or /y, /n, Alt-Y)",
+                 (ArgumentKind.MAYBE_WORD,), usage="[KEY]"),
+    CommandEntry("approve", "say yes to an agent's dialog, or answer N", _MA + _N,
                  control=ControlVerb.APPROVE),
-    CommandEntry("deny", "say no to an agent's dialog", _A + _N, control=ControlVerb.DENY),
+    CommandEntry("deny", "say no to an agent's dialog", _MA + _N, control=ControlVerb.DENY),
+    CommandEntry("allow", "let an agent run a command without asking you", (*_A, ArgumentKind.TEXT),
+                 usage="AGENT COMMAND", is_on_page=True),
+    CommandEntry("rules", "list what agents may run without asking", is_on_page=True),
+    CommandEntry("unallow", "remove the rule of a number", (ArgumentKind.MAYBE_WORD,), usage="N",
+                 is_on_page=True),
+    CommandEntry("decide", "decide a tie, or what to do about a limit",
+                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="SESSION CHOICE", is_on_page=True),
     CommandEntry("interrupt", "stop what an agent is doing", _A, control=ControlVerb.INTERRUPT),
-    CommandEntry("share", "post what an agent answers in its own pane", _A, control=ControlVerb.SHARE),
-    CommandEntry("noshare", "keep what an agent answers there in its pane", _A, control=ControlVerb.NOSHARE),
-    CommandEntry("restart", "start an agent again, also one that has ended", _A, control=ControlVerb.RESTART),
-    CommandEntry("add", "start one more agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND"),
-    CommandEntry("remove", "remove an agent from the room", _A),
-    CommandEntry("focus", "go to the pane of an agent; F10 comes back", _A),
+    CommandEntry("share", "also post replies to what you type in its pane", _A, control=ControlVerb.SHARE),
+    CommandEntry("noshare", "stop posting those replies", _A, control=ControlVerb.NOSHARE),
+    CommandEntry("restart", "restart an agent, running or ended", _A, control=ControlVerb.RESTART),
+    CommandEntry("add", "start one more agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND",
+                 is_on_page=True),
+    CommandEntry("remove", "remove an agent; end: its program too",
+                 (*_A, ArgumentKind.MAYBE_WORD), usage="AGENT [end]"),
+    CommandEntry("focus", "go to the pane of an agent; F10 comes back", _A, is_on_page=True),
     CommandEntry("zoom", "show a pane in full size; again: undo (F11)", _MA),
     CommandEntry("layout", "arrange the panes; without a word: show the form", (ArgumentKind.MAYBE_WORD,),
                  usage="[top | left | focus]"),
@@ -271,7 +291,7 @@ COMMANDS: Final = (
     CommandEntry("export", "write the history to a new file, .md or .json", (ArgumentKind.MAYBE_WORD,),
                  usage="[FILE]", is_on_page=True),
     CommandEntry("help", "list the commands, or explain one", (ArgumentKind.MAYBE_COMMAND,), is_on_page=True),
-    CommandEntry("quit", "leave; agents go on (Ctrl-D does the same)"),
+    CommandEntry("quit", "leave; agents keep running (Ctrl-D does the same)"),
 )
 # fmt: on
 

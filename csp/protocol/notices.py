@@ -45,8 +45,8 @@ class NoticeCode(StrEnum):
     TOPIC = "topic", "Topic: {topic}"
     ROUND = "round", "Round {round}"
     SESSION_PAUSED = "session_paused", "{mode} paused."
-    SESSION_RESUMED = "session_resumed", "{mode} goes on."
-    SESSION_CONTINUED = "session_continued", "{mode} goes on for {steps} steps at most."
+    SESSION_RESUMED = "session_resumed", "{mode} resumed."
+    SESSION_CONTINUED = "session_continued", "{mode} continues for at most {steps} steps."
     SESSION_EXTENDED = "session_extended", "Extended by {amounts}."
     TURNS_EXTENDED = "turns_extended", "The open turns got more time."
     SESSION_SUMMARY = ("session_summary",
@@ -57,16 +57,16 @@ class NoticeCode(StrEnum):
     NO_SYNTHESIS = "no_synthesis", "No synthesis was written: {instead}."
     PARALLEL_IGNORED = "parallel_ignored", "{agent} names one at a time, so `parallel` is ignored."
     PRICE_UNKNOWN = ("price_unknown",
-        "No price is known for {agents}: what a call of theirs costs counts once it is told.")
+        "No price for {agents}; its cost counts after the first reported call.")
     PRICE_UNKNOWN_CAPPED = ("price_unknown_capped",
-        "No price is known for {agents}: what a call of theirs costs counts once it is told. The limit of "
+        "No price for {agents}; its cost counts after the first reported call. The limit of "
         "{tokens:,} new tokens holds.")
     LIMIT_NEAR = "limit_near", "{used} of {most} {unit} are used: the session stops at its limit."
     LIMIT_REACHED = "limit_reached", "Emergency cap: the session has reached its limit of {most} {unit}."
     COST_LIMIT = "cost_limit", "Cost limit: {why}, so it is not made."
     AUTOPILOT_RUNNING = "autopilot_running", "Autopilot running. Say 'Allstop' to end."
     AUTOPILOT_ROUNDS_IGNORED = ("autopilot_rounds_ignored",
-        "Autopilot has no rounds, so theirs are ignored. Say 'Allstop' to end.")
+        "Autopilot ignores --rounds. Say 'Allstop' to end.")
     ALLSTOP_IDLE = "allstop_idle", "Allstop: no session is running in thread {thread}."
 
     # Its end, one for each reason: `ended_` with the reason.
@@ -89,31 +89,33 @@ class NoticeCode(StrEnum):
     ENDED_ACCEPTED = "ended_accepted", "{mode} complete: the work is accepted."
     ENDED_ABORTED = "ended_aborted", "{mode} ended: it was aborted."
     ENDED_HALTED = "ended_halted", "{mode} ended: it was halted."
-    ENDED_SUPERSEDED = "ended_superseded", "{mode} ended: another session takes its place."
+    ENDED_SUPERSEDED = "ended_superseded", "{mode} stopped: replaced by another session."
 
     # Turns and replies.
     YOUR_TURN = "your_turn", "@{agent} - Your turn."
-    PASSED_OVER = "passed_over", "{agent} is passed over: {reason}."
+    PASSED_OVER = "passed_over", "{agent} was skipped: {reason}."
     SKIPPED = "skipped", "{agent} was skipped."
     KICKED = "kicked", "{agent} no longer takes part."
-    BENCHED = "benched", "{agent} is benched: it is not asked again until it speaks."
+    BENCHED = "benched", "{agent} is benched: it is not asked again until it posts something."
     TURN_FAILED = "turn_failed", "{agent}: its turn failed, {reason}. The turn passes on."
     TURN_TIMED_OUT = "turn_timed_out", "{agent}: timed out, {reason}. The turn passes on."
     TURN_LATE = "turn_late", "{agent} has been at its turn for {seconds:g} s."
-    TURN_OBSTRUCTED = "turn_obstructed", "The turn of {agent} cannot be typed in: a {reason} is in the way."
+    TURN_OBSTRUCTED = "turn_obstructed", "Cannot deliver {agent}'s turn: its pane shows a {reason}."
     NEEDS_PERSON = "needs_person", "{agent} waits for a person."
     NEEDS_PERSON_FOR = "needs_person_for", "{agent} waits for a person: {detail}"
     REPLY_BROKE_OFF = "reply_broke_off", "{agent}: its answer was {ending}: {reason}"
-    REPLY_MALFORMED = "reply_malformed", "{agent}'s reply was malformed, so it is taken for plain text."
-    HANDOFF_UNKNOWN = "handoff_unknown", "{agent} named {to!r}, who takes no part. Taking part: {members}."
-    SAID_THE_SAME = "said_the_same", "{agent} said the same as before."
+    REPLY_MALFORMED = "reply_malformed", "{agent}'s reply was malformed, so it counts as plain text."
+    HANDOFF_UNKNOWN = "handoff_unknown", "{agent} named {to!r}, who is not a member. Members: {members}."
+    SAID_THE_SAME = "said_the_same", "{agent} repeated itself."
     SUGGESTS_FINISH = ("suggests_finish",
         "Agent suggests finish: press ALLSTOP to end or let them continue. ({agent})")
 
     # Votes.
     VOTES_COUNTED = "votes_counted", "Votes: {counts}.{details}"
-    BALLOT_TIED = "ballot_tied", "Tied: {labels}. One more ballot among them."
-    VOTE_TIED = "vote_tied", "The vote is tied: the human or the orchestrator decides."
+    BALLOT_TIED = "ballot_tied", "Tied: {labels}. Second ballot among them."
+    VOTE_TIED = "vote_tied", "The vote is tied: you or the orchestrator decide."
+
+    TIE_DECIDED = "tie_decided", "The tie is decided: {label} ({agent})."
 
     # Review runs.
     RUN_STARTED = "run_started", "Run {run}: {builder} builds, {reviewer} reviews."
@@ -125,9 +127,9 @@ class NoticeCode(StrEnum):
         "Run {run}: all findings are minor, so the revise counts as an accept with notes.")
     RUN_ALERT = "run_alert", "Run {run}: {agent} notes: {text}"
     RUN_ABORTED = "run_aborted", "Run {run}: {agent} aborts: {reason}"
-    RUN_NEEDS_PERSON = "run_needs_person", "Run {run} waits for a person: {why}. Answer with: {answer}"
+    RUN_NEEDS_PERSON = "run_needs_person", "{run} needs you: {why}. Answer with: {answer}"
     RUN_WAITS_FOR_PERSON = ("run_waits_for_person",
-        "Run {run} has waited for a person for {minutes:.0f} minutes. Answer with: {answer}")
+        "{run} has waited for you for {minutes:.0f} minutes. Answer with: {answer}")
     RUN_WAITS_FOR_FILE = ("run_waits_for_file",
         "Run {run} has waited for a file of the {role} for {minutes:.0f} minutes. It goes into "
         "mailbox/{role}/. To give up: csp review abort {run} WHY")
@@ -140,9 +142,9 @@ class NoticeCode(StrEnum):
     # It names the button; `message` is the event that pressed it.
     CONTROL_EXPIRED = "control_expired", "{control} to {agent} expired: it was not taken in time"
     LOOP_HELD = ("loop_held",
-        "{message} from {sender} to {target} is one more answer in a long row between agents, so it is "
-        "held. Release it with: csp continue {message}")
-    NOT_SENT_AGAIN = "not_sent_again", "{agent}: {what} was not sent again: {message} has said the same"
+        "{message} from {sender} to {target} is held: 8 agent replies in a row (loop guard). "
+        "Release it with: csp continue {message}")
+    NOT_SENT_AGAIN = "not_sent_again", "{agent}: {what} is a duplicate of {message}, not sent"
     COMMAND_REFUSED = "command_refused", "{agent}: {command} was not run: {problem} ({hint})"
     COMMAND_MISSPELT = "command_misspelt", "{agent}: {line!r} was not understood; {hint}"
     TOO_MANY_COMMANDS = ("too_many_commands",
@@ -159,9 +161,11 @@ class NoticeCode(StrEnum):
         "more is typed into its pane. Look at the pane, then release it with: csp resume {agent}")
     PAST_THE_ROOM = ("past_the_room",
         "{agent} tried to write to {detail} past the room; only what goes through the room is delivered")
+    APPROVED_BY_RULE = ("approved_by_rule",
+        "{agent}: approved by {rule}: {command}. To stop this: {remedy}")
     AGENT_LEFT = "agent_left", "{agent} left: {detail}"
     ORCHESTRATOR_SILENT = ("orchestrator_silent",
-        "{agent} has left {count} wake-ups unanswered.{state} The modes go on without it.")
+        "Orchestrator {agent} has not answered {count} wake-ups.{state} Sessions continue without it.")
 
     # The whiteboard and the journal.
     BOARD_FULL = ("board_full",
@@ -169,7 +173,7 @@ class NoticeCode(StrEnum):
         "board summarise, or raise CSP_BOARD_MAX_KB.")
     BOARD_LOCAL = "board_local", "The board of {board} is searched locally from now on: {problem}."
     SUMMARY_FAILED = ("summary_failed",
-        "The summary of {board} by {agent} failed: {why}. The board is as it was.")
+        "{agent}'s summary of {board} failed: {why}. Board unchanged.")
     JOURNAL_DAMAGED = ("journal_damaged",
         "The journal is damaged in {count} places (line {lines}). See: csp doctor --journal")
     JOURNAL_REPAIRED = "journal_repaired", "The journal was repaired: {warning}."

@@ -141,6 +141,7 @@ class Deliver(enums.Struct, frozen=True):
 
     Of a turn, `handoffTo` names whom its reply may hand over to, `repair` says that it asks once more for a
     reply that could not be read, `maxOutput` how many tokens that may take: more would cost too much.
+    Of a control, `about` is the command of the only dialog that it may answer.
     """
 
     id: str
@@ -154,6 +155,7 @@ class Deliver(enums.Struct, frozen=True):
     reply_to: str | None = field(name="replyTo", default=None)
     control: enums.ControlVerb | None = None
     choice: int | None = None
+    about: str = ""
     turn: str | None = None
     turn_signal: str | None = field(name="turnSignal", default=None)
     current_turn: str | None = field(name="currentTurn", default=None)

@@ -107,7 +107,7 @@ def read_line(line: str) -> TypedLine:
     if text.startswith("/"):
         return _read_command(text)
     if text in ("@", "!"):
-        return InvalidLine(problem="expected a name behind it", hint=f"{text}claude text; {text}all text")
+        return InvalidLine(problem="name missing after the sign", hint=f"{text}claude text; {text}all text")
     if text[:1] in ("@", "!") and (match := _ADDRESS.match(text)):
         return _read_address(match["to"].lower(), (match["text"] or "").strip(), urgent=text[0] == "!")
     return StopLine() if is_allstop(text) else MessageLine(text=text)
@@ -120,9 +120,7 @@ def _read_address(to: str, text: str, *, urgent: bool) -> TypedLine:
         return _read_router(text)
     if text:
         return MessageLine(text=text, to=to, urgent=urgent)
-    return (
-        InvalidLine(problem="expected a text behind it", hint=f"!{to} text") if urgent else SetTarget(to=to)
-    )
+    return InvalidLine(problem="nothing to send", hint=f"!{to} text") if urgent else SetTarget(to=to)
 
 
 def _read_command(text: str) -> TypedLine:
@@ -216,7 +214,7 @@ def _wrong_in(given: Mapping[str, str | None]) -> InvalidLine | None:
 
 def _problem_of(name: str, value: str | None) -> str:
     if value is None:
-        return f"expected a value behind --{name}"
+        return f"expected a value after --{name}"
     if name in _NUMBERS and not _COUNT.fullmatch(value):
         return f"--{name}: expected a whole number, got {value!r}"
     if name in _LIMITS and not _AMOUNT.fullmatch(value):

@@ -264,9 +264,7 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     delivery = message.deliveries.get(command.agent) if message else None
     if message is None or delivery is None:
         # The same words for both, so that nobody can find out which ids there are.
-        raise NotFound(
-            f"no message {command.message!r} for {command.agent}", "report on what your inbox holds"
-        )
+        raise NotFound(f"no message {command.message!r} for {command.agent}", "report on your own inbox")
     reason = told = _checked_reason(command)
     if command.state is DeliveryState.FAILED and draft.sessions.seals_of(command.agent):
         # In a sealed phase the words of an agent are for people alone, whatever it says them of.
@@ -279,10 +277,8 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.TURN:
         raise Refused(f"{message.id} is held for the turn of {command.agent}", "it comes with that turn")
     if not may_move(delivery.state, command.state):
-        raise Refused(
-            f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",
-            "an end is an end; send it as a new message with: csp resend",
-        )
+        problem = f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}"
+        raise Refused(problem, "a finished delivery cannot be changed; use csp resend")
     draft.move_delivery(message, command.agent, command.state, reason)
     if command.state is DeliveryState.FAILED:
         _tell_failed(draft, message.sender, command, reason)
@@ -308,9 +304,11 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
     message = _known_message(draft.room, command.message)
     _withdraw(draft, message)
     if not draft.events:
-        states = [f"{agent} has it {delivery.state}" for agent, delivery in message.deliveries.items()]
+        if {delivery.state for delivery in message.deliveries.values()} == {DeliveryState.WITHDRAWN}:
+            raise Refused(f"{message.id} is already cancelled")
+        states = [f"{agent} {delivery.outcome}" for agent, delivery in message.deliveries.items()]
         why = ", ".join(states) or "nobody waits for it"
-        raise Refused(f"{message.id} can no longer be withdrawn: {why}", "see what waits with: csp status")
+        raise Refused(f"too late to cancel {message.id}: {why}", "see what waits with: csp status")
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:
@@ -442,6 +440,7 @@ def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
         reply_to=message.reply_to,
         control=message.control,
         choice=message.choice,
+        about=message.about,
         turn=message.turn,
         turn_signal=signal,
         current_turn=current,

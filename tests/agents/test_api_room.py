@@ -241,7 +241,7 @@ def test_a_model_that_is_told_to_wait_long_is_passed_over_until_then(room: ApiRo
     view = room.played("round_robin", GOAL, agents=["hasty", "gpt"], steps=4)
 
     assert room.speakers(view) == ["gpt", "gpt"]
-    assert notices_with(room, view, "passed over") == ["hasty is passed over: it has reached its limit."]
+    assert notices_with(room, view, "was skipped") == ["hasty was skipped: it has reached its limit."]
     agent = room.agent("hasty")
     assert agent["state"] == "limited" and agent["until"] - began > 800
 
@@ -365,7 +365,7 @@ def test_usage_is_told_by_agent_and_model_with_the_list_of_prices(room: ApiRoom)
     assert (rows["llama"]["cost_usd"], rows["llama"]["unpriced"]) == (None, rows["llama"]["replies"])
     for shown in (room.csp("status"), room.chat("/status")):
         assert "spent by claude with claude-sonnet-5: " in shown
-        assert "with llama-at-home: " in shown and "no price is known for it" in shown
+        assert "with llama-at-home: " in shown and "price unknown" in shown
         assert f"prices: {told['prices']}" in shown
 
 

@@ -119,7 +119,7 @@ def test_patience_ends_with_a_way_to_go_on(
     assert waits == [20.0, 5.0, 0.0]
     assert capsys.readouterr().err.splitlines() == [
         "no result within 25 s",
-        "s-1 goes on; wait for it: csp collaborate --poll s-1",
+        "s-1 is running; wait for it: csp collaborate --poll s-1",
         "or stop it: csp collaborate --stop s-1",
     ]
     assert call_of("collaborate").args.timeout == 1800.0

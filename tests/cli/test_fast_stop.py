@@ -83,7 +83,7 @@ def test_both_ways_say_the_same_of_a_room_at_rest(place: Place, words: tuple[str
     place.gateway()
     short, long = both(place, *words)
 
-    assert short == long == Done(0, "", "no mode was running; csp interrupt AGENT stops an agent\n")
+    assert short == long == Done(0, "", "No mode is running. To stop an agent: csp interrupt AGENT\n")
 
 
 def test_a_session_is_stopped_by_its_id(place: Place) -> None:

@@ -84,7 +84,7 @@ def test_stop_ends_the_mode(place: Place) -> None:
     session = place.csp("mode", "set", "autopilot", "--json").json["orchestration"]["sessionId"]
 
     assert place.csp("stop").err == f"stopped {session}\n"
-    assert place.csp("stop").err == "no mode was running; csp interrupt AGENT stops an agent\n"
+    assert place.csp("stop").err == "No mode is running. To stop an agent: csp interrupt AGENT\n"
 
 
 def test_a_mode_is_paused_resumed_extended_skipped_stopped(place: Place) -> None:

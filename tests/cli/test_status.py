@@ -30,6 +30,7 @@ def room(agents: list[dict[str, Any]], **more: Any) -> Recorded:
         "/mode": NO_MODE,
         "/sessions": {"items": []},
         "/queue": {"items": []},
+        "/attention": {"items": []},
         "/usage": {"items": []},
     }
     return Recorded(answers | {f"/{name}": value for name, value in more.items()})
@@ -99,12 +100,11 @@ def test_status_says_what_is_wrong_with_the_journal() -> None:
         ({"state": "typed"}, "typed for 1 h, it is being typed: hi"),
         (
             {"state": "held", "reason": "paused"},
-            "held (paused) for 1 h, claude is paused; go on with csp resume claude: hi",
+            "held (paused) for 1 h, claude is paused; continue with csp resume claude: hi",
         ),
         (
             {"state": "held", "reason": "loop"},
-            "held (loop) for 1 h, agents have long been talking among themselves; "
-            "let it through with csp continue m-1: hi",
+            "held (loop) for 1 h, 8 agent-to-agent messages in a row; release it with csp continue m-1: hi",
         ),
     ],
 )

@@ -144,7 +144,7 @@ def test_leave_all_ends_every_page(place: Place) -> None:
     as_json = place.csp("web", "--leave-all", "--json")
 
     assert (done.code, done.out) == (0, "")
-    assert done.err == "every page has been left; a new link lets one in\n"
+    assert done.err == "all browser sessions were signed out\n"
     assert as_json.json == {"success": True}
     for token in tokens:
         with pytest.raises(Unauthenticated):

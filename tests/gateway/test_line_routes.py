@@ -75,15 +75,16 @@ async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None
 @pytest.mark.parametrize(
     ("line", "status", "error"),
     [
-        ("/dance", 404, "there is no /dance here"),
-        ("/quit", 404, "there is no /quit here"),
-        ("/deny", 400, "expected an agent"),
+        ("/dance", 404, "Unknown command /dance."),
+        ("/quit", 404, "/quit works only in the pane"),
+        ("/hlep", 404, "Unknown command /hlep. Did you mean /help?"),
+        ("/deny", 400, "no dialog is open"),
         ("/approve claude x", 400, "expected a number, got 'x'"),
         ("/next now", 400, "unexpected argument 'now'"),
         ("/end", 409, "no session is running"),
         ("/mode debate --rounds x", 400, "--rounds: expected a whole number, got 'x'"),
         ("/mode dance", 400, "unknown mode 'dance'"),
-        ("!claude", 400, "expected a text behind it"),
+        ("!claude", 400, "nothing to send"),
     ],
 )
 async def test_what_cannot_be_done_is_refused(room: ServedRoom, line: str, status: int, error: str) -> None:

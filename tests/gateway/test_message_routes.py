@@ -355,7 +355,8 @@ async def test_a_message_whose_words_are_gone_is_not_sent_again(
     ],
 )
 async def test_an_action_reaches_the_room(action: str, expected: CancelMessage | ReleaseMessage) -> None:
-    command = await Recorder().command(
+    gateway = Recorder(writer=SimpleNamespace(room=Room()))
+    command = await gateway.command(
         messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="m-1", action=action
     )
 

@@ -144,7 +144,7 @@ class Pane(Terminal):
     def begin_anew(self) -> None:
         """Forget what was drawn before, aim at all, wait until nobody is left in the room."""
         self.send(b"\x03")
-        self.wait_for("^nobody is here yet")
+        self.wait_for("^no agents yet")
         self.send(b"\x0c")
         self.type("@all")
         self._begun += 1

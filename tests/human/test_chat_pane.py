@@ -55,7 +55,7 @@ def test_why_a_message_is_held_is_said(room: LiveRoom, pane: Pane) -> None:
     pane.type("@claude hello")
     claude.report(claude.next_item(), "held", "draft")
 
-    pane.wait_for(r"held for claude: draft \(you have text in its composer")
+    pane.wait_for(r"held for claude: draft \(you have text in its input box")
 
 
 def test_an_agent_that_is_offline_gets_it_later_as_the_tick_says(room: LiveRoom, pane: Pane) -> None:
@@ -115,7 +115,8 @@ def test_an_agent_that_needs_approval_rings_and_says_what_to_type(room: LiveRoom
     dialog = {"tool": "Bash", "arguments": "rm -rf build", "question": "Proceed?", "choices": choices}
     before = pane.raw.count(b"\a")
     claude.set_state("needs_approval", dialog=dialog)
-    pane.wait_for(r"▲ claude asks: Bash: rm -rf build - Proceed\?\n  1 Yes   2 No\n  type /approve claude")
+    pane.wait_for(r"▲ claude asks to use Bash\n  rm -rf build\n  y Approve   n Deny   f Open its pane")
+    pane.wait_for(r"▲ claude: rm -rf build  Alt-Y Approve  Alt-N Deny$")
     pane.wait_for("claude NEEDS APPROVAL")
     pane.type("/approve claude 2")
     control = wait_until_sync(lambda: room.gateway.get("/queue")["items"], what="the button")[0]
@@ -128,7 +129,7 @@ def test_an_agent_that_needs_approval_rings_and_says_what_to_type(room: LiveRoom
 def test_an_agent_that_needs_its_human_names_its_pane(room: LiveRoom, pane: Pane) -> None:
     codex = come(room, pane, "codex")
     codex.set_state("needs_human", detail="log in")
-    pane.wait_for("▲ codex needs you in its pane: log in\n  type /focus codex")
+    pane.wait_for("▲ codex needs you in its pane\n  log in\n  f Open its pane")
 
     assert b"\a" in pane.raw
 
@@ -161,7 +162,7 @@ def test_commands_and_agents_are_completed(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"@cl\t hello\r")
     claude.next_item("hello")
     pane.send(b"/paus")
-    pane.wait_for(r"/pause +\(hold messages back")
+    pane.wait_for(r"/pause +\(hold an agent's messages back")
     pane.send(b"\t cl\t\r")
 
     pane.wait_for("^paused claude$")
@@ -294,7 +295,7 @@ def test_leaving_restores_the_terminal(room: LiveRoom, how: str) -> None:
 def test_f12_stops_and_keeps_what_is_being_typed(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"not yet sent\x1b[24~")
 
-    pane.wait_for(r"^no mode was running; .*\n→all> not yet sent")
+    pane.wait_for(r"^No mode is running. .*\n→all> not yet sent")
 
 
 def test_a_stop_typed_while_the_gateway_dies_is_done_when_it_is_back(room: LiveRoom) -> None:
@@ -303,13 +304,13 @@ def test_a_stop_typed_while_the_gateway_dies_is_done_when_it_is_back(room: LiveR
         pane.type("Allstop")
         room.start()
 
-        pane.wait_for("^no mode was running; ")
+        pane.wait_for("^No mode is running. ")
 
 
 def test_ctrl_z_without_a_shell_above_says_so(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"\x1a")
 
-    pane.wait_for("there is no shell to go back to here")
+    pane.wait_for("Ctrl-Z does nothing here")
 
 
 @pytest.mark.parametrize(

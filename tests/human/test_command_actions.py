@@ -111,7 +111,7 @@ async def test_the_status_says_what_was_used_and_what_it_cost(chat: Modes) -> No
         "spent by claude with opus␛: 2 replies, 2,034 new tokens (34 output), 10,000 cached, "
         "$0.5000 and 1 reply without a known price",
         "spent by llama with a model it does not name: 1 reply, about 11 new tokens (6 output), 0 cached, "
-        "no price is known for it",
+        "price unknown",
         "prices: genai-prices 1",
     ]
 
@@ -183,6 +183,7 @@ def test_every_command_of_the_design_has_a_row() -> None:
     named = (
         "agents add remove restart mode status next end stop history search queue cancel resend pause resume"
         " share noshare approve deny interrupt continue votes extend skip focus export help quit fwd show"
+        " needs answer allow rules unallow decide"
         " review web board zoom layout"
     )
 
@@ -234,17 +235,31 @@ async def test_an_agent_whose_pane_has_ended_gets_it_back(
 
 
 async def test_a_removed_agent_is_spoken_to_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chat, programs = in_panes(tmp_path), Programs(monkeypatch)
+    chat = in_panes(tmp_path)
+    programs = Programs(monkeypatch, remove=(0, '{"success": true, "pane": "closed"}\n', ""))
     chat.target = "claude"
-    await chat.do("/remove codex")
+    assert await chat.do("/remove codex") == []
     assert chat.target == "claude"
-    await chat.do("/remove claude")
+    assert await chat.do("/remove claude end") == []
 
     assert [ran[4:] for ran in programs.ran] == [
-        ("remove", "--room", "default", "codex"),
-        ("remove", "--room", "default", "claude"),
+        ("remove", "--room", "default", "codex", "--json"),
+        ("remove", "--room", "default", "claude", "--json", "--end"),
     ]
     assert (chat.target, chat.asked) == ("all", [])
+
+
+async def test_a_removed_agent_that_still_runs_is_said_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = in_panes(tmp_path)
+    Programs(monkeypatch, remove=(0, '{"success": true, "pane": "running"}\n', ""))
+
+    assert await chat.do("/remove codex") == [
+        "codex still runs in its pane; end it with: csp remove codex --end"
+    ]
+    with pytest.raises(BadInput, match="expected nothing or end, got 'now'"):
+        await chat.do("/remove codex now")
 
 
 @pytest.mark.parametrize(
@@ -430,7 +445,10 @@ async def test_a_number_that_is_no_message_is_named(chat: Modes) -> None:
 
 @pytest.mark.parametrize(
     ("held", "said"),
-    [([], "the loop guard holds nothing"), ([3, 4], "the loop guard holds several messages: 3, 4")],
+    [
+        ([], "the loop guard isn't holding any message"),
+        ([3, 4], "the loop guard holds several messages: 3, 4"),
+    ],
 )
 async def test_only_one_held_message_needs_no_name(chat: Modes, held: list[int], said: str) -> None:
     items = [{"id": f"m-{seq}", "seq": seq, "reason": "loop"} for seq in held]

@@ -56,7 +56,7 @@ async def test_a_turn_stands_in_brackets(chat: Modes) -> None:
 async def test_an_empty_room_says_how_to_start_somebody(chat: Modes) -> None:
     chat.answers["/agents"] = []
 
-    assert await chat.do("/agents") == ["nobody is here yet; /add NAME -- COMMAND starts an agent"]
+    assert await chat.do("/agents") == ["no agents yet; start one with /add NAME -- COMMAND"]
 
 
 async def test_the_status_has_the_phase_the_clock_and_who_is_waited_for(chat: Modes) -> None:

@@ -53,7 +53,7 @@ def test_a_reason_that_stands_is_told_once() -> None:
     for agent in AGENTS:
         ticks.move("m", agent, S.HELD, "busy", 0.0)
 
-    assert ticks.due(STANDS_S) == ["  #7 held for ada, bob: it is at work; it gets it after this turn"]
+    assert ticks.due(STANDS_S) == ["  #7 held for ada, bob: busy; queued for after this turn"]
     ticks.move("m", "ada", S.QUEUED, "", 2.0)
     ticks.move("m", "ada", S.HELD, "busy", 2.1)
     assert ticks.due(9.0) == []
@@ -67,7 +67,7 @@ def test_what_gives_no_proof_says_so_unless_a_proof_comes() -> None:
     ticks.move("m", "bob", S.SUBMITTED, "", 0.0)
     ticks.move("m", "bob", S.CONFIRMED, "", 0.1)
 
-    assert ticks.due(STANDS_S) == ["  #7 ✓ bob · ~ ada (typed in, no proof)"]
+    assert ticks.due(STANDS_S) == ["  #7 ✓ bob · ~ ada (unconfirmed)"]
     assert ticks.waiting == 0
 
 

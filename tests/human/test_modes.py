@@ -123,7 +123,7 @@ def test_a_mode_is_paused_resumed_extended_skipped(
     pane.wait_gone(r"\| Round robin 3/5")
     text = pane.history()
 
-    for said in ("ROUND_ROBIN paused.", "ROUND_ROBIN goes on.", "Extended by 2 rounds.", "Mode: FREEFORM"):
+    for said in ("ROUND_ROBIN paused.", "ROUND_ROBIN resumed.", "Extended by 2 rounds.", "Mode: FREEFORM"):
         assert text.count(said) == 1, said
     assert mode(room)["reason"] == "canceled"
 
@@ -229,7 +229,7 @@ def test_the_clock_goes_on_after_a_restart_of_the_gateway(tmp_path: Path) -> Non
 def test_a_failure_is_told_once(room: LiveRoom, pane: Pane, agents: tuple[Agent, Agent]) -> None:
     claude, _ = agents
     claude.set_state("needs_approval", detail="may it?")
-    pane.wait_for("/approve claude")
+    pane.wait_for("▲ claude asks")
     pane.type("/approve claude")
     claude.report(claude.next_item(), "failed", "the dialog is gone")
     pane.wait_for("✗ claude: the dialog is gone")
@@ -281,7 +281,7 @@ def test_a_run_is_begun_shown_and_decided_in_the_pane(
     codex.take_turn("ACK: ready")
     claude.take_turn("PLAN: mend\n1. one")
     codex.take_turn("RISK: high")
-    pane.wait_for("Run mine waits for a person: the reviewer takes the risk for high")
+    pane.wait_for("mine needs you: the reviewer rates the risk as high")
     pane.type("/review show")
     pane.wait_for("waits for: human")
     pane.type("/review start 'half")

@@ -285,6 +285,7 @@ class Joined:
     def __init__(self, pane: ChatPane, problem: Exception | None) -> None:
         self._pane, self._problem = pane, problem
         self.roster, self.target, self.away = pane.chat.roster, "all", ""
+        self.needs = pane.chat.needs
         self.has_closed = False
 
     async def __aenter__(self) -> None:

@@ -128,8 +128,9 @@ REFUSED: Final = [
     ("@codex {claud.last}", "unknown agent in '{claud.last}' (did you mean 'claude'?)"),
     ("/fwd claude", "expected an agent (/fwd FROM TO [NOTE])"),
     ("/pause claud", "no agent 'claud' is here (did you mean 'claude'?)"),
-    ("/approve", "expected an agent (/approve AGENT [N])"),
-    ("/approve claude two", "expected a number, got 'two' (/approve AGENT [N])"),
+    ("/approve", "no dialog is open (see: /needs)"),
+    ("/approve claude two", "expected a number, got 'two' (/approve [AGENT] [N])"),
+    ("/y", "nothing needs you (see: /status)"),
     ("/agents now", "unexpected argument 'now' (/agents)"),
     ("/pause", 'no mode is running (begin one: /mode debate "topic")'),
     ("/skip", 'no mode is running (begin one: /mode debate "topic")'),
@@ -141,10 +142,10 @@ REFUSED: Final = [
     ("/mode debate x --agents claude", "debate takes at least 2 agents, got 1 (see: /agents)"),
     ("/mode debate x --rouns 2", "unknown option --rouns (did you mean '--rounds'?)"),
     ("/stop claude", "'claude' cannot be stopped (/stop, /stop all or /interrupt AGENT)"),
-    ("@", "expected a name behind it (@claude text; @all text)"),
-    ("!", "expected a name behind it (!claude text; !all text)"),
+    ("@", "name missing after the sign (@claude text; @all text)"),
+    ("!", "name missing after the sign (!claude text; !all text)"),
     ("/export /proc/nowhere/x.md", "'/proc/nowhere/x.md' cannot be written: no such file or directory"),
-    ("/continue", "the loop guard holds nothing (see: /queue)"),
+    ("/continue", "the loop guard isn't holding any message (see: /queue)"),
     ("/cancel", "no message was sent from here yet (name one by its number; see /history)"),
     ("/cancel 999999", "there is no message #999999 (see: /history)"),
     ("/show abc", "expected the number of a message, got 'abc' (/show 12)"),
@@ -179,7 +180,7 @@ def test_allstop_asks_the_room_to_stop(room: LiveRoom) -> None:
     done = plain(room, "".join(f"{line}\n" for line in lines))
 
     assert done.returncode == 0
-    assert done.stdout.count("no mode was running; ") == len(done.stdout.splitlines()) == len(lines)
+    assert done.stdout.count("No mode is running.") == len(done.stdout.splitlines()) == len(lines)
     assert room.gateway.get("/inbox/claude")["items"] == []
 
 
@@ -202,7 +203,7 @@ def test_an_agent_is_removed(room: LiveRoom) -> None:
     done = plain(room, "/remove claude\n/agents\n")
 
     assert done.returncode == 0
-    assert "nobody is here yet" in done.stdout
+    assert "no agents yet" in done.stdout
     assert room.gateway.get("/agents") == []
 
 
@@ -230,7 +231,9 @@ def test_a_message_that_the_loop_guard_holds_is_released(room: LiveRoom) -> None
         last = speaker.gateway.post("/message", body)
     done = plain(room, "/continue\n")
 
-    assert (done.returncode, done.stdout) == (0, f"released #{last['seq']}\n")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0].startswith(f"▲ #{last['seq']} from ada to bob is held")
+    assert done.stdout.endswith(f"\nreleased #{last['seq']}\n")
 
 
 def test_the_history_is_exported_to_a_new_file(room: LiveRoom) -> None:
@@ -240,7 +243,7 @@ def test_the_history_is_exported_to_a_new_file(room: LiveRoom) -> None:
     path = room.dir / "talk.md"
 
     assert done.stdout == f"wrote {path}\n"
-    assert done.stderr == f"there is a file '{path}' already (name a new one: /export FILE.md)\n"
+    assert done.stderr == f"'{path}' already exists (name a new one: /export FILE.md)\n"
     assert "worth keeping" in path.read_text("utf-8")
 
 
@@ -271,7 +274,7 @@ def test_a_message_that_has_arrived_is_named_by_its_number(room: LiveRoom) -> No
     done = plain(room, f"/cancel {sent['seq']}\n")
 
     said = (
-        f"#{sent['seq']} can no longer be withdrawn: claude has it confirmed (see what waits with: /status)\n"
+        f"too late to cancel #{sent['seq']}: claude has already received it (see what waits with: /status)\n"
     )
     assert done.stderr == said
     assert plain(room, f"/cancel #{sent['seq']}\n").stderr == said

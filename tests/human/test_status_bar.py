@@ -86,7 +86,7 @@ def test_the_line_is_never_wider_than_the_terminal(width: int) -> None:
 
 
 def test_nobody_is_said_in_words() -> None:
-    assert bottom_text([], SessionStatus(), UNICODE, 0.0, 80) == "nobody is here yet"
+    assert bottom_text([], SessionStatus(), UNICODE, 0.0, 80) == "no agents yet"
 
 
 def test_a_state_of_another_version_is_shown_as_it_is() -> None:

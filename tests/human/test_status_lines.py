@@ -44,7 +44,7 @@ USED = {"tokens": 12345, "new": 2345, "output": 45, "cached": 10_000}
         ),
         (
             {"cost_usd": None, "unpriced": 1},
-            f"spent by ada with opus: 1 reply, {TOKENS}, no price is known for it",
+            f"spent by ada with opus: 1 reply, {TOKENS}, price unknown",
         ),
         (
             {"model": "m" * 70},
@@ -63,7 +63,7 @@ def test_what_was_used_is_a_line_with_its_price(changes: dict[str, Any], line: s
 def test_a_missing_list_of_prices_is_named() -> None:
     lines = spent_lines({"items": [ROW], "prices": None})
 
-    assert lines[1:] == ["prices: none, no list of prices is installed"]
+    assert lines[1:] == ["no price list installed; costs not shown"]
 
 
 def test_where_nothing_was_used_nothing_is_said() -> None:

@@ -197,7 +197,7 @@ def test_allstop_without_a_session_is_a_no_op(room: ModeRoom) -> None:
     room.send("all", "allstop")
     room.room.gateway.post("/stop", {})
 
-    assert said.count("no mode was running") == 2
+    assert said.count("No mode is running") == 2
     assert "no-op" in room.room.said()
     assert {name: len(room.prompts(name)) for name in room.seats} == asked
     assert room.room.gateway.get("/health")

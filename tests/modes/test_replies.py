@@ -246,8 +246,8 @@ def test_one_who_repeats_itself_is_named_once(table: Table) -> None:
         table.reply(current["currentTurn"], text, current["turn"])
 
     notices = table.notices(view)
-    assert notices.count("claude said the same as before.") == 1
-    assert notices.count("codex said the same as before.") == 1
+    assert notices.count("claude repeated itself.") == 1
+    assert notices.count("codex repeated itself.") == 1
 
 
 def test_a_lead_that_goes_in_circles_is_asked_to_conclude(table: Table) -> None:

@@ -241,7 +241,7 @@ def test_wakeups_arrive_in_the_pane_of_the_orchestrator(conducted: Demo) -> None
     assert "round 1 is over" in text
     assert "YOUR TURN" not in text
     assert [item["target"] for item in conducted.items("answer")] == ["orchestrator", "orchestrator"]
-    assert conducted.notices("wake-ups unanswered") == []
+    assert conducted.notices("has not answered") == []
 
 
 @pytest.mark.full
@@ -254,13 +254,13 @@ def test_a_silent_orchestrator_is_told_once(place: Place) -> None:
     for topic in ("one", "two"):
         type_in(demo, f"/mode debate {topic} or not --rounds 2 --agents ada,bob --synth ada")
         demo.wait(lambda: has_ended(demo, f"{topic} or not"), "the end of a debate")  # noqa: B023
-    demo.wait(lambda: told.notices("wake-ups unanswered"), "the warning")
-    demo.wait(lambda: "has left 2 wake-ups unanswered" in scrollback(demo, "human"), "it in the pane")
+    demo.wait(lambda: told.notices("has not answered"), "the warning")
+    demo.wait(lambda: "has not answered 2 wake-ups" in scrollback(demo, "human"), "it in the pane")
     type_in(demo, "/resume orchestrator")
     demo.wait(lambda: scrollback(demo, "orchestrator").count("digest of debate") == 4, "all digests")
 
-    assert told.notices("wake-ups unanswered") == [
-        "orchestrator has left 2 wake-ups unanswered. It is paused. The modes go on without it."
+    assert told.notices("has not answered") == [
+        "Orchestrator orchestrator has not answered 2 wake-ups. It is paused. Sessions continue without it."
     ]
 
 

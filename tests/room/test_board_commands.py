@@ -175,7 +175,7 @@ def test_failed_summary_changes_nothing(live: Play, text: str, ending: Ending, w
     assert not [one for one in live.all(NoteAdded) if one.kind is NoteKind.SUMMARY]
     assert (now.next_idx, now.fresh, now.ask, now.failed_at) == (before.next_idx, before.fresh, None, 2)
     assert live.all(NoticePosted)[-1].text == (
-        f"The summary of room by claude failed: it was {why}. The board is as it was."
+        f"claude's summary of room failed: it was {why}. Board unchanged."
     )
 
 

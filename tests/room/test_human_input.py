@@ -43,7 +43,7 @@ from csp.room.human_input import (
         ("!codex stop that", MessageLine(to="codex", text="stop that", urgent=True)),
         ("@codex", SetTarget(to="codex")),
         ("@all", SetTarget(to="all")),
-        ("!codex", InvalidLine(problem="expected a text behind it", hint="!codex text")),
+        ("!codex", InvalidLine(problem="nothing to send", hint="!codex text")),
     ],
 )
 def test_a_text_goes_to_whom_its_first_word_names(line: str, meant: TypedLine) -> None:
@@ -158,8 +158,8 @@ def test_a_mode_is_read_with_its_options(line: str, meant: TypedLine) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("/mode debate x --rounds", "expected a value behind --rounds"),
-        ("/mode debate x --agents --rounds 2", "expected a value behind --agents"),
+        ("/mode debate x --rounds", "expected a value after --rounds"),
+        ("/mode debate x --agents --rounds 2", "expected a value after --agents"),
         ("/mode debate x --rounds two", "--rounds: expected a whole number, got 'two'"),
         ("/mode debate x --steps -1", "--steps: expected a whole number, got '-1'"),
         ("/mode autopilot x --cost much", "--cost: expected a number, got 'much'"),
@@ -187,7 +187,7 @@ def test_a_sign_without_a_name_is_no_text(sign: str) -> None:
     meant = read_line(sign)
 
     assert isinstance(meant, InvalidLine)
-    assert meant.problem == "expected a name behind it"
+    assert meant.problem == "name missing after the sign"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,9 @@ def test_the_arguments_of_a_command(line: str, words: list[str]) -> None:
     ("line", "problem", "hint"),
     [
         ("/next now", "unexpected argument 'now'", "/next"),
-        ("/deny", "expected an agent", "/deny AGENT [N]"),
+        ("/allow", "expected an agent", "/allow AGENT COMMAND"),
+        ("/allow claude", "expected more", "/allow AGENT COMMAND"),
+        ("/deny claude two", "expected a number, got 'two'", "/deny [AGENT] [N]"),
         ("/search", "expected more", "/search TEXT"),
         ("/extend two", "expected a number, got 'two'", "/extend [N]"),
         ("/extend 1234567", "expected a number, got '1234567'", "/extend [N]"),

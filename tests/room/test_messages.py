@@ -692,11 +692,11 @@ def test_sidecar_may_not_hold_for_that_reason(live: LiveRoom, reason: str) -> No
     said = live.say(CLAUDE, CODEX)
     error = live.refuse(ReportDelivery(agent=CODEX, message=said.id, state=S.HELD, reason=reason), BadInput)
 
-    assert error.hint == "expected one of: busy, dialog, draft, paused, starting, stuck, typing"
+    assert error.hint == "expected one of: busy, covered, dialog, draft, paused, starting, stuck, typing"
 
 
 def test_every_reason_to_hold_is_the_sidecars_or_the_rooms() -> None:
-    sidecar = {"starting", "busy", "dialog", "typing", "draft", "paused", "stuck"}
+    sidecar = {"starting", "busy", "dialog", "typing", "draft", "paused", "stuck", "covered"}
 
     assert set(HeldReason) == sidecar | {"offline", "turn", "loop"}
 
@@ -791,7 +791,15 @@ def test_cancel_of_what_was_typed_is_refused(live: LiveRoom, state: DeliveryStat
     said = live.say(HUMAN, CODEX)
     live.report(CODEX, said.id, state)
 
-    assert f"codex has it {state}" in live.refuse(CancelMessage(message=said.id), Refused).message
+    has_it = "failed" if state is S.FAILED else "has already received it"
+    assert f"codex {has_it}" in live.refuse(CancelMessage(message=said.id), Refused).message
+
+
+def test_what_is_cancelled_is_not_cancelled_again(live: LiveRoom) -> None:
+    said = live.say(HUMAN, CODEX)
+    live.do(CancelMessage(message=said.id))
+
+    assert live.refuse(CancelMessage(message=said.id), Refused).message == f"{said.id} is already cancelled"
 
 
 def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> None:

@@ -55,7 +55,7 @@ def test_a_printed_command_after_the_same_by_tool_is_dropped_with_a_mark(live: L
     assert calls(events) == []
     notice = one(events, NoticePosted)
     assert notice.repeats == sent.id
-    assert notice.text == f"claude: @send.codex was not sent again: {sent.id} has said the same"
+    assert notice.text == f"claude: @send.codex is a duplicate of {sent.id}, not sent"
     assert live.due(CODEX) == [sent.id]
 
 

@@ -83,8 +83,8 @@ def test_stall_wakes_it_once(play: Play) -> None:
         play.reply(CODEX, "another thing")
 
     assert why(play) == [
-        "it stalls: claude said the same as before. turns, waiting for codex.",
-        "it stalls: codex said the same as before. turns, waiting for claude.",
+        "it stalls: claude repeated itself. turns, waiting for codex.",
+        "it stalls: codex repeated itself. turns, waiting for claude.",
     ]
 
 
@@ -208,7 +208,7 @@ def test_two_unanswered_wakeups_are_one_warning(play: Play) -> None:
     assert warnings(play) == []
     play.wait(1)
     assert warnings(play) == [
-        "orchestrator has left 2 wake-ups unanswered. It is idle. The modes go on without it."
+        "Orchestrator orchestrator has not answered 2 wake-ups. It is idle. Sessions continue without it."
     ]
     assert next_deadline(play.room, play.rules) is None
     debate(play, rounds=4)
@@ -258,7 +258,9 @@ def test_the_warning_of_one_who_is_gone_for_good_names_no_state(play: Play) -> N
     del play.room.participants[BOSS]
     play.wait(120)
 
-    assert warnings(play) == ["orchestrator has left 2 wake-ups unanswered. The modes go on without it."]
+    assert warnings(play) == [
+        "Orchestrator orchestrator has not answered 2 wake-ups. Sessions continue without it."
+    ]
 
 
 def test_a_restart_neither_loses_nor_doubles_anything(play: Play) -> None:

@@ -27,7 +27,7 @@ async def test_a_menu_without_numbers_needs_a_person_whichever_brain_looks(tmp_p
         await scene.wait_held(message, "dialog")
         _, detail, _, _ = await scene.wait_state("needs_human")
 
-        assert detail == "its screen has no place to type in"
+        assert detail == "I can't find its input box"
 
         await asyncio.sleep(1)
         await scene.replace_brain()
@@ -52,7 +52,7 @@ def test_a_menu_without_numbers_needs_a_person(stage: Stage) -> None:
     message = stage.send("menu", "second")
     seat.wait_ready("needs_human")
 
-    assert "no place to type" in stage.agent("menu")["detail"]
+    assert "can't find its input box" in stage.agent("menu")["detail"]
     assert stage.wait_for(message, "menu", "held") == "dialog"
 
     seat.keys("Down")

@@ -277,7 +277,7 @@ def _on_feedback(draft: SessionDraft, body: review.PlanFeedback) -> None:
     elif body.alternative is not None:
         enter_phase(draft, P.APPROVAL, "builder and reviewer do not agree on a plan")
     elif body.risk is review.Risk.HIGH:
-        enter_phase(draft, P.APPROVAL, "the reviewer takes the risk for high")
+        enter_phase(draft, P.APPROVAL, "the reviewer rates the risk as high")
     elif run.terms.approve:
         enter_phase(draft, P.APPROVAL, "the plan is to be approved")
     else:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from csp.protocol import catalogue
-from csp.protocol.catalogue import Catalogue, CommandText, ModeEntry, ModeOption, ModeText
+from csp.protocol import attention, catalogue
+from csp.protocol.catalogue import Catalogue, CommandEntry, CommandText, ModeEntry, ModeOption, ModeText
 from csp.protocol.enums import Mode
 from csp.protocol.notices import notice_entries
 from csp.protocol.review_messages import MAX_REVISIONS, RunPhase
@@ -239,12 +239,14 @@ def build_catalogue() -> Catalogue:
         end_reasons=catalogue.END_REASONS,
         agent_states=catalogue.AGENT_STATES,
         notices=notice_entries(),
-        commands=tuple(
-            CommandText(name=row.name, form=row.form, help=row.help)
-            for row in catalogue.COMMANDS
-            if row.is_page_command
-        ),
+        commands=tuple(_command(row) for row in catalogue.COMMANDS if row.is_page_command),
+        pane_commands=tuple(_command(row) for row in catalogue.COMMANDS if not row.is_page_command),
+        attention_events=attention.EVENTS,
     )
+
+
+def _command(row: CommandEntry) -> CommandText:
+    return CommandText(name=row.name, form=row.form, help=row.help)
 
 
 def _entry(name: str, row: ModeRow) -> ModeEntry:

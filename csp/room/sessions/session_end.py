@@ -120,7 +120,7 @@ def remind(draft: SessionDraft, agent: AgentId) -> None:
     _, repeats = session.echoes[agent]
     if repeats == 1:
         draft.notice(NoticeCode.SAID_THE_SAME(agent=agent))
-        draft.wake(f"it stalls: {agent} said the same as before")
+        draft.wake(f"it stalls: {agent} repeated itself")
     warn_of_limits(draft)
     due = max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)
     if session.setup.mode is Mode.AUTOPILOT and due > session.reminders:

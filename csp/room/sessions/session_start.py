@@ -164,7 +164,7 @@ def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]
             continue
         known = room.participants.get(name)
         if name == HUMAN or (known is not None and known.kind is ParticipantKind.HUMAN):
-            raise BadInput(f"{name!r} is a person, who takes no turns", "name agents alone")
+            raise BadInput(f"{name!r} is a person; only agents can take turns", "name agents only")
         if known is None:
             raise BadInput(f"unknown agent {name!r}", nearest(name, list(room.participants)))
     if len(set(named) - {MAILBOX}) < len([name for name in named if name != MAILBOX]):

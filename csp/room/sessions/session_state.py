@@ -263,6 +263,10 @@ class Session(_State, frozen=True):
     reminders: int = 0
     #: The limits of which people were told that they are near.
     warned: tuple[EndReason, ...] = ()
+    #: When they were told; whether somebody has decided what the session left open, and who won a tie.
+    warned_at: float = 0.0
+    is_settled: bool = False
+    chosen: AgentId | None = None
     #: Turns in a row, of any agent, that failed; turns of the lead in a row that named nobody.
     fails: int = 0
     stalls: int = 0

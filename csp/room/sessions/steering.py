@@ -30,8 +30,9 @@ from csp.room.room_draft import RoomDraft, SessionDraft
 from csp.room.room_state import Room
 from csp.room.runs import run_protocol
 from csp.room.sessions import turns
+from csp.room.sessions.decisions import END, choices_for
 from csp.room.sessions.modes import NextSpeaker, row_of
-from csp.room.sessions.session_end import end, minutes_over_at, warn_of_limits
+from csp.room.sessions.session_end import end, minutes_over_at, tally_of, warn_of_limits
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import BallotVote, Session, Turn, is_more
 
@@ -95,6 +96,10 @@ def steer(draft: RoomDraft, command: Steer) -> None:
         known = [str(one.id) for one in draft.sessions.live()]
         hint = nearest(command.session, known) if known else "no session is running"
         raise NotFound(f"unknown session {command.session!r}", hint)
+    if command.action is SessionAction.DECIDE:
+        # What is decided is often left open by the end.
+        _decide(SessionDraft(draft, session.id), command)
+        return
     if session.is_over:
         raise Refused(f"session {session.id} has ended: {session.reason}", "start a new one")
     _ACTIONS[command.action](SessionDraft(draft, session.id), command)
@@ -154,6 +159,26 @@ def kick(draft: SessionDraft, agent: AgentId) -> None:
         advance(draft)
 
 
+def _decide(draft: SessionDraft, command: Steer) -> None:
+    """Settle what the session leaves to a person."""
+    session = draft.session
+    choices = choices_for(draft.room_draft.sessions, session)
+    if not choices:
+        raise Refused(f"session {session.id} waits for no decision", "see: csp status")
+    given = (command.choice or "").strip().lower()
+    choice = next((one for one in choices if one.lower() == given), None)
+    if choice is None:
+        raise BadInput(f"unknown choice {command.choice or ''!r}", f"expected one of: {', '.join(choices)}")
+    if choice == END:
+        end(draft, EndReason.CANCELED, by=command.sender)
+        return
+    is_tie = session.reason is EndReason.TIE
+    winner = next((one.agent for one in tally_of(session).leaders if one.label == choice), None)
+    draft.change(Change.SETTLED, f"decided: {choice}", by=command.sender, agent=winner if is_tie else None)
+    if is_tie and winner is not None:
+        draft.notice(NoticeCode.TIE_DECIDED(label=choice, agent=winner))
+
+
 _ACTIONS: Final[dict[SessionAction, Callable[[SessionDraft, Steer], None]]] = {
     SessionAction.PAUSE: _pause,
     SessionAction.RESUME: _resume,
@@ -205,7 +230,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
     known = [str(agent) for agent in found.session.agents]
     to = command.to.strip().lower()
     if to not in known:
-        raise BadInput(f"{command.to!r} takes no part in {found.session.id}", nearest(to, known))
+        raise BadInput(f"{command.to!r} is not in {found.session.id}", nearest(to, known))
     found.move(turn, turn.state, handoff=Handoff(to=to, task=command.task))
     turns.keep_open(found, turn)
 
@@ -293,7 +318,7 @@ def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
 
 
 #: What keeps a prompt out of the composer until a person does something about it.
-_IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
+_IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG, HeldReason.COVERED})
 
 
 def next_deadline(room: Room, rules: RoomRules) -> float | None:

@@ -178,7 +178,7 @@ def _why_not(draft: SessionDraft, agent: AgentId, participant: Participant | Non
     if participant.state is AgentState.LIMITED and not is_past:
         return "it has reached its limit"
     if draft.session.is_benched(agent):
-        return "it is benched until it speaks"
+        return "benched after two timeouts until it posts something"
     most = draft.session.setup.limits.turns
     is_spent = most is not None and draft.session.asked >= most
     return "no turns are left" if is_spent and draft.phase.kind is not PhaseKind.SOLO else ""

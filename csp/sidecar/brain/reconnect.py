@@ -101,7 +101,7 @@ def rejoin(run: SidecarRecord) -> bool:
     try:
         answer = GatewayClient(room.url, room.token).post("/register", body)
     except CspError as error:
-        log.error("room took us no more", extra={"why": error.message})
+        log.error("registration refused", extra={"why": error.message})
         raise
     token = field(answer, "token", str)
     agent = field(answer, "agentId", str)

@@ -24,11 +24,11 @@ def test_person_is_reminded_ever_more_rarely(phase: RunPhase) -> None:
     run.wait(1)
     run.wait(2 * REMIND_S - 1)
     assert [text.partition(".")[0] for text in reminders(run)] == [
-        f"Run {run.run.id} has waited for a person for 10 minutes"
+        f"{run.run.id} has waited for you for 10 minutes"
     ]
     run.wait(1)
 
-    assert "for a person for 30 minutes. Answer with: csp review" in reminders(run)[-1]
+    assert "for you for 30 minutes. Answer with: csp review" in reminders(run)[-1]
     assert run.deadline() == run.now + 4 * REMIND_S
 
 

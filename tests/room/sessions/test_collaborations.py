@@ -145,7 +145,7 @@ def test_failed_model_is_passed_over_named_and_left_out_after_two_failures() -> 
 
     assert work.asked() == [CLAUDE, CODEX, GEMINI] * 2 + [CLAUDE, CLAUDE]
     assert work.session.failed == {CODEX: "its answer was failed: no key"}
-    assert "codex is benched: it is not asked again until it speaks." in work.notices
+    assert "codex is benched: it is not asked again until it posts something." in work.notices
 
 
 def test_model_that_is_away_costs_no_step() -> None:

@@ -299,7 +299,7 @@ def test_unknown_name_in_a_handoff_is_ignored_aloud(play: Play) -> None:
     play.reply(CLAUDE, '{"message": "x", "handoff": {"to": "mallory", "task": "t"}}')
 
     assert play.ended == "no_handoff"
-    assert any(text.startswith("claude named 'mallory', who takes no part.") for text in play.notices)
+    assert any(text.startswith("claude named 'mallory', who is not a member.") for text in play.notices)
 
 
 @pytest.mark.parametrize("name", ["mallory", "human"])
@@ -307,7 +307,7 @@ def test_line_that_hands_over_to_nobody_costs_one_notice(play: Play, name: str) 
     events = play.reply(CLAUDE, f"x\n@handoff.{name} go")
     first, *others = [event.text for event in events if isinstance(event, NoticePosted)]
 
-    assert first == f"claude named {name!r}, who takes no part. Taking part: claude, codex, gemini."
+    assert first == f"claude named {name!r}, who is not a member. Members: claude, codex, gemini."
     assert others[0].startswith("COLLABORATE ended")
 
 

@@ -41,7 +41,7 @@ def test_who_repeats_itself_is_noticed_once() -> None:
     for text in ("Yes, do it.", "yes,  do IT.", "yes, do it.", "no", "yes, do it."):
         play.reply(CLAUDE, text)
 
-    assert play.notices.count("claude said the same as before.") == 1
+    assert play.notices.count("claude repeated itself.") == 1
 
 
 def test_a_limit_on_tokens_is_told_once_when_it_is_near() -> None:

@@ -124,7 +124,7 @@ def test_malformed_envelope_ends_a_collaboration() -> None:
     play.reply(CLAUDE, '{"message": "x", "handoff": {"to": "codex"}}')
 
     assert play.ended == "malformed"
-    assert "claude's reply was malformed, so it is taken for plain text." in play.notices
+    assert "claude's reply was malformed, so it counts as plain text." in play.notices
     assert play.all(AgentResponse)[0].text == '{"message": "x", "handoff": {"to": "codex"}}'
 
 
@@ -184,7 +184,7 @@ def test_autopilot_ignores_rounds_aloud() -> None:
     play.start("autopilot", rounds=3)
 
     assert play.session.setup.rounds is None
-    assert any("has no rounds" in text for text in play.notices)
+    assert any("ignores --rounds" in text for text in play.notices)
 
 
 def test_autopilot_runs_past_two_hundred_turns_with_a_raised_cap() -> None:
@@ -535,7 +535,7 @@ def test_second_tie_is_left_to_people(voting: Play) -> None:
         voting.reply(GEMINI, "NOOP")
 
     assert voting.ended == "tie"
-    assert "The vote is tied: the human or the orchestrator decides." in voting.notices
+    assert "The vote is tied: you or the orchestrator decide." in voting.notices
 
 
 def test_tie_is_put_to_the_orchestrator() -> None:

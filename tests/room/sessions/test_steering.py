@@ -360,7 +360,7 @@ def test_agent_whose_coming_stood_in_a_lost_line_is_passed_over(play: Play) -> N
     play.reply(CLAUDE)
 
     assert play.waiting == (GEMINI,)
-    assert "codex is passed over: it has left the room." in play.notices
+    assert "codex was skipped: it has left the room." in play.notices
 
 
 def test_ask_that_is_not_remembered_cannot_be_withdrawn(play: Play) -> None:

@@ -158,7 +158,7 @@ def test_the_next_turn_of_an_agent_begins_without_a_handoff(relay: Play) -> None
 
 def test_a_handoff_that_cannot_be_is_refused(relay: Play, ballot: Play) -> None:
     assert ballot.refuse(hand(CLAUDE, "codex"), Refused)
-    assert relay.refuse(hand(CLAUDE, "nobody"), BadInput).message == "'nobody' takes no part in s-4"
+    assert relay.refuse(hand(CLAUDE, "nobody"), BadInput).message == "'nobody' is not in s-4"
     assert relay.refuse(hand(CODEX, "claude"), Refused)
     relay.steer(SessionAction.STOP)
     assert relay.refuse(hand(CLAUDE, "codex"), Refused)

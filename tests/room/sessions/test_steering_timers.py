@@ -146,7 +146,7 @@ def test_a_model_that_is_offline_is_passed_over_until_it_is_back() -> None:
     play.reply(CLAUDE, "two")
 
     assert (passed, play.waiting) == ((CLAUDE,), (CODEX,))
-    assert "codex is passed over: it is offline." in play.notices
+    assert "codex was skipped: it is offline." in play.notices
 
 
 def test_warning_that_would_come_too_late_is_left_out() -> None:
@@ -165,8 +165,8 @@ def test_two_timeouts_in_a_row_bench_an_agent(play: Play) -> None:
         play.reply(CODEX)
         play.reply(GEMINI)
 
-    assert "claude is benched: it is not asked again until it speaks." in play.notices
-    assert "claude is passed over: it is benched until it speaks." in play.notices
+    assert "claude is benched: it is not asked again until it posts something." in play.notices
+    assert "claude was skipped: benched after two timeouts until it posts something." in play.notices
     assert play.waiting == (CODEX,)
 
 
@@ -209,7 +209,7 @@ def test_what_is_in_the_way_calls_the_human_and_waits(play: Play, reason: str) -
     play.wait(120)
 
     assert play.waiting == (CLAUDE,)
-    assert any(f"a {reason} is in the way" in text for text in play.notices)
+    assert any(f"its pane shows a {reason}." in text for text in play.notices)
     assert play.deadline() == play.now + 1680
     play.wait(1680)
     assert play.waiting == (CODEX,)
@@ -304,7 +304,7 @@ def test_agent_that_reaches_its_limit_is_not_asked_in_the_next_phase() -> None:
     play.do(SetState(agent=GEMINI, state=AgentState.LIMITED))
 
     assert (play.session.stage.name, play.waiting) == ("ballot", (CLAUDE, CODEX))
-    assert "gemini is passed over: it has reached its limit." in play.notices
+    assert "gemini was skipped: it has reached its limit." in play.notices
 
 
 def test_agent_at_its_limit_is_passed_over_until_then(play: Play) -> None:

@@ -172,7 +172,7 @@ def test_call_that_could_pass_the_limit_is_not_made() -> None:
     assert (work.ended, work.asked()) == ("emergency_cost", [CLAUDE])
     (notice,) = [text for text in work.notices if text.startswith("Cost limit")]
     assert "the call of codex may cost" in notice and "with 3.0000 of 4 USD" in notice
-    assert any("claude is passed over: the call of claude may cost" in text for text in work.notices)
+    assert any("claude was skipped: the call of claude may cost" in text for text in work.notices)
     assert "No synthesis was written: a summary takes its place." in work.notices
     assert work.session.cost_usd <= 4.0
 
@@ -249,7 +249,7 @@ def test_reply_that_cannot_be_read_is_taken_as_it_is_where_no_money_is_left() ->
     assert rich.turn(CLAUDE).max_output is not None
     poor = lead(2.8)
     assert [ask.is_repair for ask in poor.all(TurnSignal)][:2] == [False, False]
-    assert "claude's reply was malformed, so it is taken for plain text." in poor.notices
+    assert "claude's reply was malformed, so it counts as plain text." in poor.notices
 
 
 def test_more_money_lets_it_go_on() -> None:
@@ -264,7 +264,7 @@ def test_unknown_prices_are_told_and_limit_the_tokens() -> None:
     work = begun(1.0, prices={CLAUDE: DEAR}, agents=("codex", "claude"))
 
     assert work.session.setup.limits.tokens == 1_000_000
-    (notice,) = [text for text in work.notices if text.startswith("No price is known for codex:")]
+    (notice,) = [text for text in work.notices if text.startswith("No price for codex;")]
     assert "The limit of 1,000,000 new tokens holds." in notice
 
 
@@ -272,7 +272,7 @@ def test_unknown_prices_are_told_where_no_tokens_are_limited() -> None:
     work = Work(rules=replace(RULES, limits=Limits(turns=200)))
     work.collaborate(cost=1.0, prices={CLAUDE: DEAR}, agents=("codex", "claude"))
 
-    assert "No price is known for codex: what a call of theirs costs counts once it is told." in work.notices
+    assert "No price for codex; its cost counts after the first reported call." in work.notices
 
 
 def test_random_costs_never_pass_the_limit_where_replies_keep_to_their_length() -> None:
