@@ -23,7 +23,7 @@ def _notes(room: LiveRoom, **query: Any) -> list[dict[str, Any]]:
 
 async def test_a_note_is_written_on_the_page(gateway: LiveRoom, page: Page) -> None:
     await _open(page)
-    await expect(page.locator("#board-state")).to_have_text("Nothing stands on this board yet.")
+    await expect(page.locator("#board-state")).to_have_text("The board is empty.")
     await page.fill("#board-text", "the parser is **mine**")
     await page.fill("#board-tags", "parser, ours")
     await page.click("#board-add button")
@@ -175,7 +175,7 @@ async def test_the_board_is_read_again_when_the_connection_is_back(parts: Parts)
         return [empty, lost, back, await wait()]"""
     )
 
-    assert got == [["Nothing stands on this board yet."], 0, 1, 1]
+    assert got == [["The board is empty."], 0, 1, 1]
 
 
 async def test_a_search_and_a_note_of_one_session(parts: Parts) -> None:

@@ -87,7 +87,7 @@ async def test_an_unknown_command_is_not_sent(gateway: LiveRoom, page: Page, tro
     troubles.expect("404.*/line")
     await write(page, "/dance")
 
-    await see_toast(page, "there is no /dance here")
+    await see_toast(page, "Unknown command /dance.")
     await expect(page.locator("#composer-text")).to_have_value("/dance")
     assert _sent(gateway) == []
 
@@ -133,9 +133,9 @@ async def test_every_step_of_a_delivery_is_shown(gateway: LiveRoom, page: Page) 
     tick = page.locator(".tick")
     await expect(tick).to_have_text("ada ○ queued")
     ada.deliver(message, "held", "draft")
-    await expect(tick).to_contain_text("waits: draft (you have text in its composer)")
+    await expect(tick).to_contain_text("waits: draft (you have text in its input box)")
     await expect(page.locator("[data-agent=ada] .waiting")).to_contain_text(
-        "draft (you have text in its composer)"
+        "draft (you have text in its input box)"
     )
     ada.deliver(message, "typed")
     await expect(tick).to_have_text("ada ✓ typed")

@@ -26,7 +26,7 @@ async def test_a_new_message_is_queued_until_its_steps_come(parts: Parts) -> Non
     assert got == [
         [["ada ○ queued", "bob ○ queued"], ["Cancel"]],
         [
-            ["ada ✓ typed", "bob ◔ waits: agents have talked among themselves for long"],
+            ["ada ✓ typed", "bob ◔ waits: 8 agent-to-agent messages in a row"],
             ["Cancel", "Let through"],
         ],
         ["ada ✓✓ confirmed", "bob ✗ failed: gone"],
@@ -124,7 +124,7 @@ async def test_many_recipients_are_counted_by_state(parts: Parts) -> None:
 
     assert got == [
         [
-            "2 agents ◔ waits: it is at work; it gets it after this turn",
+            "2 agents ◔ waits: busy; queued for after this turn",
             "9 agents ○ queued",
             "a0 ✓✓ confirmed",
             "a1 ◔ waits: paused",

@@ -33,16 +33,16 @@ async def test_why_a_message_waits_is_said_in_words(parts: Parts) -> None:
     )
 
     assert said == [
-        "offline; it gets it when it is back",
+        "offline; queued until it returns",
         "it is still starting",
-        "it is at work; it gets it after this turn",
+        "busy; queued for after this turn",
         "a dialog is open",
         "somebody is typing in its pane",
-        "draft (you have text in its composer)",
+        "draft (you have text in its input box)",
         "paused",
         "it comes with its next turn",
-        "agents have talked among themselves for long",
-        "a text is stuck in its composer",
+        "8 agent-to-agent messages in a row",
+        "leftover text in its input box",
         "no such reason",
         "",
     ]

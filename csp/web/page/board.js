@@ -97,7 +97,7 @@ export class Board {
   #draw(items, asked) {
     if (!this.#isNew([asked, items])) return;
     swap(byId("board-notes"), ...items.map(noteElement));
-    const none = asked ? "Nothing was found." : "Nothing stands on this board yet.";
+    const none = asked ? "Nothing was found." : "The board is empty.";
     setText(byId("board-state"), items.length ? stateWords(items.length, asked) : none);
     set(byId("board-older"), { hidden: Boolean(asked) || items.length < PAGE });
   }
@@ -119,7 +119,10 @@ export class Board {
     event.preventDefault();
     const field = byId("board-text");
     const tags = byId("board-tags").value.split(/[\s,]+/).filter(Boolean);
-    if (!field.value.trim()) return;
+    if (!field.value.trim()) {
+      field.focus();
+      return;
+    }
     const body = { text: field.value, tags, ...(this.#session && { session: this.#session }) };
     if ((await attempt(act("/board", body))) === null) return;
     field.value = "";
