@@ -33,6 +33,8 @@ HARMLESS: Final = frozenset(
 AGENTS: Final = "agent"
 #: Names for several agents, which allow nothing.
 GROUPS: Final = "groups"
+#: The section of approval rules, which let an agent run commands.
+ALLOW: Final = "allow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     kept: dict[str, Any] = {}
     for section, table in data.items():
+        if section == ALLOW:
+            continue
         if section == AGENTS:
             kept |= {} if any(_agent_powers(table)) else {section: table}
         elif section == GROUPS:
@@ -98,6 +102,10 @@ def _powers(data: Mapping[str, Any]) -> Iterator[Power]:
             yield from _agent_powers(table)
             continue
         if section == GROUPS:
+            continue
+        if section == ALLOW:
+            for entry in _entries(table):
+                yield Power(f"{ALLOW} {entry.get('agent', '')!s}", _shown(entry.get("command", "")))
             continue
         for name, value in table.items():
             if f"{section}.{name}" not in HARMLESS:

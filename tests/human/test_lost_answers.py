@@ -26,7 +26,7 @@ def _calls(room: LiveRoom) -> int:
     [
         ("/mode debate tabs --agents claude,codex", "began debate"),
         ("/pause claude", "paused claude"),
-        ("Allstop", "no mode was running"),
+        ("Allstop", "No mode is running"),
     ],
 )
 async def test_what_was_typed_is_done_once_though_its_answer_is_lost(
