@@ -34,12 +34,16 @@ async def send_message(gateway: Gateway, call: Posted[requests.MessageBody]) -> 
     caller, body = call.caller, call.body
     check_text(body.content)
     ttl_s = gateway.settings.message_ttl_s
-    # Who is in the room comes before a group of the same name.
-    names = {enums.ALL, enums.HUMAN, *gateway.writer.room.participants}
-    groups = {name: members for name, members in gateway.settings.groups.items() if name not in names}
-    to = with_groups(body.to, groups)
+    to = with_groups(body.to, _groups(gateway))
     command = fill(Send, body, sender=caller.id, to=to, text=body.content, ttl_s=ttl_s)
     return sent_view(gateway, await gateway.submit(command), body.id)
+
+
+def _groups(gateway: Gateway) -> dict[str, tuple[str, ...]]:
+    """Return the groups by their names; who is in the room comes before a group of the same name."""
+    named = gateway.settings.groups
+    taken = {enums.ALL, enums.HUMAN, *gateway.writer.room.participants} if named else ()
+    return {name: members for name, members in named.items() if name not in taken}
 
 
 def with_groups(to: str, groups: Mapping[str, Sequence[str]]) -> str:

@@ -280,8 +280,10 @@ async def has_questions(chat: "Chat", wish: human_input.ModeLine) -> bool:
             raise BadInput(f"{wish.mode} needs a topic", f'/mode {wish.mode} "topic"')
         chat.pose(about_topic(question, wish))
         return True
+    if wish.mode == human_input.FREEFORM or wish.replaces:
+        return False
     running = session_of(await chat.ask("GET", "/mode"))
-    if not running.is_running or wish.mode == human_input.FREEFORM or wish.replaces:
+    if not running.is_running:
         return False
     if not chat.order.is_person:
         raise Refused(f"{running.mode} is running", "add --replace to stop it and start the new one")

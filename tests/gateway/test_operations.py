@@ -41,7 +41,7 @@ from csp.room.commands import ExtendTurn, PostReply, ReportDelivery, Send, SetSt
 from tests.gateway.asked import AGENT, CLAUDE, ROOM, Recorder
 
 CODEX = AgentId("codex")
-SETTINGS = SimpleNamespace(message_ttl_s=7.0)
+SETTINGS = SimpleNamespace(message_ttl_s=7.0, groups={})
 M2 = MessageId("m-2")
 
 

@@ -44,7 +44,7 @@ def test_a_flood_neither_garbles_the_room_nor_what_is_typed(room: LiveRoom) -> N
     claude = join(room, "claude")
     token = room.gateway.post("/register", {"agentId": "noisy"})["token"]
     sentence = "the quick brown fox jumps over the lazy dog " * 4
-    with open_pane(room) as pane:
+    with open_pane(room, columns=100) as pane:
         flood = threading.Thread(target=lambda: asyncio.run(_flood(room, token)))
         flood.start()
         for key in f"@claude {sentence}":

@@ -24,7 +24,7 @@ def _calls(room: LiveRoom) -> int:
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("/mode debate tabs --agents claude,codex", "began debate"),
+        ("/mode debate tabs --agents claude,codex --replace", "began debate"),
         ("/pause claude", "paused claude"),
         ("Allstop", "No mode is running"),
     ],
