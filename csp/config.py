@@ -17,8 +17,9 @@ from csp.errors import BadInput
 from csp.fast_start import process_environment as places
 from csp.fast_start.process_environment import process_environment as process_environment
 from csp.project import Claim, Project, claims_folder, project_of, read_claims, room_name
+from csp.room.approval_rules import is_plain_command
 from csp.room.duties import DUTY
-from csp.trust import AGENTS, GROUPS, LINEUPS, ROLES, Accepted, Ask, Untrusted, examine, harmless
+from csp.trust import GROUPS, LINEUPS, ROLES, Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"
 #: Each CLI that CSP knows, by its name.
@@ -53,6 +54,14 @@ class AgentSpec:
     model: str = ""
     base_url: str = ""
     key_env: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowSpec:
+    """One [[allow]] of csp.toml: a command that an agent may run without asking a person."""
+
+    agent: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +108,8 @@ class Settings:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: The names of the agents of each saved line-up.
     lineups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Commands that need no person, from the [[allow]] tables of csp.toml.
+    allow: tuple[AllowSpec, ...] = ()
     state_dir: Path = Path()
     #: The project that the run belongs to; None only for settings that no run has.
     project: Project | None = None
@@ -304,6 +315,7 @@ def load_settings(
         agents=_read_agents(files),
         groups=_read_groups(files),
         lineups=_read_lineups(files),
+        allow=_read_allowed(files),
         sources=sources,
         withheld=withheld,
     )
@@ -406,9 +418,9 @@ def _check_keys(path: Path, data: dict[str, Any]) -> None:
     known = [row.key for row in ROWS if row.key]
     sections = sorted({key.partition(".")[0] for key in known})
     for section, table in data.items():
-        if section not in (*sections, AGENTS, GROUPS, LINEUPS):
-            raise _unknown(path, section, [*sections, AGENTS, GROUPS, LINEUPS])
-        if section in (AGENTS, GROUPS):
+        if section not in (*sections, *_LISTS, GROUPS, LINEUPS):
+            raise _unknown(path, section, [*sections, *_LISTS, GROUPS, LINEUPS])
+        if section in (*_LISTS, GROUPS):
             continue
         if not isinstance(table, dict):
             raise BadInput(f"{path}: {section}: expected a table, got {table!r}", f"write it as [{section}]")
@@ -428,6 +440,9 @@ def nearest(word: str, known: list[str]) -> str:
     close = get_close_matches(word, known, n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
 
+
+#: Sections that are lists of tables.
+_LISTS: Final = ("agent", "allow")
 
 # --- agents --------------------------------------------------------------------------------------
 
@@ -526,6 +541,35 @@ def _read_lineups(files: list[_File]) -> dict[str, tuple[str, ...]]:
                 types.read_toml(types.NAME, agent, file.path, f"{where}.agents") for agent in agents
             )
     return found
+
+
+_ALLOW_KINDS: Final[dict[str, types.SettingType[Any]]] = {"agent": types.NAME, "command": types.LINE}
+
+
+def _read_allowed(files: list[_File]) -> tuple[AllowSpec, ...]:
+    """Return the approval rules of the first file that has any; lists are not merged."""
+    for file in files:
+        entries = file.data.get("allow", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise BadInput(f"{file.path}: allow: expected a list of tables", "write each as [[allow]]")
+        if entries:
+            return tuple(_read_allow(file.path, entry) for entry in entries)
+    return ()
+
+
+def _read_allow(path: Path, entry: dict[str, object]) -> AllowSpec:
+    values: dict[str, Any] = {}
+    for name, value in entry.items():
+        if name not in _ALLOW_KINDS:
+            raise _unknown(path, f"allow.{name}", [f"allow.{key}" for key in _ALLOW_KINDS])
+        values[name] = types.read_toml(_ALLOW_KINDS[name], value, path, f"allow.{name}")
+    for name in _ALLOW_KINDS:
+        if name not in values:
+            raise BadInput(f"{path}: allow: expected {name}", 'agent = "ada", command = "pytest"')
+    if not is_plain_command(values["command"]):
+        problem = f"expected the first words of a command without shell syntax, got {values['command']!r}"
+        raise BadInput(f"{path}: allow.command: {problem}")
+    return AllowSpec(agent=values["agent"].lower(), command=values["command"])
 
 
 # --- where things live ---------------------------------------------------------------------------

@@ -39,6 +39,8 @@ LINEUPS: Final = "lineups"
 ROLES: Final = ("agent", "orchestrator")
 #: A text for an agent; a file that it mentions is not run.
 _PROMPT: Final = "prompt"
+#: The section of approval rules, which let an agent run commands.
+ALLOW: Final = "allow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     kept: dict[str, Any] = {}
     for section, table in data.items():
+        if section == ALLOW:
+            continue
         if section == LINEUPS:
             kept[section] = table
         elif section == AGENTS:
@@ -107,6 +111,10 @@ def _powers(data: Mapping[str, Any]) -> Iterator[Power]:
         if section in (AGENTS, LINEUPS):
             continue
         if section == GROUPS:
+            continue
+        if section == ALLOW:
+            for entry in _entries(table):
+                yield Power(f"{ALLOW} {entry.get('agent', '')!s}", _shown(entry.get("command", "")))
             continue
         for name, value in table.items():
             if f"{section}.{name}" not in HARMLESS:

@@ -13,7 +13,7 @@ from csp.errors import BadInput
 from csp.room_registry import claim
 
 ROOT = Path(__file__).parent.parent
-DERIVED = {"of_clis", "agents", "groups", "lineups", "state_dir", "project", "sources", "withheld"}
+DERIVED = {"of_clis", "agents", "allow", "groups", "lineups", "state_dir", "project", "sources", "withheld"}
 
 
 @pytest.fixture

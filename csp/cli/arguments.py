@@ -60,7 +60,7 @@ ROLES: Final = ("agent", "orchestrator")
 
 #: These may stand before or after any verb.
 GLOBAL: Final = (
-    value("--room", "NAME", "room to use; default: the one of the directory"),
+    value("--room", "NAME", "room to use; default: the room of this directory"),
     switch("--verbose", "log to stderr what is being done"),
 )
 

@@ -7,7 +7,7 @@ from csp.cli.arguments import JSON, WHOLE, switch, takes, value
 from csp.cli.fast_stop import stopped_line
 from csp.cli.output import Progress
 from csp.cli.verb_call import VerbCall
-from csp.errors import Unreachable
+from csp.errors import NotFound, Unreachable
 from csp.http_client import GatewayClient, Object, field, segment
 from csp.human.status_lines import DONE, PROVED
 
@@ -22,7 +22,7 @@ _AGENT: Final = value("agent", "AGENT", "the agent's id")
 @takes(_AGENT, JSON, examples=("csp {verb} claude",))
 def control(call: VerbCall) -> int:
     """Send a control to an agent; for urgent ones, wait for the outcome."""
-    choice = getattr(call.args, "choice", None)
+    choice = getattr(call.args, "choice", None) or getattr(call.args, "number", None)
     body = {} if choice is None else {"choice": choice}
     pressed: Object = call.gateway.post_once(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
     if call.args.verb in PROVED:
@@ -32,7 +32,8 @@ def control(call: VerbCall) -> int:
 
 answer_dialog: Final = takes(
     _AGENT,
-    value("--choice", "N", "number of the choice in the agent's dialog", type=WHOLE),
+    value("number", "N", "number of the choice in the agent's dialog", type=WHOLE, nargs="?"),
+    value("--choice", "N", "the same", type=WHOLE),
     JSON,
     examples=control.examples,
 )(control.run)
@@ -78,13 +79,30 @@ def stop(call: VerbCall) -> int:
     return call.tell(stopped, stopped_line(stopped))
 
 
-@takes(_AGENT, JSON, examples=("csp remove codex",))
+@takes(
+    _AGENT,
+    switch("--end", "also end its program and close its pane"),
+    JSON,
+    examples=("csp remove codex", "csp remove codex --end"),
+)
 def remove(call: VerbCall) -> int:
-    """Remove an agent from the room, with its pane if it has ended there."""
-    from csp.panes.down import close_ended
+    """Remove an agent from the room; close its pane if its program has ended, or is to be ended."""
+    from csp.panes.down import RemovedPane, close_pane_of
 
-    removed = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
-    if call.address.room:
+    agent, absent = call.args.agent, None
+    try:
+        call.gateway.delete(f"/agents/{segment(agent)}")
+    except NotFound as error:
+        # It may have been removed before, while its program went on.
+        absent = error
+    pane = RemovedPane.NONE
+    if call.address.room and (call.args.end or absent is None):
         with Progress() as progress:
-            close_ended(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
-    return call.tell(removed, f"removed {call.args.agent}")
+            pane = close_pane_of(
+                call.settings.state_dir, call.address.room, agent, progress.show, ends_program=call.args.end
+            )
+    if absent is not None and pane is not RemovedPane.CLOSED:
+        raise absent
+    still = f"; its program still runs in its pane; end it with: csp remove {agent} --end"
+    said = f"removed {agent}" + (still if pane is RemovedPane.RUNNING else "")
+    return call.tell({"success": True, "pane": pane}, said)

@@ -17,8 +17,6 @@ _WITHOUT = "Without a verb csp opens the room of this directory, with the option
 _RULES = "Results go to stdout, messages to stderr. Exit: 0 ok, 1 error, 2 usage."
 
 
-#: The exit code of a command line that is not complete.
-_USAGE: Final = 2
 #: Characters of an error that quotes its argument; a whole message may have been given by mistake.
 MAX_SHOWN: Final = 300
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from csp.cli.arguments import JSON, takes
+from csp.cli.needs import needs_lines
 from csp.cli.output import duration, put, put_json, put_lines, talk
 from csp.cli.verb_call import VerbCall
 from csp.config import ROWS, shown
-from csp.errors import Forbidden
+from csp.errors import Forbidden, NotFound
 from csp.http_client import Object, field, objects
 from csp.human.safe_text import columns, one_line
 from csp.human.status_lines import agent_row, session_spending, spent_lines
@@ -29,6 +30,7 @@ _WHY: Final = {
     "starting": "{agent} is still starting",
     "busy": "{agent} is busy; queued for after this turn",
     "dialog": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
+    "covered": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
     "typing": "somebody is typing in the pane of {agent}",
     "draft": "there is a draft in the input box of {agent}; send it or clear it",
     "paused": "{agent} is paused; continue with csp resume {agent}",
@@ -54,12 +56,17 @@ def status(call: VerbCall) -> int:
     queue: list[Object] | None = None
     with contextlib.suppress(Forbidden):  # a token of an agent may not see what waits
         queue = objects(field(call.gateway.get("/queue"), "items", list))
+    needs: list[Object] | None = None
+    with contextlib.suppress(Forbidden, NotFound):  # an older gateway has no list
+        needs = objects(field(call.gateway.get("/attention"), "items", list))
     usage = call.gateway.get("/usage")
     if call.is_json:
         shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue, "usage": usage}
-        put_json({"url": call.address.url, **shown, "directories": directories(call, found)})
+        shown |= {"attention": needs, "directories": directories(call, found)}
+        put_json({"url": call.address.url, **shown})
         return 0
     put_lines(health_lines(call.address.url, health))
+    put_lines(needs_lines(needs or [], time.time()))
     for item in sessions:
         if not item.get("endedAt"):
             rounds = field(item, "maxRounds", int)
@@ -67,7 +74,7 @@ def status(call: VerbCall) -> int:
             topic = one_line(field(item, "topic", str), _TEXT) or "no topic"
             state = ", ".join(filter(None, (field(item, "status", str), where, session_spending(item))))
             put(f"{field(item, 'mode', str)} {field(item, 'id', str)}: {state}, {topic}")
-    put_lines(agent_lines(call, found))
+    put_lines(agent_rows(call, found))
     dirs = directories(call, found)
     if len(set(dirs.values())) > 1:
         put_lines(f"{agent} works in {dir}" for agent, dir in dirs.items())
@@ -108,16 +115,19 @@ def directories(call: VerbCall, found: list[Object]) -> dict[str, str]:
     return {agent: dirs[agent] for agent in agents if agent in dirs}
 
 
-def agent_lines(call: VerbCall, found: list[Object]) -> Iterator[str]:
-    """Yield a line for each agent, with the dialog that it has open."""
-    if not found:
-        yield "no agents"
+def agent_rows(call: VerbCall, found: list[Object]) -> list[str]:
+    """Return a line for each agent."""
     session = session_of(call.gateway.get("/mode"))
     words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
     rows = [agent_row(item, bracketed(word), _DETAIL) for item, word in zip(found, words, strict=True)]
-    for row, item in zip(columns(rows), found, strict=True):
+    return columns(rows) or ["no agents"]
+
+
+def agent_lines(call: VerbCall, found: list[Object]) -> Iterator[str]:
+    """Yield a line for each agent, with the dialog that it has open."""
+    for number, row in enumerate(agent_rows(call, found)):
         yield row
-        yield from dialog_lines(item)
+        yield from dialog_lines(found[number]) if found else ()
 
 
 def dialog_lines(item: Object) -> list[str]:

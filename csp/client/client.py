@@ -227,9 +227,13 @@ class Client:
         until: float | None = None,
         dialog: Dialog | None = None,
         notice: AgentNotice | None = None,
+        *,
+        asks: str = "",
     ) -> None:
-        """Report the state of this participant, its dialog and details for people."""
-        body = requests.StateBody(state=state, detail=detail, until=until, dialog=dialog, notice=notice)
+        """Report the state of this participant, its dialog of the kind `asks`, and details for people."""
+        body = requests.StateBody(
+            state=state, detail=detail, until=until, dialog=dialog, notice=notice, asks=asks
+        )
         await self._ask("state", body)
 
     async def working(self, note: str = "", *, turn: str | None = None, usage: Usage | None = None) -> bool:

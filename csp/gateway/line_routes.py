@@ -4,12 +4,12 @@ import msgspec
 
 from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
-from csp.gateway import operations, session_routes
+from csp.gateway import answer_lines, operations, session_routes
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Posted, answered
 from csp.journal.history_query import HistoryQuery
 from csp.protocol import catalogue
-from csp.protocol.enums import ALL, DEFAULT_THREAD, AgentId, AgentState, SessionAction
+from csp.protocol.enums import ALL, DEFAULT_THREAD, AgentId, SessionAction
 from csp.protocol.requests import LineBody, MessageBody, ModeBody, SessionActionBody, StopBody, TurnBody
 from csp.protocol.responses import LineKind, LineView
 from csp.room import human_input
@@ -103,11 +103,14 @@ async def _send(gateway: Gateway, call: Posted[LineBody], said: human_input.Mess
         to=said.to or body.to,
         content=human_input.insert_last_messages(said.text, last),
         thread=body.thread,
+        reply_to=body.reply_to,
         urgent=said.urgent,
         id=body.id,
     )
     sent = await operations.send_message(gateway, call.with_body(message))
-    return LineView(kind=LineKind.MESSAGE, id=sent.id, seq=sent.seq, recipients=sent.recipients)
+    return LineView(
+        kind=LineKind.MESSAGE, id=sent.id, seq=sent.seq, recipients=sent.recipients, to=message.to
+    )
 
 
 async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> LineView:
@@ -126,6 +129,9 @@ async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> Lin
 
 async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.CommandLine) -> LineView:
     row = next((row for row in catalogue.COMMANDS if row.name == typed.name), None)
+    if row is not None and (answering := answer_lines.HANDLERS.get(row.name)) is not None:
+        words = human_input.read_arguments(row, typed.rest)
+        return await answering(gateway, call, words)
     if row is None or not row.is_page_command:
         if row is not None:
             raise NotFound(f"/{row.name} works in the pane of the room only", "see: /help")
@@ -137,10 +143,8 @@ async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.Comm
     if row.name == "stop":
         return await _stop(gateway, call)
     if row.control is not None and (words or row.action is None):
-        room = gateway.writer.room
-        asking = [one.id for one in room.participants.values() if one.state is AgentState.NEEDS_APPROVAL]
-        named = (words[0] if words else "") or human_input.only_asker(asking)
-        agent = known_participant(room, named.removeprefix("@").lower()).id
+        named = (words[0] if words else "") or answer_lines.only_dialog(gateway)
+        agent = known_participant(gateway.writer.room, named.removeprefix("@").lower()).id
         choice = int(words[1]) if len(words) > 1 else None
         await gateway.submit(ControlAgent(agent=agent, verb=row.control, choice=choice, **call.once))
     elif action is not None:

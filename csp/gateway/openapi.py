@@ -32,6 +32,7 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "verb": {"type": "string", "enum": list(ControlVerb)},
     "action": {"type": "string", "enum": list(MessageAction)},
     "change": {"type": "string", "enum": list(SessionAction)},
+    "number": {"type": "string", "pattern": "^#?[0-9]{1,16}$", "examples": ["52"]},
     "act": {"type": "string", "enum": list(RunAction), "examples": ["abort"]},
 }
 #: Examples of ids, which a generated client cannot guess.
@@ -155,7 +156,9 @@ def _with_ecma_patterns(value: Any) -> Any:
     """Replace \\Z by $, which means the same in JSON Schema, where \\Z does not exist."""
     if isinstance(value, dict):
         return {
-            key: item.replace("\\Z", "$") if key == "pattern" else _with_ecma_patterns(item)
+            key: item.replace("\\Z", "$")
+            if key == "pattern" and isinstance(item, str)
+            else _with_ecma_patterns(item)
             for key, item in value.items()
         }
     return [_with_ecma_patterns(item) for item in value] if isinstance(value, list) else value

@@ -3,7 +3,7 @@
 from csp.config import Settings
 from csp.prompt_files import load_prompts
 from csp.protocol.session_parts import Limits
-from csp.room.commands import RoomRules, WindowSize
+from csp.room.commands import AllowedCommand, RoomRules, WindowSize
 
 
 def load_rules(settings: Settings) -> RoomRules:
@@ -24,5 +24,6 @@ def load_rules(settings: Settings) -> RoomRules:
         summary_after=settings.board_summary_after,
         summariser=settings.board_summariser,
         board_max_bytes=settings.board_max_kb * 1024,
+        allowed=tuple(AllowedCommand(agent=one.agent, pattern=one.command) for one in settings.allow),
         prompts=load_prompts(),
     )

@@ -13,6 +13,7 @@ import msgspec
 from csp import __version__, price_list
 from csp.errors import Forbidden, Refused
 from csp.gateway import (
+    attention_routes,
     board_routes,
     journal_maintenance,
     line_routes,
@@ -266,6 +267,10 @@ ROUTES: Final = (
     route("POST", "/delivery", operations.report_delivery, "Report the delivery state of a message"),
     route("POST", "/agent-output", output, "Post the output of an agent"),
     route("GET", "/queue", message_routes.queue, "List all waiting messages with their reasons"),
+    route("GET", "/attention", attention_routes.list_items, "List what needs a person, with its answers"),
+    route("GET", "/rules", attention_routes.list_rules, "List the approval rules"),
+    route("POST", "/rules", attention_routes.add_rule, "Let an agent run a command unasked", status=201),
+    route("DELETE", "/rules/{number}", attention_routes.remove_rule, "Remove an approval rule"),
     route("GET", "/history", history, "Page through or search the history", responses.HistoryView),
     route("POST", "/history/prune", prune, "Remove old history permanently"),
     route("GET", "/markdown", markdown_routes.markdown, "Parse messages and notes as markdown"),

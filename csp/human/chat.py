@@ -19,6 +19,7 @@ from csp.http_client import GatewayClient, field, newest, objects, page, segment
 from csp.human import command_actions, command_table, event_lines
 from csp.human.catch_up import missed_lines
 from csp.human.delivery_ticks import DeliveryTicks
+from csp.human.needs import Needs, need_lines
 from csp.human.questions import Question, before_sending
 from csp.human.roster import Roster
 from csp.human.safe_text import one_line, visible
@@ -27,7 +28,8 @@ from csp.human.status_bar import mode_text
 from csp.human.theme import Theme
 from csp.panes.pane_borders import PaneBorders
 from csp.protocol import events
-from csp.protocol.enums import ALL, AgentState, DeliveryState
+from csp.protocol.attention import AttentionItem
+from csp.protocol.enums import ALL, DeliveryState
 from csp.protocol.notices import NoticeCode
 from csp.room import human_input
 from csp.room_registry import Address
@@ -45,7 +47,6 @@ _GIVE_UP_S: Final = 10.0
 _TYPED_AHEAD_S: Final = 2.0
 _MINE_KEPT: Final = 2000
 _ON_ITS_WAY_S: Final = 5.0
-_CALLS: Final = (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
 
 
 class ChatOutput(Protocol):
@@ -96,6 +97,7 @@ class Chat:
         self.gateway = GatewayClient(order.address.url, order.address.token)
         self.borders = PaneBorders(order.env)
         self.roster = Roster(self.ask, self._on_look)
+        self.needs = Needs(self.ask, self._on_need, lambda: self.out.refresh())
         give_up_s = None if order.is_person else _GIVE_UP_S
         self._client = Client(
             order.address.url, order.address.token, on_status=self._on_status, give_up_s=give_up_s
@@ -104,7 +106,6 @@ class Chat:
         self._mine: dict[str, asyncio.Task[None]] = {}
         self._last_words: dict[str, str] = {}
         self._mode = ""
-        self._calls: dict[str, event_lines.NeedsPerson] = {}
         self._lane: asyncio.Queue[human_input.TypedLine] = asyncio.Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unfinished: set[asyncio.Task[Any]] = set()
@@ -116,8 +117,8 @@ class Chat:
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
         await self.borders.start()
-        for work in (self._work_lane(), self._tell_ticks(), self.roster.keep_fresh()):
-            self._start(work)
+        for work in (self._work_lane, self._tell_ticks, self.roster.keep_fresh, self.needs.keep_fresh):
+            self._start(work())
         return self
 
     async def __aexit__(
@@ -198,8 +199,8 @@ class Chat:
             self.out.put(line)
         if self.order.is_person and seen is None:
             self.out.put("@name speaks to one agent, @all to all of them; /help lists the commands")
-        for call in self.roster.calls():
-            self._note_call(call)
+        with contextlib.suppress(CspError):
+            await self.needs.look()
 
     def _take(self, event: events.AnyEvent) -> None:
         now = time.monotonic()
@@ -216,9 +217,8 @@ class Chat:
                 self._show(event)
         if isinstance(event, events.AgentCall | events.AgentResponse) and event.text:
             self._last_words[event.sender] = event.text
-        if isinstance(event, events.StateChanged) and event.state is not None:
-            self._note_state(event.sender, event)
         self.roster.note(event)
+        self.needs.note(event)
 
     def _show(self, event: events.AnyEvent) -> None:
         spoken = event_lines.spoken_of(event)
@@ -235,21 +235,19 @@ class Chat:
         if line := said or event_lines.news_line(self.look, event):
             self.out.put(line)
 
-    def _note_state(self, agent: str, event: events.StateChanged) -> None:
-        if event.state in _CALLS:
-            self._note_call(
-                event_lines.NeedsPerson(
-                    agent=agent, state=event.state, detail=event.detail, dialog=event.dialog
-                )
-            )
-        else:
-            self._calls.pop(agent, None)
+    def _on_need(self, item: AttentionItem) -> None:
+        self.out.put(need_lines(self.look, item))
+        self.out.bell()
 
-    def _note_call(self, call: event_lines.NeedsPerson) -> None:
-        if self._calls.get(call.agent) != call:
-            self._calls[call.agent] = call
-            self.out.put(event_lines.call_line(self.look, call))
-            self.out.bell()
+    def answer(self, key: str) -> None:
+        """Answer the newest thing that needs the person, as if its line had been typed."""
+        try:
+            found = self.needs.find_answer(key)
+        except CspError as error:
+            self.fail(error)
+            return
+        self.out.put(self.look.faint(f"  {visible(found.line)}"))
+        self.enter(found.line)
 
     def _on_status(self, status: Status) -> None:
         if status.is_connected:
@@ -257,6 +255,7 @@ class Chat:
                 self.out.talk("the gateway is back")
             self.away = ""
             self.roster.wake()
+            self.needs.wake()
         else:
             self._start(self._say_away(status.why))
         self.out.refresh()

@@ -32,6 +32,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from csp.human.chat import Chat, ChatOrder
 from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
 from csp.human.message_text import height
+from csp.human.needs import row_text
 from csp.human.pager import pager_command, read_through, show_in_popup, text_file
 from csp.human.safe_text import count
 from csp.human.saved_state import SavedState
@@ -52,7 +53,9 @@ _BURST_LINES: Final = 3
 _BURST_KEYS: Final = 200
 _BURST_S: Final = 0.3
 _ENTERS: Final = (Keys.ControlM, Keys.ControlJ)
-_STYLE: Final = Style.from_dict({"bottom": "reverse", "prompt": "bold", "chosen": "bold underline"})
+_STYLE: Final = Style.from_dict(
+    {"bottom": "reverse", "prompt": "bold", "chosen": "bold underline", "needs": "bold"}
+)
 
 
 class _Typed(History):
@@ -126,7 +129,11 @@ class ChatPane:
         fold = ConditionalContainer(
             Window(FormattedTextControl(self.fold_line), height=1), Condition(self.is_folded)
         )
-        return HSplit([fold, typing, self._search, bottom], align=VerticalAlign.TOP)
+        needs = ConditionalContainer(
+            Window(FormattedTextControl(self.needs_row), height=1, style="class:needs"),
+            Condition(lambda: bool(self.chat.needs.urgent)),
+        )
+        return HSplit([needs, fold, typing, self._search, bottom], align=VerticalAlign.TOP)
 
     def line_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         """Return the prompt, or the margin of a further line."""
@@ -146,6 +153,10 @@ class ChatPane:
         """Return what is said of lines that are not all shown."""
         lines = count(self._buffer.text.rstrip("\n").count("\n") + 1, "line")
         return [("class:prompt", f"{lines} to {self.chat.target}: Enter sends them as one message")]
+
+    def needs_row(self) -> StyleAndTextTuples:
+        """Return the newest thing that needs the person, with its keys."""
+        return [("", row_text(self.chat.needs.urgent, self._look.signs.call, self._size().columns))]
 
     def bottom_line(self) -> StyleAndTextTuples:
         """Return the state of the room, or the choices while a word is completed."""
@@ -267,6 +278,8 @@ class ChatPane:
         keys.add("tab", filter=is_typing)(self.complete)
         keys.add("c-d", filter=is_typing & is_empty)(lambda event: self.chat.quit())
         keys.add("c-z")(self.suspend)
+        for key in ("y", "n"):
+            keys.add("escape", key, filter=is_typing)(lambda event, key=key: self.chat.answer(key))
         keys.add("f12")(lambda event: self.chat.stop())
         return keys
 

@@ -1,6 +1,7 @@
 """What the commands of the human pane do."""
 
 import asyncio
+import json
 import shlex
 import sys
 import time
@@ -36,6 +37,8 @@ _START: Final = 'start one: /mode debate "topic"'
 SURE: Final = "yes"
 #: Allstop ends a mode; outside of one nobody can know which of the agents' own work is meant.
 _NOTHING: Final = "No mode is running. To stop an agent: /interrupt AGENT"
+#: The word that ends the program of an agent which is removed.
+_END: Final = "end"
 _NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- COMMAND"
 
 
@@ -71,12 +74,21 @@ async def restart(chat: "Chat", words: list[str]) -> None:
 
 
 async def remove(chat: "Chat", words: list[str]) -> None:
-    """Remove an agent from the room, with its pane if it has ended there."""
+    """Remove an agent from the room; close its pane if its program has ended, or is to be ended."""
+    agent, *rest = words
+    if rest not in ([], [_END]):
+        raise BadInput(f"expected nothing or {_END}, got {rest[0]!r}", f"/remove {agent} {_END}")
     if MARK in chat.order.env:
-        await _csp(chat, "remove", words[0])
+        from csp.panes.down import RemovedPane
+
+        done = json.loads(await _csp(chat, "remove", agent, "--json", *(["--end"] if rest else [])))
+        if done["pane"] == RemovedPane.RUNNING:
+            chat.out.put(
+                f"{chat.look.name(agent)} still runs in its pane; end it with: csp remove {agent} --end"
+            )
     else:
-        await chat.ask("DELETE", f"/agents/{segment(words[0])}")
-    if chat.target == words[0]:
+        await chat.ask("DELETE", f"/agents/{segment(agent)}")
+    if chat.target == agent:
         chat.aim("all")
 
 
@@ -156,6 +168,40 @@ async def leave(chat: "Chat", words: list[str]) -> None:
                 await _run(chat, "tmux", "display-message", "-c", client, _FAREWELL)
         if code:
             await _run(chat, "tmux", "detach-client", "-t", client)
+
+
+# --- what needs the person -------------------------------------------------------------------------
+
+
+async def answer(chat: "Chat", words: list[str]) -> None:
+    """Answer the newest thing that needs the person."""
+    chat.answer(words[0].lower() if words else "y")
+
+
+async def allow(chat: "Chat", words: list[str]) -> None:
+    """Let an agent run a command without asking."""
+    added = await chat.ask("POST", "/rules", {"agent": words[0], "pattern": words[1]})
+    rule = field(added, "rule", dict)
+    chat.out.put(
+        visible(f"{rule.get('agent')} may run: {rule.get('pattern')} (/unallow {rule.get('number')})")
+    )
+
+
+async def unallow(chat: "Chat", words: list[str]) -> None:
+    """Remove an approval rule."""
+    if not words:
+        raise BadInput("expected the number of a rule", "see: /rules")
+    removed = await chat.ask("DELETE", f"/rules/{segment(words[0])}")
+    rule = field(removed, "rule", dict)
+    chat.out.put(visible(f"{rule.get('agent')} has to ask again for: {rule.get('pattern')}"))
+
+
+async def decide(chat: "Chat", words: list[str]) -> None:
+    """Decide a tie, or what to do about a limit."""
+    if len(words) != 2:
+        raise BadInput("expected a session and a choice", "/decide SESSION CHOICE; see: /needs")
+    await chat.ask("POST", f"/sessions/{segment(words[0])}/decide", {"choice": words[1]})
+    chat.out.put(visible(f"decided {words[0]}: {words[1]}"))
 
 
 # --- messages ------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from csp.human import command_actions, command_views
 from csp.human.safe_text import columns
 from csp.protocol import catalogue
 from csp.protocol.catalogue import ArgumentKind, CommandEntry, CommandGroup
-from csp.protocol.enums import AgentState
 from csp.room import human_input
 from csp.room.sessions.modes import mode_names
 
@@ -51,6 +50,12 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "search": command_views.search,
     "show": command_views.show,
     "fwd": command_actions.forward,
+    "needs": command_views.needs,
+    "answer": command_actions.answer,
+    "allow": command_actions.allow,
+    "rules": command_views.rules,
+    "unallow": command_actions.unallow,
+    "decide": command_actions.decide,
     "continue": command_actions.release,
     "mode": command_views.status,
     "review": command_actions.review,
@@ -73,6 +78,8 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "quit": command_actions.leave,
 }
 _ALIASES: Final = {"exit": "quit", "forward": "fwd", "who": "agents", "h": "help", "q": "quit"}
+#: Commands that answer the newest thing that needs the person.
+_ANSWERS: Final = ("y", "n")
 
 
 def find(name: str) -> CommandEntry:
@@ -88,6 +95,8 @@ def find(name: str) -> CommandEntry:
 
 async def run(chat: "Chat", command: human_input.CommandLine) -> None:
     """Do what a typed command says."""
+    if command.name in _ANSWERS and not command.rest:
+        command = human_input.CommandLine(name="answer", rest=command.name)
     row = find(command.name)
     given = human_input.read_arguments(row, command.rest)
     words = [
@@ -95,8 +104,8 @@ async def run(chat: "Chat", command: human_input.CommandLine) -> None:
         for kind, word in zip(row.takes, given, strict=False)
     ]
     if row.takes == human_input.ASKED_AGENT and not (words and words[0]):
-        asking = [call.agent for call in chat.roster.calls() if call.state == AgentState.NEEDS_APPROVAL]
-        words = [human_input.only_asker(asking), *words[1:]]
+        await chat.needs.look()
+        words = [chat.needs.only_dialog(), *words[1:]]
     if handler := _HANDLERS.get(row.name):
         await handler(chat, words)
     elif row.on_message is not None:

@@ -9,9 +9,10 @@ from csp.http_client import Object, field, note_path, objects
 from csp.human.command_actions import item_at
 from csp.human.delivery_ticks import why_held
 from csp.human.event_lines import END_WORDS, said_line, spoken_in
+from csp.human.needs import list_lines
 from csp.human.safe_text import columns, count, minutes, one_line, visible, wrapped
 from csp.human.status_bar import session_text
-from csp.human.status_lines import agent_row, spent_lines, vote_lines
+from csp.human.status_lines import agent_row, rule_lines, spent_lines, vote_lines
 from csp.session_status import SessionStatus, bracketed, session_of
 
 if TYPE_CHECKING:
@@ -76,6 +77,20 @@ async def queue(chat: "Chat", words: list[str]) -> None:
         head = f"#{item.get('seq')} {field(item, 'sender', str)} to {agent}, {age}"
         lines.append(visible(f"{head}: {why}: {one_line(field(item, 'text', str), _TEXT)}"))
     await chat.out.page("/queue", lines or ["no queued messages"])
+
+
+async def needs(chat: "Chat", words: list[str]) -> None:
+    """List what needs the person, with the line that answers each."""
+    await chat.needs.look()
+    lines = [row for line in list_lines(chat.look, chat.needs.items) for row in line.split("\n")]
+    await chat.out.page("/needs", lines)
+
+
+async def rules(chat: "Chat", words: list[str]) -> None:
+    """List the commands that agents may run without asking."""
+    items = objects(field(await chat.ask("GET", "/rules"), "items", list))
+    lines = rule_lines(items) or ["no rules yet; /allow AGENT COMMAND adds one"]
+    await chat.out.page("/rules", [visible(line) for line in lines])
 
 
 async def history(chat: "Chat", words: list[str]) -> None:

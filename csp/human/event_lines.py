@@ -14,7 +14,6 @@ from csp.human.theme import Theme
 from csp.protocol import catalogue, events
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentState, Ending
 from csp.protocol.notices import HEADINGS, NoticeCode
-from csp.protocol.requests import Dialog
 from csp.protocol.session_parts import TurnState
 
 #: What stays at the bottom of the screen: the line that is typed, the state of the room.
@@ -24,7 +23,6 @@ _MAX_BODY: Final = 10
 _LAID_OUT: Final = 20_000
 END_WORDS: Final = {entry.id: entry.text for entry in catalogue.END_REASONS}
 _SUBJECT: Final = 200
-_QUESTION: Final = 300
 _ENDINGS: Final = {
     Ending.INTERRUPTED: "(interrupted)",
     Ending.FAILED: "(failed)",
@@ -274,34 +272,3 @@ def news_line(look: Theme, event: events.AnyEvent) -> str:
             )
         case _:
             return ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeedsPerson:
-    """An agent that cannot go on without a person."""
-
-    agent: str
-    state: str
-    detail: str = ""
-    dialog: Dialog | None = None
-
-
-def call_line(look: Theme, call: NeedsPerson) -> str:
-    """Return what an agent wants of a person, with what to type."""
-    head = f"{look.alert(look.signs.call)} {look.name(call.agent)}"
-    if call.state == AgentState.NEEDS_APPROVAL:
-        asked, choices = _asked(call.dialog or Dialog(), call.detail)
-        number = " [N]" if choices else ""
-        what_to_type = f"type /approve {call.agent}{number} or /deny {call.agent}"
-        return "\n  ".join(part for part in (f"{head} asks: {asked}", choices, what_to_type) if part)
-    detail = visible(one_line(call.detail, _QUESTION)) or "it waits for somebody at its keyboard"
-    return f"{head} needs you in its pane: {detail}\n  type /focus {call.agent}"
-
-
-def _asked(dialog: Dialog, detail: str) -> tuple[str, str]:
-    subject = one_line(dialog.arguments, _SUBJECT)
-    wanted = f"{dialog.tool}: {subject}" if dialog.tool and subject else dialog.tool or subject
-    question = one_line(dialog.question, _QUESTION)
-    asked = " - ".join(part for part in (wanted, question) if part) or one_line(detail, _QUESTION)
-    choices = "   ".join(f"{choice.number} {one_line(choice.label, 60)}" for choice in dialog.choices)
-    return visible(asked or "to go on"), visible(choices)

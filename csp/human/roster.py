@@ -5,16 +5,12 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-import msgspec
-
 from csp.config import nearest
 from csp.errors import BadInput, Broken, CspError, NotFound
 from csp.http_client import field, objects
-from csp.human.event_lines import NeedsPerson
 from csp.human.status_bar import AgentStatus
 from csp.protocol.enums import ALL, HUMAN, AgentState
 from csp.protocol.events import AnyEvent, ControlSent, Joined, Left, MessageEvent, NoticePosted, Redacted
-from csp.protocol.requests import Dialog
 from csp.session_status import SessionStatus, session_of
 
 #: Changes come in bursts: one look for all of them, and not too many looks.
@@ -53,19 +49,6 @@ class Roster:
         """Return who is here in a few words."""
         names = [f"{seat.id} {seat.state.replace('_', ' ')}" for seat in self.seats]
         return ", ".join(names) or "no agents yet"
-
-    def calls(self) -> list[NeedsPerson]:
-        """Return the agents that cannot go on without a person."""
-        found = []
-        for item in self._agents:
-            if item.get("state") in (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN):
-                agent, state = str(item.get("id")), str(item.get("state"))
-                dialog = None
-                with contextlib.suppress(msgspec.ValidationError):
-                    dialog = msgspec.convert(item.get("dialog"), Dialog | None)
-                detail = str(item.get("detail") or "")
-                found.append(NeedsPerson(agent=agent, state=state, detail=detail, dialog=dialog))
-        return found
 
     # --- names -----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from csp.http_client import Object, field, objects
-from csp.human.safe_text import clock, count, one_line, visible
+from csp.human.safe_text import clock, columns, count, one_line, visible
 from csp.room.duties import duty_of
 
 #: What was done to an agent, or to a message, by the verb that did it.
@@ -42,6 +42,18 @@ def agent_row(item: Object, word: str, max_detail: int) -> list[str]:
         f"{queued} waiting" if queued else "",
         "shares its pane" if item.get("share") else "",
     ]
+
+
+# --- approval rules -------------------------------------------------------------------------------
+
+
+def rule_lines(items: list[Object]) -> list[str]:
+    """Return a line for each rule."""
+    rows = []
+    for item in items:
+        number = f"#{item.get('number')}" if item.get("number") else "csp.toml"
+        rows.append([number, str(item.get("agent")), "may run:", str(item.get("pattern"))])
+    return columns(rows)
 
 
 # --- costs -----------------------------------------------------------------------------------------

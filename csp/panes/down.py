@@ -6,6 +6,7 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from csp.clis.wiring import unwire
@@ -150,19 +151,35 @@ def check_ended(report: EndReport) -> None:
         raise Refused(f"would not end: {names}", "look at them with ps, end them with kill -9")
 
 
-def close_ended(state_dir: Path, room: str, agent: str, show: Callable[[str], None]) -> bool:
-    """Close the pane of an ended agent, so that `up` does not restart it; return whether it was closed."""
+class RemovedPane(StrEnum):
+    """What became of the pane of an agent that was removed from the room."""
+
+    NONE = "none"
+    CLOSED = "closed"
+    #: Its program still runs there.
+    RUNNING = "running"
+
+
+def close_pane_of(
+    state_dir: Path, room: str, agent: str, show: Callable[[str], None], *, ends_program: bool
+) -> RemovedPane:
+    """Close the pane of a removed agent, so that `up` does not start it again.
+
+    A pane whose program still runs is closed only if `ends_program`.
+    """
     processes = RoomProcesses(state_dir, room)
     if not shutil.which("tmux") or agent not in {member.agent for member in processes.lineup()}:
-        return False
+        return RemovedPane.NONE
     with locked(state_dir, room, show):
         try:
             panes = TmuxSession(room, state_dir)
         except CspError:
-            return False
+            return RemovedPane.NONE
         seat = panes.seats().get(agent)
-        if seat is None or not seat.is_dead:
-            return False
+        if seat is None:
+            return RemovedPane.NONE
+        if not (seat.is_dead or ends_program):
+            return RemovedPane.RUNNING
         panes.close(seat)
         processes.save_lineup([member for member in processes.lineup() if member.agent != agent])
-    return True
+    return RemovedPane.CLOSED

@@ -136,6 +136,10 @@ class Catalogue(Struct, frozen=True):
     commands: tuple["CommandText", ...]
     #: Who is meant by a name that stands for several agents.
     groups: dict[str, tuple[str, ...]]
+    #: The commands that only the pane supports.
+    pane_commands: tuple["CommandText", ...] = ()
+    #: The types of events after which GET /attention may return another list.
+    attention_events: tuple[str, ...] = ()
 
 
 class CommandText(Struct, frozen=True):
@@ -196,6 +200,8 @@ HELD_REASONS: Final = (
                     remedy="/continue"),
     HeldReasonEntry(id=HeldReason.STUCK, text="leftover text in its input box",
                     remedy="clear it there: /focus {agent}"),
+    HeldReasonEntry(id=HeldReason.COVERED, text="a dialog is open",
+                    remedy="/approve {agent}, /deny {agent} or /focus {agent}"),
 )
 
 END_REASONS: Final = (
@@ -241,33 +247,39 @@ _ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (Argume
 # fmt: off
 #: The commands of a person. The pane has a handler for those that do more than send a control.
 COMMANDS: Final = (
-    CommandEntry("agents", "list the agents and what each is doing", group=_AGENTS),
-    CommandEntry("status", "show the mode, whose turn it is, the agents"),
-    CommandEntry("queue", "show undelivered messages and why", group=_MESSAGES),
+    CommandEntry("agents", "list the agents and what each is doing", is_on_page=True, group=_AGENTS),
+    CommandEntry("status", "show the mode, whose turn it is, the agents", is_on_page=True),
+    CommandEntry("queue", "show undelivered messages and why", is_on_page=True, group=_MESSAGES),
     CommandEntry("history", "show the newest messages, of an agent if named",
-                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="[N] [AGENT]", group=_MESSAGES),
+                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="[N] [AGENT]", is_on_page=True,
+                 group=_MESSAGES),
     CommandEntry("search", "find messages with a text", (ArgumentKind.TEXT,), is_on_page=True,
                  group=_MESSAGES),
-    CommandEntry("show", "show a full message (default: the last long one)", _ID, group=_MESSAGES),
+    CommandEntry("show", "show a full message (default: the last long one)", _ID, is_on_page=True,
+                 group=_MESSAGES),
     CommandEntry("fwd", "pass on what an agent said last to another", _A + _A + _TEXT,
-                 usage="FROM TO [NOTE]", group=_MESSAGES),
+                 usage="FROM TO [NOTE]", is_on_page=True, group=_MESSAGES),
     CommandEntry("cancel", "withdraw a message that has not arrived", _ID, on_message=MessageAction.CANCEL,
-                 group=_MESSAGES),
+                 is_on_page=True, group=_MESSAGES),
     CommandEntry("resend", "send a message again, as a new one", _ID, on_message=MessageAction.RESEND,
+                 is_on_page=True, group=_MESSAGES),
+    CommandEntry("continue", "release a message held by the loop guard", _ID, is_on_page=True,
                  group=_MESSAGES),
-    CommandEntry("continue", "release a message held by the loop guard", _ID, group=_MESSAGES),
     CommandEntry("mode", "start a mode, or show the current one", (ArgumentKind.MAYBE_MODE,),
                  usage='[MODE "TOPIC" --rounds N --agents a,b --first a --synth b --replace]',
                  is_on_page=True, group=_MODES),
     CommandEntry("review", "start or show builder/reviewer runs", _TEXT,
-                 usage="start|list|show|go|decide ...", group=_MODES),
+                 usage="start|list|show|go|decide ...", is_on_page=True, group=_MODES),
     CommandEntry("board", "show the whiteboard, write on it, search it", _TEXT,
                  usage="[add TEXT | search WORDS | summarise AGENT | NOTE]", is_on_page=True),
     CommandEntry("next", "move to the next speaker", is_on_page=True, group=_MODES),
     CommandEntry("end", "end the mode gracefully, with a summary", is_on_page=True, group=_MODES),
     CommandEntry("stop", "stop everything at once", (ArgumentKind.MAYBE_WORD,), usage="[all]",
                  is_on_page=True, group=_MODES),
-    CommandEntry("votes", "show proposals with their votes", group=_MODES),
+    CommandEntry("votes", "show proposals with their votes", is_on_page=True, group=_MODES),
+    CommandEntry("decide", "decide a tie, or what to do about a limit",
+                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="SESSION CHOICE", is_on_page=True,
+                 group=_MODES),
     CommandEntry("extend", "give the running mode more rounds", _N, action=SessionAction.EXTEND,
                  group=_MODES),
     CommandEntry("skip", "skip the current speaker", _MA, action=SessionAction.SKIP, group=_MODES),
@@ -275,9 +287,17 @@ COMMANDS: Final = (
                  control=ControlVerb.PAUSE, action=SessionAction.PAUSE, group=_MODES),
     CommandEntry("resume", "undo /pause", _MA, control=ControlVerb.RESUME, action=SessionAction.RESUME,
                  group=_MODES),
+    CommandEntry("needs", "list what needs you, with its answers", group=_AGENTS),
+    CommandEntry("answer", "give the newest an answer (or /y, /n, Alt-Y)",
+                 (ArgumentKind.MAYBE_WORD,), usage="[KEY]", group=_AGENTS),
     CommandEntry("approve", "say yes to an agent's dialog, or answer N", _MA + _N,
                  control=ControlVerb.APPROVE, group=_AGENTS),
     CommandEntry("deny", "say no to an agent's dialog", _MA + _N, control=ControlVerb.DENY, group=_AGENTS),
+    CommandEntry("allow", "let an agent run a command without asking you", (*_A, ArgumentKind.TEXT),
+                 usage="AGENT COMMAND", is_on_page=True, group=_AGENTS),
+    CommandEntry("rules", "list what agents may run without asking", is_on_page=True, group=_AGENTS),
+    CommandEntry("unallow", "remove the rule of a number", (ArgumentKind.MAYBE_WORD,), usage="N",
+                 is_on_page=True, group=_AGENTS),
     CommandEntry("interrupt", "stop what an agent is doing", _A, control=ControlVerb.INTERRUPT,
                  group=_AGENTS),
     CommandEntry("share", "also post replies to what you type in its pane", _A, control=ControlVerb.SHARE,
@@ -286,9 +306,11 @@ COMMANDS: Final = (
     CommandEntry("restart", "restart an agent, running or ended", _A, control=ControlVerb.RESTART,
                  group=_AGENTS),
     CommandEntry("add", "start one more agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND",
+                 is_on_page=True, group=_AGENTS),
+    CommandEntry("remove", "remove an agent; end: its program too",
+                 (*_A, ArgumentKind.MAYBE_WORD), usage="AGENT [end]", group=_AGENTS),
+    CommandEntry("focus", "go to the pane of an agent; F10 comes back", _A, is_on_page=True,
                  group=_AGENTS),
-    CommandEntry("remove", "remove an agent from the room", _A, group=_AGENTS),
-    CommandEntry("focus", "go to the pane of an agent; F10 comes back", _A, group=_AGENTS),
     CommandEntry("zoom", "show a pane in full size; again: undo (F11)", _MA),
     CommandEntry("layout", "arrange the panes; without a word: show the form", (ArgumentKind.MAYBE_WORD,),
                  usage="[top | left | focus]"),

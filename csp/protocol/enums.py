@@ -97,6 +97,8 @@ class HeldReason(StrEnum):
     TURN = "turn"
     LOOP = "loop"
     STUCK = "stuck"
+    #: A dialog opened while the message was typed; it may stand in the composer behind that.
+    COVERED = "covered"
 
 
 class AgentState(StrEnum):
@@ -159,6 +161,7 @@ class SessionAction(StrEnum):
     SKIP = "skip"
     KICK = "kick"
     STOP = "stop"
+    DECIDE = "decide"
 
 
 class MessageAction(StrEnum):

@@ -12,6 +12,8 @@ from msgspec import field
 
 from csp.errors import BadInput
 from csp.protocol import enums, review_messages
+from csp.protocol.event_base import Event as Event
+from csp.protocol.event_base import MessageEvent as MessageEvent
 from csp.protocol.notes import BoardChange, NoteKind, Provider, Source
 from csp.protocol.notices import NoticeParam
 from csp.protocol.requests import Dialog, Handoff, Usage
@@ -21,54 +23,6 @@ VERSION: Final = 1
 _HEAD: Final = b'{"v":1,'
 _CRC_MARK: Final = b',"crc":"'
 _CRC_TAIL_BYTES: Final = len(_CRC_MARK) + 8 + 2
-
-
-class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """The common fields of all events; `seq` counts the room's events without gaps."""
-
-    seq: int
-    ts: float
-    id: enums.MessageId
-    sender: enums.AgentId
-    target: enums.AgentId
-    thread: str
-    text: str
-
-
-class MessageEvent(Event, frozen=True, omit_defaults=True):
-    """A message was accepted for these recipients."""
-
-    recipients: tuple[enums.AgentId, ...]
-    reply_to: enums.MessageId | None = field(name="replyTo", default=None)
-    hops: int = 0
-    urgent: bool = False
-    held: str = ""
-    expires: float | None = None
-    turn: str | None = None
-    #: Shared by a turn and its reply.
-    call_id: str | None = None
-    handoff: Handoff | None = None
-    final: bool = False
-    usage: Usage | None = None
-    ending: enums.Ending = enums.Ending.DONE
-    #: Set for a message in a session; no other agent may read it before the end of phase `sealed`.
-    session_id: enums.SessionId | None = None
-    round: int | None = None
-    max_rounds: int | None = None
-    sealed: int = 0
-    #: Recipients that get it with their next turn.
-    waits: tuple[enums.AgentId, ...] = ()
-    #: Whether it was not requested, came after its turn, or broke the rules of the envelope.
-    out_of_turn: bool = False
-    late: bool = False
-    malformed: bool = False
-    #: Its position on the board of its session, if it is on it.
-    idx: int | None = None
-    #: How an agent sent it during its turn: `tool` or `words`; and the earlier message with the same text.
-    via: str = ""
-    repeats: enums.MessageId | None = None
-    #: Other sealed phases that its sender is in: the phase of each of their sessions.
-    seals: dict[enums.SessionId, int] = field(default_factory=dict)
 
 
 class HumanMessage(MessageEvent, frozen=True, omit_defaults=True, tag="human_message"):
@@ -325,7 +279,11 @@ class Left(Event, frozen=True, omit_defaults=True, tag="left"):
 
 
 class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
-    """The state of a participant, or what a person allows it, changed."""
+    """The state of a participant changed, or what a person allows it.
+
+    `asks` is the kind of its dialog or screen. `allow` is the pattern of an approval rule, whose number is
+    that of this event; `disallow` is the number of one that no longer holds.
+    """
 
     state: enums.AgentState | None = None
     detail: str = ""
@@ -335,6 +293,9 @@ class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
     dialog: Dialog | None = None
     #: The sealed phases of the participant when it reported the detail.
     seals: dict[enums.SessionId, int] = field(default_factory=dict)
+    asks: str = ""
+    allow: str = ""
+    disallow: int = 0
 
 
 class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
@@ -345,6 +306,8 @@ class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
     choice: int | None = None
     #: Carry it out only while the CLI works on this turn.
     turn: enums.TurnId | None = None
+    #: Answer only a dialog about this command, which an approval rule covers.
+    about: str = ""
 
 
 class LateReply(Event, frozen=True, omit_defaults=True, tag="late"):

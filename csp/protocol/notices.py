@@ -114,6 +114,7 @@ class NoticeCode(StrEnum):
     VOTES_COUNTED = "votes_counted", "Votes: {counts}.{details}"
     BALLOT_TIED = "ballot_tied", "Tied: {labels}. Second ballot among them."
     VOTE_TIED = "vote_tied", "The vote is tied: you or the orchestrator decide."
+    TIE_DECIDED = "tie_decided", "The tie is decided: {label} ({agent})."
 
     # Review runs.
     RUN_STARTED = "run_started", "Run {run}: {builder} builds, {reviewer} reviews."
@@ -159,6 +160,8 @@ class NoticeCode(StrEnum):
         "more is typed into its pane. Look at the pane, then release it with: csp resume {agent}")
     PAST_THE_ROOM = ("past_the_room",
         "{agent} tried to write to {detail} past the room; only what goes through the room is delivered")
+    APPROVED_BY_RULE = ("approved_by_rule",
+        "{agent}: approved by {rule}: {command}. To stop this: {remedy}")
     AGENT_LEFT = "agent_left", "{agent} left: {detail}"
     ORCHESTRATOR_SILENT = ("orchestrator_silent",
         "Orchestrator {agent} has not answered {count} wake-ups.{state} Sessions continue without it.")

@@ -52,6 +52,7 @@ class LineBody(InThread, frozen=True):
     """
 
     line: enums.MaybeText
+    reply_to: enums.Id | None = field(name="replyTo", default=None)
     to: Annotated[str, Meta(min_length=1, max_length=512, examples=["claude", "claude,codex", "all"])] = "all"
     confirmed: bool = False
 
@@ -134,12 +135,17 @@ class Choice(enums.Struct, frozen=True):
 
 
 class Dialog(enums.Struct, frozen=True):
-    """A question of an agent to a person: the tool it wants to use, its input and the options."""
+    """A question of an agent to a person: the tool it wants to use, its input and the options.
+
+    `runs` is the whole command line, if the CLI itself says that the tool runs one: approval rules apply to
+    nothing else. It is never read from a screen and never cut.
+    """
 
     tool: Annotated[str, Meta(max_length=500)] = ""
     arguments: Annotated[str, Meta(max_length=8000)] = ""
     question: enums.Note = ""
     choices: Annotated[tuple[Choice, ...], Meta(max_length=30)] = ()
+    runs: Annotated[str, Meta(max_length=8000)] = ""
 
 
 class AgentNotice(enums.Struct, frozen=True):
@@ -150,12 +156,15 @@ class AgentNotice(enums.Struct, frozen=True):
 
 
 class StateBody(enums.Struct, frozen=True):
+    """The state of an agent; `asks` is the kind of its dialog or screen: permission, login, trust ..."""
+
     state: enums.ReportedAgentState
     detail: enums.Note = ""
     until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
     agent: enums.Name | None = None
     dialog: Dialog | None = None
     notice: AgentNotice | None = None
+    asks: Annotated[str, Meta(pattern=r"^[a-z_]{0,32}\Z", examples=["login"])] = ""
 
 
 class WorkingBody(enums.Struct, frozen=True):
@@ -219,9 +228,13 @@ class CollaborateBody(InThread, frozen=True):
 
 
 class SessionActionBody(Once, frozen=True):
-    """The agent to skip or kick, or the number to extend by; without it, open turns get more time."""
+    """The agent to skip or kick, or the number to extend by; without it, open turns get more time.
+
+    `choice` is the decision: for a tie, the label of the winner or `none`; for a limit, `ok` or `end`.
+    """
 
     agent: enums.Name | None = None
+    choice: Annotated[str, Meta(max_length=32, examples=["B"])] | None = None
     rounds: Rounds | None = None
     minutes: Annotated[float, Meta(gt=0, le=1e6)] | None = None
 

@@ -149,7 +149,7 @@ class Deliver(enums.Struct, frozen=True):
 
     For a turn, `handoffTo` names the agents to which its reply may hand over, `repair` means that it asks
     again for a reply that could not be parsed, and `maxOutput` limits the tokens of the reply: more would
-    cost too much.
+    cost too much. For a control, `about` is the command of the only dialog that it may answer.
     """
 
     id: str
@@ -163,6 +163,7 @@ class Deliver(enums.Struct, frozen=True):
     reply_to: str | None = field(name="replyTo", default=None)
     control: enums.ControlVerb | None = None
     choice: int | None = None
+    about: str = ""
     turn: str | None = None
     turn_signal: str | None = field(name="turnSignal", default=None)
     current_turn: str | None = field(name="currentTurn", default=None)

@@ -68,6 +68,8 @@ class Change(StrEnum):
     REMINDED = "reminded"
     WARNED = "warned"
     ENDED = "ended"
+    #: A person decided what the session left open: `agent` won a tie, or a limit was noted.
+    SETTLED = "settled"
 
 
 class Limits(Struct, frozen=True):

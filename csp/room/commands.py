@@ -132,6 +132,8 @@ class SetState(Command, frozen=True, kw_only=True):
     dialog: Dialog | None = None
     #: Something the people of the room have to know; it is posted even if the state has not changed.
     notice: AgentNotice | None = None
+    #: The kind of its dialog or blocking screen: permission, login, trust, menu ...
+    asks: str = ""
 
 
 class ControlAgent(Command, frozen=True, kw_only=True):
@@ -140,6 +142,19 @@ class ControlAgent(Command, frozen=True, kw_only=True):
     agent: AgentId
     verb: ControlVerb
     choice: int | None = None
+
+
+class AllowCommand(Command, frozen=True, kw_only=True):
+    """Let `agent` run commands that begin with the words of `pattern` without asking a person."""
+
+    agent: AgentId
+    pattern: str
+
+
+class DisallowCommand(Command, frozen=True, kw_only=True):
+    """Remove the approval rule of a number."""
+
+    number: int
 
 
 class RecordCall(Command, frozen=True, kw_only=True):
@@ -276,6 +291,8 @@ class Steer(Command, frozen=True, kw_only=True):
     session: str
     action: SessionAction
     agent: str | None = None
+    #: What was chosen, of a session that waits for a decision.
+    choice: str | None = None
     rounds: int | None = None
     minutes: float | None = None
 
@@ -391,6 +408,8 @@ AnyCommand = (
     | ReportDelivery
     | SetState
     | ControlAgent
+    | AllowCommand
+    | DisallowCommand
     | RecordCall
     | CancelMessage
     | ReleaseMessage
@@ -417,6 +436,13 @@ class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_WINDOW = WindowSize()
 
 
+class AllowedCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """An approval rule of the settings: `agent` may run commands that begin with the words of `pattern`."""
+
+    agent: str
+    pattern: str
+
+
 class RoomRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules from the settings; they may differ from one start of the gateway to the next."""
 
@@ -435,6 +461,8 @@ class RoomRules(msgspec.Struct, frozen=True, kw_only=True):
     summariser: str = ""
     #: Maximum size of a board's text; 0 for no limit.
     board_max_bytes: int = 64 * 1024 * 1024
+    #: Commands that need no person, from the settings.
+    allowed: tuple[AllowedCommand, ...] = ()
     #: Texts that must never appear on a board.
     secrets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from csp.protocol import events
 from csp.protocol.enums import SYSTEM, AgentId
 from csp.protocol.session_parts import Change
-from csp.room import agent_commands, board_commands, commands, membership, messages, orchestrator
+from csp.room import agent_commands, approvals, board_commands, commands, membership, messages, orchestrator
 from csp.room.agent_commands import allstop, is_allstop
 from csp.room.commands import DEFAULT_RULES, RoomRules
 from csp.room.room_draft import RoomDraft
@@ -106,6 +106,8 @@ HANDLERS: Final[dict[type[commands.Command], Handler]] = dict(
         _row(commands.Remove, membership.remove),
         _row(commands.SetState, membership.set_state),
         _row(commands.ControlAgent, membership.control),
+        _row(commands.AllowCommand, approvals.allow),
+        _row(commands.DisallowCommand, approvals.disallow),
         _row(commands.Notice, lambda draft, command: draft.notice(command.target, command.words)),
         _row(
             commands.RecordCall,

@@ -360,12 +360,12 @@ def unknown_quote(agent: str, hint: str) -> NotFound:
 
 
 def only_asker(asking: Sequence[str]) -> str:
-    """Return the only agent whose dialog waits for an answer; raise if it is none or one of several."""
+    """Return the only agent that has a dialog open; raise if none or several have one."""
     if len(asking) == 1:
         return asking[0]
     if asking:
-        raise BadInput(f"several agents ask: {', '.join(asking)}", f"name one: /approve {asking[0]}")
-    raise NotFound("no agent asks for approval", "see: /agents")
+        raise BadInput(f"several dialogs are open: {', '.join(asking)}", f"name one: /approve {asking[0]}")
+    raise NotFound("no dialog is open", "see: /needs")
 
 
 def forwarded(agent: str, said: str, note: str = "") -> str:

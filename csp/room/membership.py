@@ -7,6 +7,7 @@ from csp.protocol.enums import ALL, HUMAN, AgentId, AgentState, ControlVerb, Del
 from csp.protocol.events import ControlSent, Joined, Left, StateChanged
 from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import AgentNotice
+from csp.room import approvals
 from csp.room.agent_names import nearest, numbered, to_id
 from csp.room.commands import ControlAgent, Join, Leave, Rejoin, Remove, SetState
 from csp.room.room_draft import RoomDraft
@@ -117,8 +118,9 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
             draft.notice(HUMAN, NoticeCode.AGENT_LEFT(agent=participant.id, detail=command.detail))
         leave(draft, Leave(agent=command.agent, reason=reason))
         return
-    new = (command.state, command.detail, command.until, command.dialog)
-    if (participant.state, participant.detail, participant.until, participant.dialog) == new:
+    new = (command.state, command.detail, command.until, command.dialog, command.asks)
+    known = participant
+    if (known.state, known.detail, known.until, known.dialog, known.asks) == new:
         return
     text = f"{participant.id} is {command.state}" + (f": {command.detail}" if command.detail else "")
     draft.emit(
@@ -129,8 +131,10 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
             until=command.until,
             dialog=command.dialog,
             seals=seals,
+            asks=command.asks,
         )
     )
+    approvals.approve_by_rule(draft, participant.id)
 
 
 def _tell(draft: RoomDraft, participant: Participant, notice: AgentNotice) -> None:

@@ -40,12 +40,6 @@ MAX_QUEUED_BY_AGENTS: Final = 200_000
 SEALED: Final = "sealed"
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = events.AgentCall | events.AgentResponse | events.Activity
-_RECEIVED: Final = "has already received it"
-_HAS_IT: Final = {
-    DeliveryState.TYPED: _RECEIVED,
-    DeliveryState.SUBMITTED: _RECEIVED,
-    DeliveryState.CONFIRMED: _RECEIVED,
-}
 #: Reasons for which a sidecar may hold a message; only the room uses the others.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
@@ -248,9 +242,7 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     delivery = message.deliveries.get(command.agent) if message else None
     if message is None or delivery is None:
         # Both cases have the same text, so that nobody can find out which ids exist.
-        raise NotFound(
-            f"no message {command.message!r} for {command.agent}", "report on what your inbox holds"
-        )
+        raise NotFound(f"no message {command.message!r} for {command.agent}", "report on your own inbox")
     reason = told = _checked_reason(command)
     if command.state is DeliveryState.FAILED and draft.sessions.seals_of(command.agent):
         # In a sealed phase an agent's own text is for people only, so the sender gets a neutral reason.
@@ -263,10 +255,8 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.TURN:
         raise Refused(f"{message.id} is held for the turn of {command.agent}", "it comes with that turn")
     if not may_move(delivery.state, command.state):
-        raise Refused(
-            f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",
-            "a finished delivery cannot be changed; use csp resend",
-        )
+        problem = f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}"
+        raise Refused(problem, "a finished delivery cannot be changed; use csp resend")
     draft.move_delivery(message, command.agent, command.state, reason)
     if command.state is DeliveryState.FAILED:
         _tell_failed(draft, message.sender, command, reason)
@@ -292,12 +282,11 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
     message = _known_message(draft.room, command.message)
     _withdraw(draft, message)
     if not draft.events:
-        states = {agent: delivery.state for agent, delivery in message.deliveries.items()}
-        if states and set(states.values()) == {DeliveryState.WITHDRAWN}:
+        if {delivery.state for delivery in message.deliveries.values()} == {DeliveryState.WITHDRAWN}:
             raise Refused(f"#{message.seq} is already cancelled")
-        why = ", ".join(f"{agent} {_HAS_IT.get(state, state)}" for agent, state in states.items())
-        hint = "see what waits with: csp status"
-        raise Refused(f"too late to cancel #{message.seq}: {why or 'nobody waits for it'}", hint)
+        states = [f"{agent} {delivery.outcome}" for agent, delivery in message.deliveries.items()]
+        why = ", ".join(states) or "nobody waits for it"
+        raise Refused(f"too late to cancel #{message.seq}: {why}", "see what waits with: csp status")
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:
@@ -429,6 +418,7 @@ def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
         reply_to=message.reply_to,
         control=message.control,
         choice=message.choice,
+        about=message.about,
         turn=message.turn,
         turn_signal=signal,
         current_turn=current,

@@ -12,15 +12,19 @@ from msgspec.structs import replace
 
 from csp.protocol import events
 from csp.protocol.enums import (
+    HUMAN,
     PENDING,
+    UNDELIVERED,
     AgentId,
     AgentState,
+    ControlVerb,
     DeliverKind,
     DeliveryState,
     HeldReason,
     MessageId,
 )
 from csp.protocol.session_parts import TurnState
+from csp.room.dialogs import is_same_dialog
 from csp.room.room_state import (
     KEPT_SENT,
     Channel,
@@ -28,6 +32,7 @@ from csp.room.room_state import (
     Message,
     Participant,
     Query,
+    Question,
     Room,
     SentMessage,
     fingerprints,
@@ -44,6 +49,8 @@ from csp.room.visibility import seals_on
 
 #: How many messages are remembered, to detect duplicates and to know their states without reading the disk.
 WINDOW: Final = 10_000
+#: How much of an agent's question is remembered: its end, which holds the question mark.
+MAX_QUESTION: Final = 300
 #: How many calls of each caller are remembered, to answer repeated ones.
 KEPT_CALLS: Final = 200
 
@@ -151,7 +158,32 @@ def _said(room: Room, event: events.MessageEvent) -> None:
         sender.sent = (*sender.sent, one)[-KEPT_SENT:]
     elif isinstance(event, events.AgentResponse | events.KeptPrivate):
         _prompt_is_over(room, event.sender)
+    _note_question(room, event)
     _remember(room, message)
+
+
+def _note_question(room: Room, event: events.MessageEvent) -> None:
+    """Note what an agent asks the people of the room; a message of theirs to it is the answer."""
+    if event.sender == HUMAN:
+        for agent in event.recipients:
+            known = room.participants.get(agent)
+            # Looked at before it is changed: a copy of every recipient would cost more than the message.
+            if known is not None and known.question is not None:
+                _change(room, known).question = None
+    elif (
+        isinstance(event, events.AgentCall | events.AgentResponse)
+        and event.target == HUMAN
+        and event.turn is None
+    ):
+        participant = room.participant_to_change(event.sender)
+        if participant is not None:
+            text = event.text.strip()
+            is_asking = text.endswith("?") and not event.final
+            participant.question = Question(event.id, event.ts, text[-MAX_QUESTION:]) if is_asking else None
+
+
+def _change(room: Room, known: Participant) -> Participant:
+    return room.participant_to_change(known.id) or known
 
 
 def _prompt_is_over(room: Room, agent: AgentId) -> None:
@@ -196,9 +228,13 @@ def _control_sent(room: Room, event: events.ControlSent) -> None:
         expires=event.expires,
         control=event.control,
         choice=event.choice,
+        about=event.about,
         turn=event.turn,
     )
     _remember(room, message)
+    participant = room.participant_to_change(event.target)
+    if participant is not None and event.control in (ControlVerb.APPROVE, ControlVerb.DENY):
+        participant.answering = event.id
 
 
 def _remember(room: Room, message: Message) -> None:
@@ -251,6 +287,10 @@ def _delivered(room: Room, event: events.DeliveryMoved) -> None:
     ):
         message.hops = 0
     message.deliveries[event.agent] = Delivery(event.state, event.ts, event.reason, delivery.answered)
+    asked = room.participants.get(event.agent)
+    if event.state in UNDELIVERED and asked is not None and asked.answering == message.id:
+        # The key had no effect, so the dialog still waits for an answer.
+        _change(room, asked).answering = None
     # A typed message is the prompt that the agent now works on; the previous one is over. A recipient that
     # only reports that it has a message, such as a script, may speak about anything next.
     if event.state is DeliveryState.TYPED and message.kind is not DeliverKind.CONTROL:
@@ -288,14 +328,17 @@ def _joined(room: Room, event: events.Joined) -> None:
     # The state that a launch shows until its sidecar reports one.
     state, detail = (AgentState.STARTING, "joining") if event.launch else (AgentState.IDLE, "")
     known.state, known.detail, known.until, known.dialog = state, detail, None, None
-    known.seals = {}
+    known.seals, known.asks = {}, ""
+    known.since, known.answering = event.ts, None
 
 
 def _left(room: Room, event: events.Left) -> None:
     participant = room.participant_to_change(event.sender)
     if participant is None:
         return
-    participant.online, participant.seen = False, event.ts
+    if participant.online:
+        participant.since = event.ts
+    participant.online, participant.seen, participant.answering = False, event.ts, None
     if event.removed:
         room.epochs[event.sender] = participant.epoch
         del room.participants[event.sender]
@@ -308,19 +351,35 @@ def _state_changed(room: Room, event: events.StateChanged) -> None:
     if participant is None:
         return
     if event.state is not None:
+        is_same = event.state is participant.state and event.asks == participant.asks
+        is_same = is_same and not _is_answered(room, participant)
+        if not (is_same and is_same_dialog(participant.dialog, event.dialog)):
+            participant.since, participant.answering = event.ts, None
         participant.state, participant.detail = event.state, event.detail
         participant.until, participant.dialog = event.until, event.dialog
-        participant.seals = event.seals
+        participant.seals, participant.asks = event.seals, event.asks
     if event.paused is not None:
         participant.paused = event.paused
     if event.share is not None:
         participant.share = event.share
+    if event.allow:
+        participant.rules = participant.rules | {event.seq: event.allow}
+    if event.disallow:
+        participant.rules = {key: one for key, one in participant.rules.items() if key != event.disallow}
+
+
+def _is_answered(room: Room, one: Participant) -> bool:
+    """Tell whether the dialog of an agent was closed by a key: what is reported next is another one."""
+    pressed = room.message(one.answering) if one.answering is not None else None
+    return pressed is not None and pressed.deliveries[one.id].state is DeliveryState.CONFIRMED
 
 
 def _redacted(room: Room, event: events.Redacted) -> None:
     message = room.message_to_change(event.message)
     for participant in filter(None, map(room.participant_to_change, list(room.participants))):
         participant.sent = tuple(one for one in participant.sent if one.id != event.message)
+        if participant.question is not None and participant.question.message == event.message:
+            participant.question = None
         if message is not None and message.id in participant.queue:
             participant.queued_chars -= len(message.text)
     if message is not None:

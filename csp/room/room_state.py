@@ -136,7 +136,13 @@ class Delivery(msgspec.Struct, array_like=True):
     def is_untouched(self) -> bool:
         """Whether nothing has reached the recipient's composer, so that nothing has to be undone there."""
         is_early = self.state in (DeliveryState.QUEUED, DeliveryState.HELD)
-        return is_early and self.reason != HeldReason.STUCK
+        return is_early and self.reason not in (HeldReason.STUCK, HeldReason.COVERED)
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, in words that follow the name of the recipient."""
+        has_arrived = self.state in (DeliveryState.TYPED, DeliveryState.SUBMITTED, DeliveryState.CONFIRMED)
+        return "has already received it" if has_arrived else self.state
 
     @property
     def is_held_for_turn(self) -> bool:
@@ -161,6 +167,7 @@ class Message(msgspec.Struct, omit_defaults=True):
     expires: float | None = None
     control: ControlVerb | None = None
     choice: int | None = None
+    about: str = ""
     ending: Ending = Ending.DONE
     turn: str | None = None
     session: SessionId | None = None
@@ -179,6 +186,14 @@ class Query(msgspec.Struct, omit_defaults=True):
     hops: int = 0
 
 
+class Question(msgspec.Struct, frozen=True, array_like=True):
+    """What an agent has asked the people of the room, in short."""
+
+    message: MessageId
+    at: float
+    text: str
+
+
 class Participant(msgspec.Struct, omit_defaults=True):
     id: AgentId
     name: str
@@ -195,6 +210,16 @@ class Participant(msgspec.Struct, omit_defaults=True):
     dialog: Dialog | None = None
     #: The sealed phases in which it reported its detail.
     seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
+    #: The kind of its dialog or blocking screen, where its sidecar says so.
+    asks: str = ""
+    #: Since when it has been in its state, or its dialog has been open; 0 in snapshots of older versions.
+    since: float = 0.0
+    #: The control that answers its dialog, as long as that has not failed.
+    answering: MessageId | None = None
+    #: The approval rules that people gave it in this room, by their numbers.
+    rules: dict[int, str] = msgspec.field(default_factory=dict)
+    #: The question that it has asked the people of the room, until they send it a message.
+    question: Question | None = None
     paused: bool = False
     share: bool = False
     #: Unfinished messages and unfinished controls, in journal order.
@@ -349,6 +374,7 @@ def without_texts(room: Room) -> Room:
             message.text = ""
     for participant in room.participants.values():
         participant.queued_chars = 0
+        participant.question = None
     room.sessions.drop_texts()
     room.runs.drop_texts()
     return room

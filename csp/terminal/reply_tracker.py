@@ -87,10 +87,11 @@ class Returned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI asks a person for permission to run a tool."""
+    """The CLI asks a person for permission to run a tool; `command` is the whole command line, if any."""
 
     tool: str
     arguments: str
+    command: str = ""
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,9 @@ from csp.terminal.screen import (
 
 ROWS_ABOVE: Final = 12
 PARAGRAPHS_ABOVE: Final = 3
+#: How much above a bare question is shown to a person: what it is about stands there.
+MAX_CONTEXT: Final = 12
+CONTEXT_PARAGRAPHS: Final = 2
 _FRAME: Final = " │┃╭╮╰╯─━▄▀\xa0"
 _WORD: Final = re.compile(r"\w")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
@@ -66,6 +69,8 @@ class ScreenDialog(msgspec.Struct, frozen=True, kw_only=True):
     last_row: int = 0
     #: Whether the number of a choice is its key; otherwise it is selected, then entered.
     is_numbered: bool = True
+    #: The rows above a dialog whose own rows have nothing but the question; other things may stand there.
+    context: str = ""
 
     @property
     def selected(self) -> int:
@@ -352,6 +357,7 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
     rows, choices = found
     first = _first_row([row.text for row in screen.rows], rows[0], rules)
     question, subject = _parts(lines[first : rows[0]], rules)
+    context = "" if subject or rules.top else _above(lines[:first])
     shown = "\n".join((question, subject, *(choice.label for choice in choices)))
     return ScreenDialog(
         kind=next((sign.kind for sign in rules.kinds if sign.pattern.search(shown)), "menu"),
@@ -361,7 +367,15 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
         first_row=first,
         last_row=max(y for y, line in enumerate(lines) if line.strip()),
         is_numbered=numbered is not None,
+        context=context,
     )
+
+
+def _above(lines: list[str]) -> str:
+    """Return the last paragraphs above a dialog that does not show where it begins."""
+    grouped = groupby(lines[-MAX_CONTEXT:], key=lambda line: bool(line.strip()))
+    paragraphs = ["\n".join(line.strip() for line in rows) for is_text, rows in grouped if is_text]
+    return "\n\n".join(paragraphs[-CONTEXT_PARAGRAPHS:])
 
 
 def _unframed(text: str, rules: DialogRules) -> str:

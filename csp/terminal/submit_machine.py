@@ -207,9 +207,9 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             self._enter_phase(SubmitPhase.WAITING, now)
             return [*self._hold(HeldReason.TYPING), KeyAction.RELEASE]
         if seen.written_at is None:
-            return self._get_stuck(now) if self._over(WRITE_S, now) else []
+            return self._get_stuck(seen, now) if self._over(WRITE_S, now) else []
         if seen.has_dialog:
-            return self._get_stuck(now)
+            return self._get_stuck(seen, now)
         if not self.rules.reads_composer:
             return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
         if not seen.is_in_composer:
@@ -227,7 +227,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         if self._is_resumed:
             return self._end(DeliveryState.FAILED, self._problem)
         if not (seen.is_composer_empty and self.rules.proof_s):
-            return self._get_stuck(now)
+            return self._get_stuck(seen, now)
         self._lost += 1
         if self._lost >= MAX_LOST:
             return self._end(DeliveryState.FAILED, self._problem)
@@ -249,18 +249,18 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     def _watch_enter(self, seen: PasteObservation, now: float) -> list[Step]:
         self._has_stayed = seen.is_in_composer and seen.has_reacted
         if seen.written_at is None:
-            return self._get_stuck(now) if self._over(WRITE_S, now) else []
+            return self._get_stuck(seen, now) if self._over(WRITE_S, now) else []
         if seen.is_composer_empty or seen.has_left or not self.rules.reads_composer:
             return self._sent(now)
         if seen.is_unseen and not seen.has_dialog:
-            return self._get_stuck(now) if self._over(LATE_S, now) else []
+            return self._get_stuck(seen, now) if self._over(LATE_S, now) else []
         # A CLI that has not drawn anything may not have read the last Enter yet, and would process both.
         wait = self.rules.enter_again_s[self._entered - 1]
         wait = wait if seen.has_reacted else max(wait, UNREAD_S)
         if not self._is_past(max(self._since, seen.written_at) + wait, now):
             return []
         if seen.has_dialog or not seen.is_in_composer:
-            return self._get_stuck(now)
+            return self._get_stuck(seen, now)
         return self._try_again(now)
 
     def _try_again(self, now: float) -> list[Step]:
@@ -320,26 +320,27 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         # In anything but a composer, the key that clears it may do harm.
         if self._cleared < MAX_CLEARS and seen.is_in_composer and not seen.has_dialog:
             return self._clear(now)
-        return self._get_stuck(now)
+        return self._get_stuck(seen, now)
 
-    def _get_stuck(self, now: float) -> list[Step]:
+    def _get_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
         """Wait for a person; in any case the room must know that the message may be in the composer."""
         self._enter_phase(SubmitPhase.STUCK, now)
-        return [*self._hold(HeldReason.STUCK), KeyAction.RELEASE]
+        reason = HeldReason.COVERED if seen.has_dialog else HeldReason.STUCK
+        return [*self._hold(reason), KeyAction.RELEASE]
 
     def _watch_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
         """Wait while our text may be in the composer; only an empty one shows that it is not."""
         is_at_rest = seen.gate in (None, HeldReason.DRAFT)
         if not is_at_rest or seen.has_dialog or seen.written_at is None:
             # Keys that have not been read yet would act twice if they were typed again.
-            return []
+            return self._hold(HeldReason.COVERED) if seen.has_dialog else []
         if seen.is_in_composer and not self._cleared:
             if not self._is_past(seen.written_at + self.rules.enter_again_s[0], now):
                 return []
             self._first_enter = now
             return self._try_again(now)
         if not seen.is_composer_empty:
-            return []
+            return self._hold(HeldReason.STUCK)
         if self._entered and not self.rules.proof_s:
             # A person has sent it or removed it.
             return self._end(DeliveryState.FAILED, self._problem or UNSURE)

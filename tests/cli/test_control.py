@@ -1,11 +1,13 @@
 """csp pause, approve, stop and their kind without a room."""
 
-from typing import Any
+import json
+from typing import Any, Final
 
 import pytest
 
 from csp.cli import control
-from csp.errors import Unreachable
+from csp.errors import NotFound, Unreachable
+from csp.panes.down import RemovedPane
 from tests.cli.recording import Clock, Recorded, Several, run
 
 
@@ -103,14 +105,57 @@ def test_stop_stops_one_thread_or_all(
     assert capsys.readouterr() == ("", said)
 
 
-def test_remove_closes_the_pane_of_one_that_has_ended(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+STILL_RUNS: Final = "; its program still runs in its pane; end it with: csp remove claude --end"
+
+
+@pytest.mark.parametrize(
+    ("words", "pane", "said"),
+    [
+        ((), RemovedPane.CLOSED, ""),
+        ((), RemovedPane.NONE, ""),
+        ((), RemovedPane.RUNNING, STILL_RUNS),
+        (("--end",), RemovedPane.CLOSED, ""),
+    ],
+)
+def test_remove_ends_a_program_only_where_it_is_told_to(
+    words: tuple[str, ...],
+    pane: RemovedPane,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    closed: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("csp.panes.down.close_ended", lambda *words: closed.append(words[1:3]))
+    closed = closing(monkeypatch, pane)
     gateway = Recorded({"/agents/claude": {"success": True}})
 
-    assert run(gateway, "remove", "claude") == 0
+    assert run(gateway, "remove", "claude", *words) == 0
     assert gateway.asked == [("DELETE", "/agents/claude", {})]
-    assert closed == [("default", "claude")]
-    assert capsys.readouterr().err == "removed claude\n"
+    assert closed == [("default", "claude", bool(words))]
+    assert capsys.readouterr().err == f"removed claude{said}\n"
+
+
+def closing(monkeypatch: pytest.MonkeyPatch, pane: RemovedPane) -> list[tuple[Any, ...]]:
+    """Stand for the panes of the room; return whose pane was to be closed."""
+    closed: list[tuple[Any, ...]] = []
+
+    def close(*words: Any, ends_program: bool) -> RemovedPane:
+        closed.append((*words[1:3], ends_program))
+        return pane
+
+    monkeypatch.setattr("csp.panes.down.close_pane_of", close)
+    return closed
+
+
+def test_a_program_that_outlived_its_agent_can_still_be_ended(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    absent = NotFound("unknown agent 'claude'")
+    closed = closing(monkeypatch, RemovedPane.CLOSED)
+
+    assert run(Recorded({"/agents/claude": absent}), "remove", "claude", "--end", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"success": True, "pane": "closed"}
+    with pytest.raises(NotFound, match="unknown agent"):
+        run(Recorded({"/agents/claude": absent}), "remove", "claude")
+    assert closed == [("default", "claude", True)]
+    closing(monkeypatch, RemovedPane.NONE)
+    with pytest.raises(NotFound, match="unknown agent"):
+        run(Recorded({"/agents/claude": absent}), "remove", "claude", "--end")

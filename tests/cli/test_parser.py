@@ -5,7 +5,6 @@ import shlex
 
 import pytest
 
-from csp.cli import main
 from csp.cli.arguments import Arg
 from csp.cli.parser import parse, setting_flags, verb_parser
 from csp.cli.verbs import VERBS, Verb
@@ -49,13 +48,6 @@ def test_an_unknown_verb_brings_the_nearest() -> None:
     error = misuse("snd", "claude", "hi")
 
     assert (error.message, error.hint) == ("unknown verb 'snd'", "did you mean 'send'?")
-
-
-def test_without_a_verb_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
-    shown = capsys.readouterr()
-
-    assert shown.out == "" and "open the group chat in tmux" in shown.err
 
 
 def test_a_missing_argument_names_the_help_of_the_verb() -> None:

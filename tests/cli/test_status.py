@@ -38,6 +38,7 @@ def room(agents: list[dict[str, Any]], **more: Any) -> Recorded:
         "/mode": NO_MODE,
         "/sessions": {"items": []},
         "/queue": {"items": []},
+        "/attention": {"items": []},
         "/usage": {"items": []},
     }
     return Recorded(answers | {f"/{name}": value for name, value in more.items()})

@@ -375,15 +375,35 @@ def test_what_an_agent_asks_of_a_person_is_shown(place: Place) -> None:
     choices = [{"number": 1, "label": "Yes"}, {"number": 2, "label": "No"}]
     dialog = {"tool": "Bash", "arguments": "rm -r\n  build", "question": "May I?", "choices": choices}
     claude.gateway.post("/state", {"state": "needs_approval", "detail": "Bash", "dialog": dialog})
-    shown = place.csp("status").out.splitlines()
+    shown, data = place.csp("status").out.splitlines(), place.csp("status", "--json").json
+    agents = place.csp("agents").out.splitlines()
 
-    assert shown[1].split() == ["claude", "needs_approval", "(Bash)", "cli"]
-    assert [line.strip() for line in shown[2:]] == [
+    assert shown[1].startswith("needs you: claude asks to use Bash (")
+    assert [line.split() for line in shown[2:6]] == [
+        ["rm", "-r", "build"],
+        ["Approve", "csp", "approve", "claude", "1"],
+        ["Deny", "csp", "deny", "claude", "2"],
+        ["Open", "its", "pane", "in", "the", "room:", "/focus", "claude"],
+    ]
+    assert shown[6].split() == ["claude", "needs_approval", "(Bash)", "cli"]
+    assert [item["id"] for item in data["attention"]] == ["approval:claude"]
+    assert [line.strip() for line in agents[1:]] == [
         "wants Bash: rm -r build",
         "May I?",
         "1 Yes · 2 No",
         "answer with: csp approve claude [--choice N], or csp deny claude",
     ]
+
+
+def test_rules_are_given_listed_and_removed(place: Place) -> None:
+    place.agent("claude")
+    added = place.csp("allow", "claude", "--json", "--", "pytest", "-q").json["rule"]
+    listed = place.csp("rules").out
+    removed = place.csp("unallow", f"#{added['number']}")
+
+    assert listed.split() == [f"#{added['number']}", "claude", "may", "run:", "pytest", "-q"]
+    assert removed.err == "claude has to ask again for: pytest -q\n"
+    assert place.csp("rules", "--json").json == {"items": []}
 
 
 def test_a_limit_is_shown_with_its_end(place: Place) -> None:

@@ -347,6 +347,26 @@ def test_a_tool_is_asked_for_called_and_returned(session: Session) -> None:
         assert session.hook(name, tool_use_id="t1") == [Returned(id="t1")]
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "command"),
+    [
+        ("Bash", {"command": "pytest -q", "description": "d", "timeout": 9}, "pytest -q"),
+        ("Bash", {"command": "pytest", "run_in_background": True}, "pytest"),
+        ("Bash", {"command": "pytest", "dangerouslyDisableSandbox": True}, ""),
+        ("Bash", {"command": ["pytest"]}, ""),
+        ("Write", {"command": "pytest"}, ""),
+    ],
+)
+def test_only_the_whole_input_of_the_shell_tool_is_a_command(
+    session: Session, tool: str, given: dict[str, object], command: str
+) -> None:
+    raw = msgspec.Raw(msgspec.json.encode(given))
+    (asked,) = session.hook("PermissionRequest", tool_name=tool, tool_input=raw)
+
+    assert isinstance(asked, Asked)
+    assert asked.command == command
+
+
 def test_text_before_a_tool_is_not_the_last_of_a_turn(session: Session) -> None:
     session.user("one")
     part = {"type": "tool_use", "id": "t1", "name": "Bash"}

@@ -351,6 +351,22 @@ def test_a_permission_is_asked_for_a_tool(chat: Chat, details: Any, tool: str) -
     assert chat.read(hook(1, "Notification", notification_type="Other", details=raw)) == []
 
 
+@pytest.mark.parametrize(
+    ("details", "command"),
+    [
+        ({"type": "exec", "title": "t", "command": "pytest -q", "rootCommand": "pytest"}, "pytest -q"),
+        ({"type": "edit", "title": "t", "command": "pytest -q"}, ""),
+        ({"type": "exec", "command": ["pytest"]}, ""),
+    ],
+)
+def test_only_a_confirmation_of_a_command_line_has_a_command(chat: Chat, details: Any, command: str) -> None:
+    raw = msgspec.Raw(json.dumps(details).encode())
+    (asked,) = chat.read(hook(1, "Notification", notification_type="ToolPermission", details=raw))
+
+    assert isinstance(asked, Asked)
+    assert asked.command == command
+
+
 def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
     tokens = {"input": 1, "output": 20, "cached": 300, "thoughts": 4000, "tool": 50_000}
     calls = [

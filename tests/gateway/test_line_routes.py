@@ -78,8 +78,9 @@ async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None
     ("line", "status", "error"),
     [
         ("/dance", 404, "unknown command /dance"),
+        ("/hlep", 404, "unknown command /hlep"),
         ("/quit", 404, "/quit works in the pane of the room only"),
-        ("/deny", 404, "no agent asks for approval"),
+        ("/deny", 404, "no dialog is open"),
         ("/interrupt", 400, "which agent?"),
         ("/approve claude x", 400, "expected a number, got 'x'"),
         ("/next now", 400, "unexpected argument 'now'"),

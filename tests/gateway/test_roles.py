@@ -109,6 +109,10 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /agents/{id}/screen": CLAUDES_SCREEN,
     "POST /messages/{id}/{action}": THE_ROOM,
     "GET /queue": THE_ROOM,
+    "GET /attention": ORCHESTRATORS,
+    "GET /rules": ORCHESTRATORS,
+    "POST /rules": THE_ROOM,
+    "DELETE /rules/{number}": THE_ROOM,
     "POST /history/prune": NO_PAGE_BUT_THE_ROOM,
     "GET /metrics": NO_PAGE_BUT_THE_ROOM,
     "POST /page/link": NO_PAGE_BUT_THE_ROOM,
@@ -120,6 +124,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /agents": {"name": "-gpt", "provider": "openai", "model": "gpt"},
     "POST /register": {"agentId": "gemini"},
     "POST /state": {"state": "busy"},
+    "POST /rules": {"agent": "codex", "pattern": "ls"},
     "POST /message": {"to": "all", "content": "hello"},
     "POST /line": {"line": "@all hello"},
     "POST /delivery": {"id": "for-claude", "state": "held", "reason": "busy"},
@@ -165,12 +170,15 @@ async def _prepare(room: ServedRoom) -> list[str | None]:
     await room.call("POST", "/collaborations", plan)
     await room.call("POST", "/collaborations/plan/stop")
     await room.call("POST", "/board", {"text": "a note"})
+    await room.call("POST", "/rules", {"agent": "claude", "pattern": "pytest"})
     return [None, "wrong", claude.token, codex.token, boss.token, room.token, await room.enter()]
 
 
 async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     method, path = row.split(" ")
     path = path.replace("{verb}", "pause").replace("{action}", "cancel")
+    rule = (await room.get("/rules"))["items"][0]["number"]
+    path = path.replace("{number}", str(rule))
     board = (await room.get("/board"))["items"][0]["id"]
     names = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1", "board": board}
     names["collaborations"] = "plan"

@@ -16,8 +16,8 @@ from csp.human.chat import Chat, ChatOrder
 from csp.human.chat_pane import ChatPane
 from csp.human.saved_state import SavedState
 from csp.human.theme import UNICODE, Theme
-from csp.protocol.enums import AgentState, DeliveryState
-from csp.protocol.events import AgentResponse, DeliveryMoved, HumanMessage, NoticePosted, StateChanged, Voted
+from csp.protocol.enums import DeliveryState
+from csp.protocol.events import AgentResponse, DeliveryMoved, HumanMessage, NoticePosted, Voted
 from csp.room.human_input import MessageLine
 from csp.room_registry import Address
 from tests.waiting import wait_until
@@ -85,18 +85,41 @@ class Room(Chat):
         return answer
 
 
+def need(since: float) -> dict[str, Any]:
+    answers = [{"key": "y", "label": "Approve", "line": "/approve ada 1"}]
+    return {
+        "id": "approval:ada", "kind": "approval", "title": "ada asks to run a command", "since": since,
+        "answers": answers, "level": "action", "agent": "ada", "session": "", "run": "", "detail": "rm x",
+    }  # fmt: skip
+
+
 @pytest.fixture
 async def room(tmp_path: Path) -> Room:
     return Room(tmp_path)
 
 
-async def test_a_call_rings_once_until_it_is_over(room: Room) -> None:
-    call = StateChanged(**HEAD, state=AgentState.NEEDS_HUMAN, detail="log in")
-    for event in (call, call, StateChanged(**HEAD, state=AgentState.BUSY), call):
-        room._take(event)
+async def test_what_needs_the_person_rings_once_until_it_is_over(room: Room) -> None:
+    room.answers["/attention"] = {"items": [need(1.0)], "seq": 1}
+    await room.needs.look()
+    await room.needs.look()
+    assert (room.shown.bells, len(room.shown.lines)) == (1, 1)
 
+    room.answers["/attention"] = {"items": [need(2.0)], "seq": 2}
+    await room.needs.look()
     assert room.shown.bells == 2
-    assert room.shown.lines == ["▲ ada needs you in its pane: log in\n  type /focus ada"] * 2
+
+    room.answers["/attention"] = {"items": [], "seq": 3}
+    await room.needs.look()
+    room.answers["/attention"] = {"items": [need(2.0)], "seq": 4}
+    await room.needs.look()
+    assert room.shown.bells == 3
+
+
+async def test_what_is_only_worth_knowing_does_not_ring(room: Room) -> None:
+    room.answers["/attention"] = {"items": [need(1.0) | {"level": "info"}], "seq": 1}
+    await room.needs.look()
+
+    assert (room.shown.bells, room.shown.lines) == (0, [])
 
 
 async def test_own_messages_are_ticks_and_others_are_lines(room: Room) -> None:

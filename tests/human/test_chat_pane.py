@@ -135,7 +135,8 @@ def test_an_agent_that_needs_approval_rings_and_says_what_to_type(room: LiveRoom
     dialog = {"tool": "Bash", "arguments": "rm -rf build", "question": "Proceed?", "choices": choices}
     before = pane.raw.count(b"\a")
     claude.set_state("needs_approval", dialog=dialog)
-    pane.wait_for(r"▲ claude asks: Bash: rm -rf build - Proceed\?\n  1 Yes   2 No\n  type /approve claude")
+    pane.wait_for(r"▲ claude asks to use Bash\n  rm -rf build\n  y Approve   n Deny   f Open its pane")
+    pane.wait_for(r"▲ claude: rm -rf build  Alt-Y Approve  Alt-N Deny$")
     pane.wait_for("claude NEEDS APPROVAL")
     pane.type("/approve claude 2")
     control = wait_until_sync(lambda: room.gateway.get("/queue")["items"], what="the button")[0]
@@ -148,7 +149,7 @@ def test_an_agent_that_needs_approval_rings_and_says_what_to_type(room: LiveRoom
 def test_an_agent_that_needs_its_human_names_its_pane(room: LiveRoom, pane: Pane) -> None:
     codex = come(room, pane, "codex")
     codex.set_state("needs_human", detail="log in")
-    pane.wait_for("▲ codex needs you in its pane: log in\n  type /focus codex")
+    pane.wait_for("▲ codex needs you in its pane\n  log in\n  f Open its pane")
 
     assert b"\a" in pane.raw
 

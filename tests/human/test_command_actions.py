@@ -14,7 +14,7 @@ from csp.protocol.enums import HUMAN, SYSTEM, MessageId
 from csp.protocol.events import NoticePosted
 from csp.protocol.notices import NoticeCode
 from csp.room.human_input import ModeLine, StopLine, read_line
-from tests.human.fakes import AGENTS, RUNNING, Modes
+from tests.human.fakes import RUNNING, Modes
 from tests.waiting import wait_until
 
 
@@ -183,6 +183,7 @@ def test_every_command_of_the_design_has_a_row() -> None:
     named = (
         "agents add remove restart mode status next end stop history search queue cancel resend pause resume"
         " share noshare approve deny interrupt continue votes extend skip focus export help quit fwd show"
+        " needs answer allow rules unallow decide"
         " review web board zoom layout rooms down"
     )
 
@@ -236,17 +237,31 @@ async def test_an_agent_whose_pane_has_ended_gets_it_back(
 
 
 async def test_a_removed_agent_is_spoken_to_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chat, programs = in_panes(tmp_path), Programs(monkeypatch)
+    chat = in_panes(tmp_path)
+    programs = Programs(monkeypatch, remove=(0, '{"success": true, "pane": "closed"}\n', ""))
     chat.target = "claude"
-    await chat.do("/remove codex")
+    assert await chat.do("/remove codex") == []
     assert chat.target == "claude"
-    await chat.do("/remove claude")
+    assert await chat.do("/remove claude end") == []
 
     assert [ran[4:] for ran in programs.ran] == [
-        ("remove", "--room", "default", "codex"),
-        ("remove", "--room", "default", "claude"),
+        ("remove", "--room", "default", "codex", "--json"),
+        ("remove", "--room", "default", "claude", "--json", "--end"),
     ]
     assert (chat.target, chat.asked) == ("all", [])
+
+
+async def test_a_removed_agent_that_still_runs_is_said_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = in_panes(tmp_path)
+    Programs(monkeypatch, remove=(0, '{"success": true, "pane": "running"}\n', ""))
+
+    assert await chat.do("/remove codex") == [
+        "codex still runs in its pane; end it with: csp remove codex --end"
+    ]
+    with pytest.raises(BadInput, match="expected nothing or end, got 'now'"):
+        await chat.do("/remove codex now")
 
 
 @pytest.mark.parametrize(
@@ -451,16 +466,18 @@ async def test_the_newest_that_can_be_is_cancelled(chat: Modes) -> None:
         (("claude",), "/approve", ("claude", {})),
         (("claude",), "/deny 2", ("claude", {"choice": 2})),
         (("codex",), "/approve codex 1", ("codex", {"choice": 1})),
-        ((), "/approve", "no agent asks for approval"),
-        (("claude", "codex"), "/approve", "several agents ask: claude, codex"),
+        ((), "/approve", "no dialog is open"),
+        (("claude", "codex"), "/approve", "several dialogs are open: claude, codex"),
     ],
 )
 async def test_the_only_dialog_needs_no_name(
     chat: Modes, asking: tuple[str, ...], line: str, pressed: tuple[str, Any] | str
 ) -> None:
-    chat.answers["/agents"] = [
-        item | {"state": "needs_approval" if item["id"] in asking else "idle"} for item in AGENTS
+    items = [
+        {"id": agent, "kind": "approval", "title": "asks", "agent": agent, "since": 1.0, "answers": []}
+        for agent in asking
     ]
+    chat.answers["/attention"] = {"items": items, "seq": 1}
     if isinstance(pressed, str):
         with pytest.raises((NotFound, BadInput), match=pressed):
             await chat.do(line)

@@ -8,9 +8,7 @@ import pytest
 
 from csp.human import message_text
 from csp.human.event_lines import (
-    NeedsPerson,
     SpokenLine,
-    call_line,
     drawn_notice,
     indented,
     news_line,
@@ -34,7 +32,6 @@ from csp.protocol.events import (
     TurnSignal,
 )
 from csp.protocol.notices import HEADINGS
-from csp.protocol.requests import Choice, Dialog
 from csp.protocol.session_parts import TurnState
 
 LOOK = Theme(UNICODE, has_colour=False)
@@ -186,24 +183,7 @@ def test_most_events_are_not_news() -> None:
     assert spoken_of(quiet[0]) is None and spoken_of(quiet[1]) is None
 
 
-def test_a_call_says_what_to_type() -> None:
-    yes = Dialog(tool="Bash", arguments="rm\n x", question="ok?", choices=(Choice(number=1, label="Yes"),))
-    approve = "type /approve ada or /deny ada"
-    alone = "it waits for somebody at its keyboard"
-    rows: list[tuple[dict[str, Any], str]] = [
-        (
-            {"state": "needs_approval", "dialog": yes},
-            "asks: Bash: rm x - ok?\n  1 Yes\n  type /approve ada [N] or /deny ada",
-        ),
-        ({"state": "needs_approval", "detail": "may it?"}, f"asks: may it?\n  {approve}"),
-        ({"state": "needs_approval"}, f"asks: to go on\n  {approve}"),
-        ({"state": "needs_human", "detail": "log in"}, "needs you in its pane: log in\n  type /focus ada"),
-        ({"state": "needs_human"}, f"needs you in its pane: {alone}\n  type /focus ada"),
-    ]
-
-    assert [call_line(LOOK, NeedsPerson(agent="ada", **more)) for more, _ in rows] == [
-        f"▲ ada {line}" for _, line in rows
-    ]
+def test_further_lines_stand_further_in() -> None:
     assert indented("a\nb\r") == "a\n  b␍"
 
 

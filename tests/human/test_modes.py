@@ -247,7 +247,7 @@ def test_the_clock_goes_on_after_a_restart_of_the_gateway(tmp_path: Path) -> Non
 def test_a_failure_is_told_once(room: LiveRoom, pane: Pane, agents: tuple[Agent, Agent]) -> None:
     claude, _ = agents
     claude.set_state("needs_approval", detail="may it?")
-    pane.wait_for("/approve claude")
+    pane.wait_for("▲ claude asks")
     pane.type("/approve claude")
     claude.report(claude.next_item(), "failed", "the dialog is gone")
     pane.wait_for("✗ claude: the dialog is gone")

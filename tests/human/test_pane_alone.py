@@ -286,6 +286,7 @@ class Joined:
         self._pane, self._problem = pane, problem
         self.roster, self.target, self.away = pane.chat.roster, "all", ""
         self.question, self.prompt = None, "all"
+        self.needs = pane.chat.needs
         self.has_closed = False
 
     async def __aenter__(self) -> None:

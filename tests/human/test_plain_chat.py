@@ -128,9 +128,10 @@ REFUSED: Final = [
     ("@codex {claud.last}", "unknown agent in '{claud.last}' (did you mean 'claude'?; to send"),
     ("/fwd claude", "which agent? (usage: /fwd FROM TO [NOTE])"),
     ("/pause claud", "no agent 'claud' is here (did you mean 'claude'?)"),
-    ("/approve", "no agent asks for approval (see: /agents)"),
+    ("/approve", "no dialog is open (see: /needs)"),
     ("/approve claude two", "expected a number, got 'two' (usage: /approve [AGENT] [N])"),
     ("/interrupt", "which agent? (usage: /interrupt AGENT)"),
+    ("/y", "nothing needs you (see: /status)"),
     ("/agents now", "unexpected argument 'now' (usage: /agents)"),
     ("/pause", 'no mode is running (start one: /mode debate "topic")'),
     ("/skip", 'no mode is running (start one: /mode debate "topic")'),
@@ -231,7 +232,9 @@ def test_a_message_that_the_loop_guard_holds_is_released(room: LiveRoom) -> None
         last = speaker.gateway.post("/message", body)
     done = plain(room, "/continue\n")
 
-    assert (done.returncode, done.stdout) == (0, f"released #{last['seq']}\n")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0].startswith(f"▲ #{last['seq']} from ada to bob is held")
+    assert done.stdout.endswith(f"\nreleased #{last['seq']}\n")
 
 
 def test_the_history_is_exported_to_a_new_file(room: LiveRoom) -> None:

@@ -1,5 +1,7 @@
 """The panes of a real room: attaching, adding, removing; what tmux does alone is in test_session."""
 
+import json
+import os
 import shlex
 
 import pytest
@@ -160,6 +162,35 @@ def windows(place: Place) -> list[list[str]]:
     panes = place.panes()
     numbers = sorted({pane["window"] for pane in panes})
     return [[pane["agent"] for pane in panes if pane["window"] == number] for number in numbers]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_program_of_a_removed_agent_ends_only_where_a_person_says_so(room: Place) -> None:
+    before = [pane["agent"] for pane in room.panes()]
+    log = room.folder / "stay.log"
+    assert room.csp("add", "stay", "--profile", "generic", "--", *tui(log)).code == 0
+    (program,) = [json.loads(line)["pid"] for line in log.read_text().splitlines() if '"started"' in line]
+    done = room.csp("remove", "stay")
+
+    assert done.err == (
+        "removed stay; its program still runs in its pane; end it with: csp remove stay --end\n"
+    )
+    assert "stay" not in room.online()
+    assert not room.pane("stay")["dead"]
+    assert is_running(program)
+
+    assert room.csp("remove", "stay", "--end").err == "removed stay\n"
+    assert [pane["agent"] for pane in room.panes()] == before
+    room.wait(lambda: not is_running(program), "the end of the program")
+    room.up()
+    assert "stay" not in room.online()
 
 
 @pytest.mark.full

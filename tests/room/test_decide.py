@@ -1,6 +1,6 @@
 """The tests of the way from a command to its events."""
 
-from typing import get_args
+from typing import Final, get_args
 
 import pytest
 
@@ -30,6 +30,7 @@ from csp.protocol.review_messages import (
 )
 from csp.room.commands import (
     ActOnRun,
+    AllowCommand,
     AnswerQuery,
     AnyCommand,
     CancelMessage,
@@ -39,6 +40,7 @@ from csp.room.commands import (
     CompactBoard,
     ControlAgent,
     DeliverRun,
+    DisallowCommand,
     ExtendTurn,
     HandOffTurn,
     Join,
@@ -70,6 +72,8 @@ from csp.room.room_state import dump
 from tests.room.live import CLAUDE, CODEX, LiveRoom
 
 VOTER, OTHER, LONER = AgentId("voter"), AgentId("other"), AgentId("loner")
+#: The number of the approval rule in `a_room`.
+RULE: Final = 51
 # What each command causes in the room of `a_room`: claude is there with m-3 queued, codex has left,
 # m-5 is held by the loop guard, e-8 is a question of claude, s-9 asks codex for its one step; a ballot waits
 # for the vote of voter, a turn for the reply of loner.
@@ -84,6 +88,8 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (ReportDelivery(agent=CLAUDE, message="m-3", state=DeliveryState.TYPED), ["delivery"]),
     (SetState(agent=CLAUDE, state=AgentState.BUSY), ["state"]),
     (ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE), ["state", "control"]),
+    (AllowCommand(agent=CLAUDE, pattern="make test"), ["state"]),
+    (DisallowCommand(number=RULE), ["state"]),
     (RecordCall(key="call-1", answer="claude"), ["call"]),
     (CancelMessage(message="m-3"), ["delivery"]),
     (ReleaseMessage(message="m-5"), ["delivery"]),
@@ -155,6 +161,7 @@ def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
     for agent in (VOTER, OTHER):
         (session,) = live.room.sessions.live_with(agent)
         live.do(PostReply(sender=agent, text=f"proposal of {agent}", turn=session.turns[agent].id))
+    live.do(AllowCommand(agent=CLAUDE, pattern="pytest"))
     return live
 
 

@@ -311,7 +311,7 @@ def test_a_mode_says_what_has_to_be_asked(line: str, needs_topic: bool, replaces
 
 @pytest.mark.parametrize(
     ("asking", "problem"),
-    [((), "no agent asks for approval"), (("ada", "bob"), "several agents ask: ada, bob")],
+    [((), "no dialog is open"), (("ada", "bob"), "several dialogs are open: ada, bob")],
 )
 def test_only_one_who_asks_needs_no_name(asking: tuple[str, ...], problem: str) -> None:
     assert only_asker(("ada",)) == "ada"
@@ -355,6 +355,9 @@ def test_the_arguments_of_a_command(line: str, words: list[str]) -> None:
     [
         ("/next now", "unexpected argument 'now'", "usage: /next"),
         ("/interrupt", "which agent?", "usage: /interrupt AGENT"),
+        ("/allow", "which agent?", "usage: /allow AGENT COMMAND"),
+        ("/allow claude", "missing argument", "usage: /allow AGENT COMMAND"),
+        ("/deny claude two", "expected a number, got 'two'", "usage: /deny [AGENT] [N]"),
         ("/search", "missing argument", "usage: /search TEXT"),
         ("/extend two", "expected a number, got 'two'", "usage: /extend [N]"),
         ("/extend 1234567", "expected a number, got '1234567'", "usage: /extend [N]"),

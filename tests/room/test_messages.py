@@ -728,11 +728,11 @@ def test_sidecar_may_not_hold_for_that_reason(live: LiveRoom, reason: str) -> No
     said = live.say(CLAUDE, CODEX)
     error = live.refuse(ReportDelivery(agent=CODEX, message=said.id, state=S.HELD, reason=reason), BadInput)
 
-    assert error.hint == "expected one of: busy, dialog, draft, paused, starting, stuck, typing"
+    assert error.hint == "expected one of: busy, covered, dialog, draft, paused, starting, stuck, typing"
 
 
 def test_every_reason_to_hold_is_the_sidecars_or_the_rooms() -> None:
-    sidecar = {"starting", "busy", "dialog", "typing", "draft", "paused", "stuck"}
+    sidecar = {"starting", "busy", "dialog", "typing", "draft", "paused", "stuck", "covered"}
 
     assert set(HeldReason) == sidecar | {"offline", "turn", "loop"}
 

@@ -1,6 +1,9 @@
 """Buttons: what is pressed in the pane for each, what proves it, what is said where it could not be."""
 
 import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ import pytest
 from csp.errors import Refused, Unreachable
 from csp.protocol.enums import ControlVerb
 from csp.sidecar.brain.brain_init import BrainHandover
-from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, until
+from tests.sidecar.virtual import Desk, changed_profile, desk, on_virtual_time, until
 
 DIALOG = (
     "\x1b[2J\x1b[HBash command\r\n\r\n  touch x\r\n\r\nDo you want to proceed?\r\n"
@@ -50,6 +53,63 @@ async def test_a_choice_that_is_not_there_is_not_pressed(tmp_path: Path, choice:
 
         assert await scene.wait_control(scene.control(ControlVerb.APPROVE, choice=choice)) == ("failed", why)
         assert scene.typed == []
+
+
+@contextlib.asynccontextmanager
+async def asked_by_hook(folder: Path, command: str) -> AsyncIterator[Desk]:
+    """Yield Claude with the dialog of `touch x`, whose hook says that it asks for `command`."""
+    spool = folder / "spool"
+    spool.mkdir()
+    fields = {"spool": str(spool), "transcript": str(folder / "t.jsonl"), "session_id": "s"}
+    async with desk(folder, has_tui=False, profile="claude", **fields) as scene:
+        hook = {"hook_event_name": "PermissionRequest", "session_id": "s", "tool_name": "Bash"}
+        text = json.dumps({**hook, "tool_input": {"command": command}})
+        (spool / ".1.json").write_text(text, "utf-8")
+        (spool / ".1.json").rename(spool / "1.json")
+        scene.echo = lambda keys: b"\x1b[2J\x1b[Hdone\r\n"
+        scene.write(DIALOG)
+        await until(lambda: scene.room.states[-1][3] and scene.room.states[-1][3].tool == "Bash")
+        yield scene
+
+
+@pytest.mark.parametrize(
+    ("about", "result", "typed"),
+    [
+        ("touch x", ("confirmed", ""), [b"1"]),
+        ("touch y", ("failed", "the dialog does not show the command that the rule is for"), []),
+        ("touch", ("failed", "the dialog does not show the command that the rule is for"), []),
+    ],
+)
+@on_virtual_time
+async def test_a_rule_approves_only_its_own_command(
+    tmp_path: Path, about: str, result: tuple[str, str], typed: list[bytes]
+) -> None:
+    async with asked_by_hook(tmp_path, "touch x") as scene:
+        _, _, _, dialog = await scene.wait_state("needs_approval")
+        assert (dialog.runs, scene.room.asks[-1]) == ("touch x", "permission")
+
+        assert await scene.wait_control(scene.control(ControlVerb.APPROVE, about=about)) == result
+        assert scene.typed == typed
+
+
+@on_virtual_time
+async def test_a_rule_does_not_approve_the_dialog_of_another_command(tmp_path: Path) -> None:
+    async with asked_by_hook(tmp_path, "pytest") as scene:
+        control = scene.control(ControlVerb.APPROVE, about="pytest")
+
+        assert (await scene.wait_control(control))[0] == "failed"
+        assert scene.typed == []
+
+
+@on_virtual_time
+async def test_a_rule_does_not_approve_what_only_the_screen_says(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False) as scene:
+        scene.write(DIALOG)
+        _, _, _, dialog = await scene.wait_state("needs_approval")
+        assert dialog.runs == ""
+
+        state, _ = await scene.wait_control(scene.control(ControlVerb.APPROVE, about="touch x"))
+        assert (state, scene.typed) == ("failed", [])
 
 
 @on_virtual_time

@@ -25,7 +25,6 @@ class Brain:
         self.cli.pane.has_session = False
         self.follower = Mock() if has_follower else None
         self.progress, self.injector, self.poster, self.reporter = Mock(), Mock(), Mock(), Mock()
-        self.reporter.asked = None
         self.on_applied = Mock()
         self.outcomes = CliOutcomes(
             self.cli,
@@ -96,7 +95,7 @@ def test_a_question_waits_for_a_person_until_its_tool_has_returned() -> None:
     asked = tracker.Asked(tool="shell", arguments="{}")
     brain.outcomes.apply([asked])
 
-    assert brain.reporter.asked == asked
+    brain.reporter.note_asked.assert_called_once_with(asked)
     brain.cli.pane.note_asked.assert_called_once_with()
     brain.cli.pane.note_answered.assert_not_called()
     brain.outcomes.apply([tracker.Returned(id="a")])

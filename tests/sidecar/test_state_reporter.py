@@ -4,14 +4,15 @@ import asyncio
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from csp.errors import Refused, Unreachable
 from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.protocol.events import Joined
-from csp.sidecar.brain.state_reporter import MAX_DETAIL, StateReporter, _cut, _to_minute
+from csp.sidecar.brain.state_reporter import MAX_COMMAND, MAX_DETAIL, StateReporter, _cut, _to_minute
+from csp.terminal.reply_tracker import Asked
 from csp.terminal.screen_reader import DialogChoice as Shown
 from csp.terminal.screen_reader import ScreenDialog
 from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, said_by, until
@@ -53,6 +54,40 @@ async def test_a_question_is_told_with_its_words_and_choices(tmp_path: Path) -> 
         assert detail == dialog.question == "Do you want to proceed?"
         assert [(one.number, one.label) for one in dialog.choices] == [(1, "Yes"), (2, "No")]
         assert until_ is None
+
+
+def test_of_two_permissions_at_once_none_is_told_as_a_command() -> None:
+    pane = SimpleNamespace(is_asking=False)
+    reporter = StateReporter(cast("Any", SimpleNamespace(pane=pane)), cast("Any", None))
+    reporter.note_asked(Asked(tool="Bash", arguments="{}", command="rm x"))
+    pane.is_asking = True
+    assert reporter.asked_command == "rm x"
+
+    reporter.note_asked(Asked(tool="Bash", arguments="{}", command="pytest"))
+    assert reporter.asked_command == ""
+
+
+def test_a_command_that_would_be_cut_is_not_told_as_one() -> None:
+    pane = SimpleNamespace(is_asking=True)
+    reporter = StateReporter(cast("Any", SimpleNamespace(pane=pane)), cast("Any", None))
+    reporter.note_asked(Asked(tool="Bash", arguments="{}", command="x" * (MAX_COMMAND + 1)))
+
+    assert reporter.asked_command == ""
+
+
+@on_virtual_time
+async def test_a_bare_question_is_told_with_the_rows_above_it(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False, profile="generic") as scene:
+        scene.write(b"> ")
+        await scene.wait_state("idle")
+        scene.write(
+            "\x1b[2J\x1b[HShell command\r\n\r\n  rm -rf build\r\n\r\nDo you want to proceed?\r\n"
+            "❯ 1. Yes\r\n  2. No\r\n".encode()
+        )
+        _, _, _, dialog = await scene.wait_state("needs_approval")
+
+        assert dialog.arguments == "Shell command\n\nrm -rf build"
+        assert dialog.runs == ""
 
 
 @on_virtual_time
@@ -179,7 +214,7 @@ def test_what_the_cli_itself_asked_goes_before_what_the_screen_shows() -> None:
         kind="permission", question="Proceed?", subject="rm x",
         choices=tuple(Shown(number=number, label="y" * 600, is_selected=False) for number in range(1, 41)),
     )  # fmt: skip
-    one.asked = SimpleNamespace(tool="Bash" * 200, arguments="z" * 9000)  # type: ignore[assignment]
+    one.asked = Asked(tool="Bash" * 200, arguments="z" * 9000)
     by_screen = one._question(dialog)
     FakePane.is_asking = True
     try:

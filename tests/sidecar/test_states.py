@@ -52,7 +52,7 @@ def test_a_menu_without_numbers_needs_a_person(stage: Stage) -> None:
     message = stage.send("menu", "second")
     seat.wait_ready("needs_human")
 
-    assert "no place to type" in stage.agent("menu")["detail"]
+    assert "can't find its input box" in stage.agent("menu")["detail"]
     assert stage.wait_for(message, "menu", "held") == "dialog"
 
     seat.keys("Down")

@@ -140,6 +140,8 @@ class FakeRoom:
         self.reports: list[tuple[str, str, str]] = []
         self.outputs: list[dict[str, Any]] = []
         self.states: list[tuple[Any, ...]] = []
+        #: The kind of screen that came with each of the states.
+        self.asks: list[str] = []
         self.notices: list[tuple[str, str]] = []
         self.controls: dict[str, tuple[str, str]] = {}
         self.works: list[str] = []
@@ -219,11 +221,14 @@ class FakeClient:
         until: float | None = None,
         dialog: Any = None,
         notice: AgentNotice | None = None,
+        *,
+        asks: str = "",
     ) -> None:
         self._room.refuse("state")
         if notice is not None:
             self._room.notices.append((notice.kind.value, notice.detail))
         self._room.states.append((state.value, detail, until, dialog))
+        self._room.asks.append(asks)
 
     async def output(self, text: str, **fields: Any) -> None:
         self._room.refuse("output")

@@ -312,7 +312,7 @@ def test_a_stuck_message_that_a_person_clears_has_failed() -> None:
 def test_no_enter_while_a_dialog_is_open() -> None:
     typing = pasted()
 
-    assert typing.step(DIALOG, 1.2) == [held(HeldReason.STUCK), KeyAction.RELEASE]
+    assert typing.step(DIALOG, 1.2) == [held(HeldReason.COVERED), KeyAction.RELEASE]
     assert typing.step(DIALOG, 60.0) == []
     assert typing.step(replace(SHOWN, gate=HeldReason.BUSY), 61.0) == []
     assert typing.step(SHOWN, 62.0) == [KeyAction.ENTER]
@@ -330,9 +330,18 @@ def test_a_dialog_after_enter_never_has_the_message_typed_twice() -> None:
     typing = entered()
 
     assert typing.step(DIALOG, 1.5) == []
-    assert typing.step(DIALOG, 1.6) == [held(HeldReason.STUCK), KeyAction.RELEASE]
+    assert typing.step(DIALOG, 1.6) == [held(HeldReason.COVERED), KeyAction.RELEASE]
     assert typing.step(EMPTY, 3.0) == [KeyAction.RELEASE]
     assert typing.step(EMPTY, 3.0 + LATE_S) == [SUBMITTED, KeyAction.RELEASE]
+
+
+def test_a_stuck_text_says_whether_a_dialog_is_in_the_way() -> None:
+    typing = pasted()
+    typing.step(DIALOG, 1.2)
+
+    assert typing.step(UNREADABLE, 2.0) == [held(HeldReason.STUCK)]
+    assert typing.step(UNREADABLE, 3.0) == []
+    assert typing.step(DIALOG, 4.0) == [held(HeldReason.COVERED)]
 
 
 def test_words_of_another_in_the_composer_after_enter_are_left_alone() -> None:

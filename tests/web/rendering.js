@@ -9,7 +9,7 @@ import { cutBefore, visible } from "/text.js";
 const ANY = /^[^]*$/;
 const DIR = /^(auto|ltr)$/;
 const ALLOWED = {
-  p: {}, br: {}, wbr: {}, h4: {}, h5: {}, h6: {}, strong: {}, em: {}, del: {}, code: {}, ul: {}, blockquote: {}, hr: {},
+  p: {}, br: {}, wbr: {}, h3: {}, h4: {}, h5: {}, h6: {}, strong: {}, em: {}, del: {}, code: {}, ul: {}, blockquote: {}, hr: {},
   table: {}, thead: {}, tbody: {}, tr: {}, figcaption: {},
   td: { class: /^(left|center|right)$/ },
   th: { class: /^(left|center|right)$/, scope: /^col$/ },

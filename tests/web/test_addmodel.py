@@ -43,3 +43,14 @@ async def test_a_refusal_leaves_the_form_as_it_is(parts: Parts) -> None:
 
     body = {"provider": "anthropic", "model": "m", "name": "n"}
     assert got == [[BUSY, READY, True], body, "m", ["no key (set it)"], False, 0]
+
+
+async def test_what_is_missing_is_said_at_its_field(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """$("#add-model-open").click(); await submit(); const both = texts("#add-model .field-error");
+        const first = document.activeElement.name; field("model").value = "m"; await submit();
+        return [both, first, texts("#add-model .field-error"), document.activeElement.name, asked]"""
+    )
+
+    assert got == [["Enter a model.", "Enter a name."], "model", ["", "Enter a name."], "name", []]

@@ -55,23 +55,59 @@ async def test_what_a_card_shows(parts: Parts) -> None:
     )
 
     assert got[0][0].startswith("at its limit until ") and got[0][1:] == ["at its limit", "dreaming"]
-    assert got[1:] == [["api · m-1", "orchestrator", "cli"], ["<b>weekly</b>"], ["A", "B", "C"]]
+    assert got[1:] == [["m-1", "orchestrator · x"], ["<b>weekly</b>"], ["A", "B", "C"]]
 
 
-async def test_the_buttons_depend_on_the_state(parts: Parts) -> None:
+async def test_each_button_has_its_place_whatever_the_state(parts: Parts) -> None:
     got = await parts.run(
         DRAW
         + """await draw(["idle", "busy", "paused", "offline", "needs_human"].map((state) => agent(state,
           { state })));
-        return ["idle", "busy", "paused", "offline", "needs_human"].map(labels)"""
+        const off = (id) => [...card(id).querySelectorAll("[aria-disabled]")].map((one) => one.textContent);
+        $("#interrupt-idle").click();
+        return [["idle", "paused"].map(labels), ["idle", "busy", "paused", "offline", "needs_human"].map(off),
+          asked]"""
     )
 
     assert got == [
-        ["Screen", "Pause", "Share"],
-        ["Screen", "Pause", "Interrupt", "Share"],
-        ["Screen", "Resume", "Share"],
-        ["Screen", "Restart"],
-        ["Screen", "Pause", "Share", "Restart"],
+        [
+            ["Screen", "Pause", "Interrupt", "Share", "Restart"],
+            ["Screen", "Resume", "Interrupt", "Share", "Restart"],
+        ],
+        [
+            ["Interrupt", "Restart"],
+            ["Restart"],
+            ["Interrupt", "Restart"],
+            ["Pause", "Interrupt", "Share"],
+            ["Interrupt"],
+        ],
+        [],
+    ]
+
+
+async def test_a_card_says_what_an_agent_does_and_with_which_model(parts: Parts) -> None:
+    got = await parts.run(
+        DRAW
+        + """const dialog = { tool: "Bash", arguments: "pytest -q" };
+        const room = await draw([agent("ada", { state: "needs_approval", dialog, capabilities: ["claude"] }),
+          agent("bob", { state: "busy", capabilities: ["bob"] }), agent("cy", { online: false, dialog })],
+          { usage: { items: [{ agent: "ada", model: "old" }, { agent: "ada", model: "opus" }],
+            prices: null } });
+        room.doing.set("bob", { text: "first\\nnow the tests", ts: 1 }); room.agentsChanged.tell();
+        const said = [texts(".agent .kind"), texts(".agent .detail")];
+        room.run = { run: { builder: "bob", phase: "building", branch: "csp/run-4" }, update: { tests: {
+          command:
+          "make test", passed: false, code: 2 }, figures: { files: 1, insertions: 2 } } };
+        room.runChanged.tell(); const built = texts("[data-agent=bob] .detail");
+        room.run.run.phase = "ended"; room.runChanged.tell();
+        return [...said, built, texts("[data-agent=bob] .detail")]"""
+    )
+
+    assert got == [
+        ["claude · opus"],
+        ["Bash: pytest -q", "now the tests"],
+        ["now the tests", "make test: exit 2", "csp/run-4 · 1 changed file +2 −0"],
+        ["now the tests"],
     ]
 
 
@@ -145,4 +181,4 @@ async def test_only_a_model_with_a_name_is_named(parts: Parts) -> None:
         return texts(".agent .kind")"""
     )
 
-    assert got == ["cli · opus", "cli", "cli", "cli · reviewer"]
+    assert got == ["opus", "x", "reviewer"]

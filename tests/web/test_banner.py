@@ -20,7 +20,7 @@ async def test_only_a_final_word_in_an_autopilot_shows_it(parts: Parts) -> None:
           say({ session_id: "c" }), say({ session_id: "none" }), say({}), texts("#banner p")]"""
     )
 
-    said = ["Agent suggests finish (ada). Press ALLSTOP to end or let them continue."]
+    said = ["ada suggests finishing. Press ALLSTOP to end, or let them continue."]
     assert got == [False, False, False, False, False, True, said]
 
 

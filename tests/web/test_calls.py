@@ -7,7 +7,7 @@ from playwright.async_api import BrowserContext, Page, expect
 
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
-from tests.web.parts import write
+from tests.web.parts import see_said, write
 from tests.web.puppet import Puppet
 
 DIALOG: Final = {
@@ -25,15 +25,15 @@ DIALOG: Final = {
 async def _asking(room: LiveRoom, page: Page) -> Puppet:
     ada = Puppet(room, "ada")
     ada.report("needs_approval", dialog=DIALOG)
-    await expect(page.locator(".approval")).to_contain_text("Do you want to proceed?")
+    await expect(page.locator(".need")).to_contain_text("rm -rf")
     return ada
 
 
 async def test_what_is_asked_stands_above_the_composer(gateway: LiveRoom, page: Page) -> None:
     await _asking(gateway, page)
 
-    asked = page.locator(".approval")
-    await expect(asked).to_contain_text("ada wants to use Bash")
+    asked = page.locator(".need")
+    await expect(asked).to_contain_text("ada asks to use Bash")
     await expect(asked.locator("pre")).to_have_text("rm -rf <b>/tmp/x</b>")
     await expect(page.locator("[data-agent=ada] .state")).to_have_text("needs approval")
     assert (await page.title()).startswith("(1) ")
@@ -41,18 +41,20 @@ async def test_what_is_asked_stands_above_the_composer(gateway: LiveRoom, page: 
 
 @pytest.mark.parametrize(
     ("label", "verb", "choice"),
-    [("Approve", "approve", None), ("Deny", "deny", None), ("2. Yes, always", "approve", 2)],
+    [("Approve", "approve", 1), ("Deny", "deny", 3), ("Yes, always", "approve", 2)],
 )
 async def test_a_dialog_is_answered_by_a_button(
-    gateway: LiveRoom, page: Page, label: str, verb: str, choice: int | None
+    gateway: LiveRoom, page: Page, label: str, verb: str, choice: int
 ) -> None:
     ada = await _asking(gateway, page)
-    await page.locator(".approval button", has_text=label).first.click()
+    if label not in ("Approve", "Deny"):
+        await page.get_by_role("button", name="All choices").click()
+    await page.locator(".need button", has_text=label).first.click()
     pressed = await ada.next("control")
     ada.report("idle")
 
     assert (pressed["control"], pressed.get("choice")) == (verb, choice)
-    await expect(page.locator(".approval")).to_have_count(0)
+    await expect(page.locator(".need")).to_have_count(0)
     await expect(page).not_to_have_title("(1) default · group chat")
 
 
@@ -68,9 +70,9 @@ async def test_who_needs_a_person_at_its_keyboard_says_so(gateway: LiveRoom, pag
     ada = Puppet(gateway, "ada")
     ada.report("needs_human", detail="log in first")
 
-    await expect(page.locator(".approval")).to_contain_text("ada needs you in its pane")
-    await expect(page.locator(".approval")).to_contain_text("log in first")
-    await expect(page.locator(".approval button")).to_have_text(["Screen"])
+    await expect(page.locator(".need")).to_contain_text("ada needs you in its pane")
+    await expect(page.locator(".need")).to_contain_text("log in first")
+    await expect(page.locator(".need button")).to_have_text(["Open its pane"])
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,22 @@ async def test_a_person_who_is_away_is_notified_once(
     ada = Puppet(gateway, "ada")
     ada.report("needs_approval", dialog=DIALOG)
     await wait_until(lambda: page.evaluate("() => window.shown.length"), what="a notification")
-    ada.report("needs_approval", dialog={**DIALOG, "question": "And now?"})
-    await expect(page.locator(".approval")).to_contain_text("And now?")
+    ada.report("needs_approval", dialog=DIALOG)
+    gateway.gateway.post("/message", {"to": "ada", "content": "still here"})
+    await see_said(page, "still here")
 
-    assert await page.evaluate("() => window.shown") == ["ada asks for approval"]
+    assert await page.evaluate("() => window.shown") == ["ada asks to use Bash"]
+
+
+async def test_a_reply_is_notified_to_a_person_who_is_away(gateway: LiveRoom, page: Page) -> None:
+    await page.evaluate(_SHOWN)
+    await page.click("#menu summary")
+    await page.click("#notify")
+    await expect(page.locator("#notify")).to_have_attribute("aria-pressed", "true")
+    await page.evaluate("() => { window.isAway = true }")
+    ada = Puppet(gateway, "ada")
+    await write(page, "@ada hello")
+    ada.say("done", replyTo=(await ada.next("message"))["id"])
+
+    await wait_until(lambda: page.evaluate("() => window.shown.length"), what="a notification")
+    assert await page.evaluate("() => window.shown") == ["ada replied"]

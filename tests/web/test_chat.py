@@ -298,3 +298,73 @@ async def test_a_click_waits_for_one_piece_of_a_flood_and_a_piece_is_one_page(pa
     assert most["lines"] <= 60
     assert most["nodes"] <= 3000
     assert rest == [True, True, 1, 1, "text 5000"]
+
+
+async def test_a_line_marks_what_came_while_nobody_looked(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """let isAway = false; Object.defineProperty(document, "hidden", { get: () => isAway,
+          configurable: true }); const away = (is) => { isAway = is;
+          document.dispatchEvent(new Event("visibilitychange")); };
+        const lines = () => [...document.querySelectorAll("#log > li")].map((line) =>
+          line.matches(".unread") ? "new" : line.dataset.seq);
+        const hear = async (...items) => { for (const one of items) room.said.tell(one);
+          await until(() => lines().includes(String(items.at(-1).seq))); };
+        await show([item(1)]); await hear(item(2)); const read = lines(); away(true);
+        await hear(item(3, { sender: "human" })); const own = lines(); await hear(item(4));
+          await hear(item(5));
+        const unread = lines(); away(false); const back = lines(); await hear(item(6)); away(true);
+        await hear(item(7)); const next = lines(); away(false); await hear(item(8, { sender: "human" }));
+        return [read, own, unread, back, next, lines()]"""
+    )
+
+    unread = ["1", "2", "3", "new", "4", "5"]
+    assert got == [
+        ["1", "2"],
+        ["1", "2", "3"],
+        unread,
+        unread,
+        ["1", "2", "3", "4", "5", "6", "new", "7"],
+        ["1", "2", "3", "4", "5", "6", "7", "8"],
+    ]
+
+
+async def test_a_line_marks_what_came_since_the_last_visit(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """room.name = "den"; localStorage.setItem("csp-seen-den", "2"); await show(range(1, 5));
+        const line = $("#log .unread")?.nextElementSibling.dataset.seq;
+        const seen = localStorage.getItem("csp-seen-den"); await show(range(1, 5));
+        return [line, seen, $("#log .unread")]"""
+    )
+
+    assert got == ["3", "4", None]
+
+
+async def test_the_arrows_go_from_message_to_message(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show([item(1), item(2, { type: "system" }), item(3), item(4)]);
+        const reachable = () => [...document.querySelectorAll("#log [tabindex='0']")].map((one) =>
+          one.dataset.seq);
+        const press = (key) => { document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key,
+          bubbles: true })); return document.activeElement.dataset.seq; };
+        const first = reachable(); $("#log [tabindex='0']").focus();
+        const way = ["ArrowUp", "ArrowUp", "ArrowUp", "ArrowDown"].map(press); const there = reachable();
+        room.said.tell(item(5)); await until(() => bodies().length === 4); const stays = reachable();
+        document.activeElement.blur(); room.said.tell(item(6)); await until(() => bodies().length === 5);
+        return [first, way, there, stays, reachable()]"""
+    )
+
+    assert got == [["4"], ["3", "1", "1", "3"], ["3"], ["3"], ["6"]]
+
+
+async def test_a_message_that_is_here_is_shown_without_asking_for_it(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(1, 30)); asked.length = 0; await chat.show(5); const here = asked.length;
+        const focused = document.activeElement.dataset.seq; answers["/history"] = { items: [item(90)] };
+        await chat.show(90); return [here, focused, asked.map(([, path]) => path)[0]]"""
+    )
+
+    assert got == [0, "5", "/history?limit=60&before=120"]

@@ -140,11 +140,11 @@ async def test_a_dialog_in_a_pane_is_answered_from_the_page(room: Stage, room_pa
     page, log = room_page, room.folder / "tui.jsonl"
     for answer, event in (("Approve", "approved"), ("Deny", "denied")):
         await write(page, f"@careful please {answer}")
-        asked = page.locator(".approval[data-agent=careful]")
-        await expect(asked).to_contain_text("Do you want to proceed?")
+        asked = page.locator(".need[data-agent=careful]")
+        await expect(asked).to_contain_text("careful asks")
         await asked.get_by_role("button", name=answer).first.click()
         await wait_until(partial(_has, log, event), TIMEOUT_S, event)
-        await expect(page.locator(".approval")).to_have_count(0)
+        await expect(page.locator(".need")).to_have_count(0)
 
 
 def _has(log: Path, event: str) -> bool:

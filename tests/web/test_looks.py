@@ -15,7 +15,7 @@ from tests.web.puppet import Puppet
 from tests.web.threaded import GatewayThread, ThreadedRoom
 
 #: What has room for all parts, what has not; between them only the panels' widths change.
-SIZES: Final = {"wide": (1440, 900), "middle": (1024, 768), "narrow": (390, 844)}
+SIZES: Final = {"wide": (1400, 900), "middle": (820, 1000), "narrow": (390, 844)}
 DIALOG: Final = {"tool": "Bash", "arguments": "make " + "x" * 300, "question": "Go on?"}
 TEXT: Final = f"""# A heading
 
@@ -53,7 +53,7 @@ async def _fill(room: LiveRoom, page: Page) -> None:
     room.gateway.post("/message", {"to": "all", "content": "to everybody " * 30})
     bob.deliver((await bob.next("message"))["id"], "held", "draft")
     ada.report("needs_approval", dialog=DIALOG)
-    await expect(page.locator(".approval")).to_have_count(1)
+    await expect(page.locator(".need[data-level=action]")).to_have_count(1)
     await expect(page.locator("#votes .candidate")).to_have_count(2)
 
 
@@ -114,6 +114,40 @@ async def test_nothing_overflows(busy_page: Page, size: ViewportSize) -> None:
         assert [one for one in await busy_page.evaluate(_OVERFLOWING) if ".skip" not in one] == [], tab
 
 
+#: Controls and headings that lie over each other; what scrolls out of its box is not there.
+_OVERLAPPING: Final = """() => {
+  const all = "button, select, input, textarea, summary, .chip, h1, h2, .link-state, .state, .name";
+  const apart = ".mode-choice, .agent-choice, dialog, .actions, .skip";
+  const isShown = (element) => element.checkVisibility() && element.getBoundingClientRect().width > 1;
+  const shown = [...document.querySelectorAll(all)].filter((one) => isShown(one) && !one.closest(apart));
+  const isCut = (element, y) => {
+    for (let box = element.parentElement; box; box = box.parentElement) {
+      const { top, bottom } = box.getBoundingClientRect();
+      if (getComputedStyle(box).overflowY !== "visible" && (y < top || y > bottom)) return true;
+    }
+    return false;
+  };
+  const out = [];
+  shown.forEach((one, index) => shown.slice(index + 1).forEach((other) => {
+    if (one.contains(other) || other.contains(one)) return;
+    const [a, b] = [one, other].map((element) => element.getBoundingClientRect());
+    const [top, bottom] = [Math.max(a.top, b.top), Math.min(a.bottom, b.bottom)];
+    const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    if (width <= 2 || bottom - top <= 2) return;
+    if (isCut(one, (top + bottom) / 2) || isCut(other, (top + bottom) / 2)) return;
+    out.push([one, other].map((element) =>
+      element.id || element.className || element.textContent).join(" over "));
+  }));
+  return out;
+}"""
+
+
+async def test_nothing_overlaps(busy_page: Page, size: ViewportSize) -> None:
+    for tab in _tabs(size):
+        await _turn_to(busy_page, tab)
+        assert await busy_page.evaluate(_OVERLAPPING) == [], tab
+
+
 #: The names of modes that break or stick out, each as wide as it is when it is chosen. The modes of an
 #: orchestrator are offered only where there is one.
 _BROKEN_NAMES: Final = """() => [...document.querySelectorAll(".mode-choice")].filter((choice) => {
@@ -132,7 +166,7 @@ _BROKEN_NAMES: Final = """() => [...document.querySelectorAll(".mode-choice")].f
 
 async def test_the_name_of_every_mode_is_on_one_line(busy_page: Page) -> None:
     await busy_page.evaluate("() => { document.querySelector('#mode-part').open = true }")
-    for width in (1440, 1200, 1024):
+    for width in (1440, 1200, 820):
         await busy_page.set_viewport_size({"width": width, "height": 900})
         assert await busy_page.evaluate(_BROKEN_NAMES) == [], width
 
@@ -157,13 +191,13 @@ async def test_axe_has_nothing_to_say(
     rules = ("color-contrast",) if scheme == "dark" else ()
     for tab in _tabs(size):
         await _turn_to(busy_page, tab)
-        found = [item for item in await axe(busy_page, *rules) if item["impact"] in ("serious", "critical")]
-        assert found == [], f"{scheme} {tab}"
+        assert await axe(busy_page, *rules) == [], f"{scheme} {tab}"
 
 
 #: A name by which an element is the same after it was drawn anew.
 _NAME: Final = """(element) => {
-  const around = element.closest("[data-agent], [data-seq]")?.outerHTML.slice(0, 80);
+  const { agent, seq } = element.closest("[data-agent], [data-seq]")?.dataset ?? {};
+  const around = agent ?? seq;
   const { tagName, id, name, value, ariaLabel, textContent } = element;
   return [tagName, id, name, value, ariaLabel, around, textContent.slice(0, 40)].join("|");
 }"""
@@ -185,7 +219,10 @@ async def test_every_control_is_reached_by_tab(busy_page: Page, size: ViewportSi
     for tab in _tabs(size):
         await _turn_to(busy_page, tab)
         wanted = set(await busy_page.evaluate(_CONTROLS % _NAME))
-        assert wanted - await _reached(busy_page, len(wanted) + 10) == set(), tab
+        # The buttons of a message are there only while the focus is in it.
+        reached = await _reached(busy_page, len(wanted) + 40)
+        # Who has reached the newest message needs no button that goes there.
+        assert {one for one in wanted - reached if "|jump|" not in one} == set(), tab
 
 
 async def _reached(page: Page, presses: int) -> set[str]:

@@ -63,8 +63,8 @@ async def test_a_button_whose_answer_is_lost_is_pressed_once(
 ) -> None:
     troubles.expect("ERR_CONNECTION_RESET")
     agents[0].report("needs_approval", dialog={"tool": "Bash", "question": "May I?"})
-    asked = await _lose_answers(page, "/agents/ada/approve")
-    await page.locator(".approval button", has_text="Approve").first.click()
+    asked = await _lose_answers(page, "/line")
+    await page.locator(".need button", has_text="Approve").first.click()
     await wait_until(lambda: len(asked) == 2, what="the repeated call")
     await page.unroute_all(behavior="wait")
 

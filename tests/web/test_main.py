@@ -71,9 +71,9 @@ async def test_a_page_shows_the_room_and_how_it_is_connected(parts: Parts) -> No
     assert got == [
         ["open", "den", True, "connecting…", "connecting", "connecting"],
         ["live", "live", "live"],
-        ["connection lost, trying again…", "lost", "lost"],
+        ["reconnecting…", "lost", "lost"],
         "?after=4",
-        ["/agents", "/catalogue", "/health", "/history", "/queue", "/sessions", "/usage"],
+        ["/agents", "/attention", "/catalogue", "/health", "/history", "/queue", "/sessions", "/usage"],
     ]
 
 
@@ -86,7 +86,7 @@ async def test_who_leaves_is_forgotten_even_by_a_gateway_that_does_not_answer(pa
           asked.filter(([method]) => method === "POST")]"""
     )
 
-    left = ["shut", False, "You have left.", "gate-title"]
+    left = ["shut", False, "You have signed out.", "gate-title"]
     assert got == [left, None, 3, [["POST", "/page/leave", {}]]]
 
 
@@ -117,15 +117,18 @@ async def test_a_look_at_an_agent_shows_its_screen_alone(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
         + """answers["/agents"].push({ id: "bob", kind: "cli", state: "needs_human", online: true });
+        answers["/catalogue"] = catalogue; answers["/attention"] = { items: [{ id: "stuck:bob", kind: "stuck",
+          agent: "bob", since: 1, title: "bob needs you", answers: [{ key: "f", label: "Open its pane",
+            line: "/focus bob" }] }] };
         await begin(); const looks = () => [document.body.dataset.tab, texts(".screen-view figcaption"),
           document.activeElement.id];
         $("#screen-of-ada").click(); const card = looks();
-        await until(() => $(".approval")); $(".approval button").click(); return [card, looks()]"""
+        await until(() => $(".need")); $(".need button").click(); return [card, looks()]"""
     )
 
     assert got == [
         ["screens", ["ada · idle"], "screens-panel"],
-        ["screens", ["bob · needs human"], "screens-panel"],
+        ["screens", ["bob · needs you"], "screens-panel"],
     ]
 
 

@@ -72,8 +72,9 @@ async def test_the_fields_that_a_mode_does_not_have_are_hidden(parts: Parts) -> 
 async def test_in_a_thread_of_its_own_or_in_the_one_that_is_looked_at(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """room.sessions = [{ id: "s", thread: "there" }]; room.view = "s";
-        const here = await submit(); $("#mode-thread").checked = true; const own = await submit();
+        + """room.sessions = [{ id: "s", thread: "there", status: "ended" }]; room.view = "s";
+        fill("mode-goal", "g"); const here = await submit(); fill("mode-goal", "g");
+        $("#mode-thread").checked = true; const own = await submit();
         return [here[1], here[2].thread, own[1], own[2].thread ?? null, room.refreshed]"""
     )
 
@@ -83,7 +84,7 @@ async def test_in_a_thread_of_its_own_or_in_the_one_that_is_looked_at(parts: Par
 async def test_who_takes_part_and_who_was_chosen_stays_so_when_others_join(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """choose("collaborate"); $("#mode-agents input[value=ada]").click();
+        + """choose("collaborate"); fill("mode-goal", "g"); $("#mode-agents input[value=ada]").click();
         fill("mode-first", "bob"); fill("mode-synth", "ada"); fill("mode-builder", "bob");
         fill("mode-reviewer", "ada");
         room.agents = [agent("ada"), agent("bob"), agent("cy"), agent("lead", { role: "orchestrator" }),
@@ -117,18 +118,61 @@ async def test_too_few_agents_are_refused_before_anybody_is_asked(parts: Parts) 
         + """$("#mode-agents input[value=ada]").click(); choose("debate"); const one = await submit();
         $("#mode-agents input[value=bob]").click(); choose("single"); const none = await submit();
         choose("review"); fill("mode-reviewer", "ada");
-        return [one, none, await submit(), texts(".toast p")]"""
+        fill("mode-goal", "g"); return [one, none, await submit(), texts(".field-error"), texts(".toast p"),
+          $("#mode-reviewer").getAttribute("aria-invalid"), document.activeElement.id]"""
     )
 
     assert got == [
         None,
         None,
         None,
-        [
-            "Debate needs at least 2 agents",
-            "Single needs an agent",
-            "Review needs two agents: a builder and a reviewer",
-        ],
+        ["", "Pick two different agents: a builder and a reviewer.", "", "", ""],
+        [],
+        "true",
+        "mode-reviewer",
+    ]
+
+
+async def test_what_is_missing_is_said_at_its_field(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """choose("debate"); const none = await submit(); const error = $("#mode-goal-error");
+        const said = [error.textContent, error.hidden, $("#mode-goal").getAttribute("aria-describedby"),
+          document.activeElement.id]; $("#mode-goal").value = "g";
+        $("#mode-goal").dispatchEvent(new Event("input")); const typed = [error.textContent, error.hidden];
+        $("#mode-agents input[value=ada]").click(); const few = await submit();
+        return [none, said, typed, few, $("#mode-agents-error").textContent, document.activeElement.value]"""
+    )
+
+    assert got == [
+        None,
+        ["Enter a goal.", False, "mode-goal-error", "mode-goal"],
+        ["", True],
+        None,
+        "Pick at least 2 agents.",
+        "ada",
+    ]
+
+
+async def test_a_session_that_runs_is_replaced_only_after_a_question(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """room.sessions = [{ id: "s", thread: "default", mode: "debate", topic: "tabs",
+          status: "running" }];
+        choose("consensus"); fill("mode-goal", "g"); const first = await submit();
+        await until(() => $("#ask").open); const question = $("#ask-text").textContent;
+          $("#ask-no").click(); await until(() => !$("#ask").open);
+        await turn(); const kept = asked.splice(0); await submit(); await until(() => $("#ask").open);
+        $("#ask-yes").click();
+        await until(() => asked.length); const begun = asked.splice(0)[0][2].mode;
+        fill("mode-goal", "g"); $("#mode-thread").checked = true; const own = await submit();
+        return [first, question, kept, begun, own[1], $("#ask").open]"""
+    )
+
+    assert got == [
+        None,
+        'A debate is running: "tabs". Stop it and start consensus?',
+        *([], "consensus", "/sessions", False),
     ]
 
 
@@ -156,4 +200,4 @@ async def test_the_mode_of_last_time_is_offered_again(parts: Parts) -> None:
         return modes"""
     )
 
-    assert got == [["debate", "debate"], ["collaborate", None]]
+    assert got == [["debate", "debate"], ["debate", "debate"]]

@@ -10,35 +10,50 @@ Notification.permission = "granted"; Notification.requestPermission = async () =
 Object.defineProperty(document, "hidden", { get: () => isAway, configurable: true });
 const { startNotifications } = await load("notify"); const room = await makeRoom({ name: "den" });
 startNotifications(room);
-const states = (...all) => { room.agents = all.map(([id, state, detail = ""]) => ({ id, state,
-  detail })); room.agentsChanged.tell(); };
+const needs = (...all) => { room.attention = all.map(([id, level = "action", detail = ""], since) => ({ id,
+  title: `about ${id}`, level, detail, since })); room.attentionChanged.tell(); };
 const press = async () => { $("#notify").click(); await turn();
 return $("#notify").getAttribute("aria-pressed"); };
 """
 
 
-async def test_nobody_is_notified_who_has_not_asked_for_it(parts: Parts) -> None:
+async def test_what_needs_a_person_is_counted_and_called_out(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """states(["ada", "needs_approval"]); const silent = [shown.length, document.title,
-          $("#calls").textContent];
-        states(); const none = document.title; const on = await press();
-        isAway = false; states(["ada", "needs_human"]); const here = shown.length;
-        states(["ada", "idle"]); isAway = true;
-        states(["ada", "needs_human", "log in"], ["bob", "busy"]);
-        states(["ada", "needs_human"], ["bob", "needs_approval"]);
-        const off = await press(); states(); states(["ada", "needs_human"]);
-        return [silent, none, on, here, shown, document.title, off]"""
+        + """needs(["ada"]); const silent = [shown.length, document.title, $("#calls").textContent];
+        needs(); const none = document.title; const on = await press();
+        isAway = false; needs(["ada"]); const here = shown.length; needs(); isAway = true;
+        needs(["ada", "action", "pytest"]); needs(["ada", "action", "pytest"], ["cy", "info"]);
+        const title = document.title; const off = await press(); needs(); needs(["ada"]);
+        return [silent, none, on, here, shown, title, off]"""
     )
 
     assert got == [
-        [0, "(1) den · group chat", "ada asks for approval"],
+        [0, "(1) den · group chat", "about ada"],
         "den · group chat",
         "true",
         0,
-        [["ada needs you in its pane", "log in", "csp-ada"], ["bob asks for approval", "", "csp-bob"]],
+        [["about ada", "pytest", "csp-ada"], ["about cy", "", "csp-cy"]],
         "(1) den · group chat",
         "false",
+    ]
+
+
+async def test_replies_and_the_ends_of_sessions_are_called_out(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await press(); room.sessions = [{ id: "s", mode: "debate", topic: "tabs" }];
+        const say = (fields) => room.said.tell({ type: "agent_response", sender: "ada", text: "done",
+          ...fields });
+        say(); say({ session_id: "s" }); say({ type: "human_message", sender: "human" });
+        const end = (fields) => room.sessionEvent.tell({ type: "mode", session_id: "s", change: "ended",
+          reason: "cap_reached", ...fields });
+        end({ change: "started" }); end(); return shown"""
+    )
+
+    assert got == [
+        ["ada replied", "done", "csp-reply-ada"],
+        ["Debate ended: ended, all rounds done", "tabs", "csp-end-s"],
     ]
 
 

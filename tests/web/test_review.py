@@ -35,7 +35,7 @@ async def test_the_facts_of_a_run(parts: Parts) -> None:
             "Run": "r/1",
             "Builder": "ada",
             "Reviewer": "bob",
-            "Phase": "building, waits for ada",
+            "Phase": "building, waiting for ada",
             "Cycle": "1, 1 revision of 3",
             "Risk": "high",
             "Why": "w",
@@ -82,9 +82,9 @@ async def test_what_a_person_can_do_in_each_phase(parts: Parts) -> None:
 
     assert got == {
         "building": ["Halt", "Abort"],
-        "approval": ["Go on with this plan", "Abort"],
+        "approval": ["Approve the plan", "Abort"],
         "escalated": ["Accept", "Revise", "Abort"],
-        "halted": ["Go on", "Abort"],
+        "halted": ["Continue", "Abort"],
         "ended": [],
     }
 
@@ -96,7 +96,8 @@ async def test_buttons_ask_for_what_they_say_with_the_reason(parts: Parts) -> No
         $("#run input").value = " why "; const abort = await press("#run-abort");
         const refreshed = room.refreshed;
         await show({ phase: "halted" }); const kept = $("#run input").value;
-        const go = await press("#run-go"); statuses["/runs/r%2F1/abort"] = 409; await press("#run-abort");
+        const go = await press("#run-continue"); statuses["/runs/r%2F1/abort"] = 409;
+          await press("#run-abort");
         return [revise, abort, refreshed, kept, go, room.refreshed]"""
     )
 

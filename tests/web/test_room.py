@@ -4,8 +4,10 @@ from typing import Final
 
 from tests.web.modules import Parts
 
-#: A room that has been opened; `tells` names what was told since, `looks` what was asked for.
-OPEN: Final = """const real = window.setTimeout;
+#: A room that has been opened; `tells` names what was told since, `looks` what was asked for. What needs a
+#: person is left out, since most events have it asked for.
+OPEN: Final = """window.catalogue.attention_events = [];
+const real = window.setTimeout;
 window.setTimeout = (run, ms, ...rest) => real(run, Math.min(ms, 5), ...rest);
 answers["/health"] = { room: "den", seq: 4 };
 answers["/agents"] = [{ id: "ada", kind: "cli" }, { id: "human", kind: "human" }];
@@ -210,3 +212,22 @@ async def test_a_session_that_is_paused_has_not_ended_and_any_id_can_be_asked_fo
     )
 
     assert got == [["s/running", "s/paused"], "/sessions/s%2Fpaused"]
+
+
+async def test_what_needs_a_person_is_asked_for_again_after_events_that_may_change_it(parts: Parts) -> None:
+    got = await parts.run(
+        """const room = new (await load("room")).Room(); const { catalogue } = await load("catalogue");
+        answers["/health"] = { room: "den", seq: 1 }; answers["/sessions"] = { items: [] };
+        answers["/agents"] = []; answers["/queue"] = answers["/usage"] = { items: [] };
+        answers["/attention"] = { items: [{ id: "a" }] };
+        await room.open(); sockets[0].open();
+        await until(() => room.attention.length);
+        answers["/attention"] = { items: [] }; const hear = (seq, type) => sockets[0].hear({ seq, type,
+          id: `m${seq}`,
+          sender: "ada", ts: 1, state: "idle" }); hear(2, catalogue.attention_events[0]);
+        await until(() => !room.attention.length); hear(3, "activity"); await until(() =>
+          room.doing.has("ada"));
+        hear(4, "agent_response"); await until(() => !room.doing.has("ada")); room.close(); return true"""
+    )
+
+    assert got is True

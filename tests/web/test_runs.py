@@ -5,7 +5,7 @@ import asyncio
 from playwright.async_api import Page, expect
 
 from tests.rooms import LiveRoom
-from tests.web.parts import see_chip, see_toast
+from tests.web.parts import see_chip
 from tests.web.puppet import Puppet
 
 
@@ -29,9 +29,9 @@ async def test_a_run_from_its_plan_to_its_branch(gateway: LiveRoom, page: Page) 
     await builder.take_turn("PLAN: two steps\n1. <b>look</b>\n2. mend")
     await expect(run.locator(".plan li")).to_have_text(["<b>look</b>", "mend"])
     await reviewer.take_turn("RISK: high\nNOTE: keep the old one")
-    await expect(run).to_contain_text("approval, waits for human")
+    await expect(run).to_contain_text("approval, waiting for you")
     await expect(run).to_contain_text("keep the old one")
-    await page.click("#run-go")
+    await page.click("#run-approve")
     await builder.take_turn("DONE: it is mended")
     await expect(run.locator(".verdict")).to_have_text("Tests passed ✓: exit 0")
     await reviewer.take_turn("DECISION: revise\nFINDING: major - it leaks")
@@ -51,7 +51,7 @@ async def test_a_run_is_halted_and_aborted_with_a_reason(gateway: LiveRoom, page
     _, reviewer = await _begin(gateway, page)
     await reviewer.next()
     await page.click("#run-halt")
-    await expect(page.locator("#run")).to_contain_text("halted, waits for human")
+    await expect(page.locator("#run")).to_contain_text("halted, waiting for you")
     await page.fill("#run input", "it is not needed any more")
     await page.click("#run-abort")
 
@@ -67,5 +67,6 @@ async def test_nobody_reviews_itself(gateway: LiveRoom, page: Page) -> None:
     await page.fill("#mode-goal", "alone")
     await page.click("#mode-start")
 
-    await see_toast(page, "Review needs two agents")
+    words = "Pick two different agents: a builder and a reviewer."
+    await expect(page.locator("#mode-reviewer-error")).to_have_text(words)
     assert gateway.gateway.get("/runs")["items"] == []

@@ -140,7 +140,7 @@ async def test_a_screen_stays_when_its_agent_does_something_else(parts: Parts) -
         return [texts(".screen"), texts("figcaption"), part.isConnected]"""
     )
 
-    assert got == [["hello"], ["ada · busy"], True]
+    assert got == [["hello"], ["ada · working"], True]
 
 
 async def test_a_cursor_behind_the_last_letter_has_a_cell_of_its_own(parts: Parts) -> None:

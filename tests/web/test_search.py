@@ -51,7 +51,7 @@ async def test_a_hundred_are_the_newest_and_nothing_is_said_so(parts: Parts) -> 
 
     assert got == [
         ["100 messages (the newest)"],
-        [["Nothing was found"], False],
+        [['No messages match "x".'], False],
         [True, "search-text"],
         True,
         3,

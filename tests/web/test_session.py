@@ -33,7 +33,7 @@ async def test_the_facts_of_a_running_session(parts: Parts) -> None:
 
     running = got[1]
     assert got[0] == [["Round robin"], ["running"], ["a <b>"], "running"]
-    assert running.pop("Began")
+    assert running.pop("Started")
     assert running == {
         "Phase": "turns",
         "Round": "1 of 3",
@@ -133,7 +133,7 @@ async def test_what_does_not_fit_a_session_is_not_shown(parts: Parts) -> None:
         return [every, known, labels().includes("+1 round")]"""
     )
 
-    assert got == [[15_000, 500], ["Phase", "Round", "Waiting for", "Turns", "Began"], False]
+    assert got == [[15_000, 500], ["Phase", "Round", "Waiting for", "Turns", "Started"], False]
 
 
 async def test_the_choice_of_a_session_follows_the_view(parts: Parts) -> None:

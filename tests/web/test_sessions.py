@@ -14,7 +14,6 @@ from tests.web.parts import (
     newest_session,
     see_chip,
     see_said,
-    see_toast,
     write,
 )
 from tests.web.puppet import Puppet
@@ -152,7 +151,7 @@ async def test_a_final_word_shows_the_banner_and_the_session_goes_on(gateway: Li
     gpt, claude = await _autopilot(gateway, page)
     await expect(page.locator("#banner")).to_be_hidden()
     await gpt.take_turn("I think we are done", final=True)
-    await expect(page.locator("#banner")).to_contain_text("Agent suggests finish (gpt). Press ALLSTOP to end")
+    await expect(page.locator("#banner")).to_contain_text("gpt suggests finishing. Press ALLSTOP to end")
     await claude.next()
     assert newest_session(gateway)["status"] == "running"
     await page.get_by_role("button", name="Let them continue").click()
@@ -276,7 +275,7 @@ async def test_a_debate_of_one_is_refused_in_words(gateway: LiveRoom, page: Page
     await _two(gateway, page)
     await begin(page, "debate", "alone", agents=["gpt"])
 
-    await see_toast(page, "Debate needs at least 2 agents")
+    await expect(page.locator("#mode-agents-error")).to_have_text("Pick at least 2 agents.")
     assert newest_session(gateway) == {}
 
 

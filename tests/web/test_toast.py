@@ -42,3 +42,13 @@ async def test_an_attempt_tells_what_went_wrong(parts: Parts) -> None:
     )
 
     assert got == [{"fine": True}, None, ["no (try)"], "error"]
+
+
+async def test_what_is_told_of_a_lost_gateway_goes_when_it_is_back(parts: Parts) -> None:
+    got = await parts.run(
+        """const { attempt, clearLost, tell } = await load("toast"); const { get } = await load("api");
+        statuses["/x"] = 0; await attempt(get("/x")); await attempt(get("/x")); tell("b", { isError: true });
+        const lost = texts(".toast p"); clearLost(); return [lost, texts(".toast p")]"""
+    )
+
+    assert got == [["the gateway does not answer (see: csp status)", "b"], ["b"]]

@@ -9,9 +9,9 @@ CONSTRUCTS: Final = {
     "paragraphs": ("one\n\ntwo", "<p>one</p><p>two</p>"),
     "a line break": ("one\ntwo", "<p>one<br>two</p>"),
     "windows line ends": ("one\r\ntwo\r\n\r\nthree", "<p>one<br>two</p><p>three</p>"),
-    "headings": ("# A\n## B\n### C\n#### D", "<h4>A</h4><h5>B</h5><h6>C</h6><h6>D</h6>"),
-    "headings leave no gap": ("### A\ntext\n##### B ##", "<h4>A</h4><p>text</p><h5>B</h5>"),
-    "headings in any order": ("### A\n# B\n## C", "<h6>A</h6><h4>B</h4><h5>C</h5>"),
+    "headings": ("# A\n## B\n### C\n#### D", "<h3>A</h3><h4>B</h4><h5>C</h5><h6>D</h6>"),
+    "headings leave no gap": ("### A\ntext\n##### B ##", "<h3>A</h3><p>text</p><h4>B</h4>"),
+    "headings in any order": ("### A\n# B\n## C", "<h5>A</h5><h3>B</h3><h4>C</h4>"),
     "no heading without a space": ("#tag #5", "<p>#tag #5</p>"),
     "no heading of seven": ("####### a", "<p>####### a</p>"),
     "emphasis": (

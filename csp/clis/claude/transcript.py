@@ -25,6 +25,7 @@ _BLOCKED: Final = b'"UserPromptSubmit operation blocked'
 _ORIGINAL: Final = "Original prompt: "
 _FEEDBACK: Final = "Stop hook feedback"
 _RATE_LIMIT: Final = "rate_limit"
+_SHELL_TOOL: Final = "Bash"
 _SYNTHETIC: Final = "<synthetic>"
 _UNSAID: Final = "No response requested."
 _NOTHING: Final = msgspec.Raw(b"{}")
@@ -45,6 +46,15 @@ _SEND: Final = "SendMessage"
 _DELEGATE: Final = ("Agent", "Task")
 #: The name that this tool uses for the agent that started the current one.
 _MAIN: Final = "main"
+
+
+class _ShellInput(msgspec.Struct, forbid_unknown_fields=True):
+    """The input of the shell tool; another field may change what its command can do."""
+
+    command: str = ""
+    description: str = ""
+    timeout: float | None = None
+    run_in_background: bool = False
 
 
 class _Tokens(msgspec.Struct):
@@ -221,7 +231,12 @@ class ClaudeReader(TranscriptReader):
     def _after(self, hook: Hook, now: float) -> Iterator[tracker.Item]:
         match hook.hook_event_name:
             case "PermissionRequest":
-                yield tracker.Asked(tool=hook.tool_name, arguments=bytes(hook.tool_input).decode())
+                shell = decoded(hook.tool_input, _ShellInput) if hook.tool_name == _SHELL_TOOL else None
+                yield tracker.Asked(
+                    tool=hook.tool_name,
+                    arguments=bytes(hook.tool_input).decode(),
+                    command=shell.command if shell else "",
+                )
             case "PostToolUse" | "PostToolUseFailure":
                 yield tracker.Returned(id=hook.tool_use_id)
             case "Stop" if not hook.agent_id:

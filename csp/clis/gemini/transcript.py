@@ -27,6 +27,8 @@ from csp.terminal.prompt import tags_in
 #: The time that the end of a failed turn waits for the hook that reports it.
 FAILURE_WAIT_S: Final = 1.0
 _CANCELLED: Final = "Request cancelled."
+#: The type of a confirmation that is about a command line.
+_COMMAND: Final = "exec"
 _CONTEXT: Final = "<session_context>"
 #: The part after a prompt that precedes the files named in its text.
 _FILES: Final = "\n--- Content from referenced files ---"
@@ -68,8 +70,10 @@ class _Call(msgspec.Struct):
 class _Details(msgspec.Struct):
     """A notification's data about the tool that asks for a permission."""
 
+    type: str = ""
     title: str = ""
     toolName: str = ""
+    command: str = ""
 
 
 class _Part(msgspec.Struct):
@@ -169,7 +173,8 @@ class GeminiReader(TranscriptReader):
             case "Notification" if hook.notification_type == "ToolPermission":
                 details = decoded(hook.details, _Details) or _Details()
                 tool = details.toolName or details.title
-                yield tracker.Asked(tool=tool, arguments=bytes(hook.details).decode())
+                command = details.command if details.type == _COMMAND else ""
+                yield tracker.Asked(tool=tool, arguments=bytes(hook.details).decode(), command=command)
             case "BeforeTool":
                 # The hooks do not identify the call; the chat file does, after its end.
                 tool = f"{hook.tool_name}@{hook.timestamp or at}"

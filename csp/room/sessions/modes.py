@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from csp.protocol import catalogue
-from csp.protocol.catalogue import Catalogue, CommandText, ModeEntry, ModeOption, ModeText
+from csp.protocol import attention, catalogue
+from csp.protocol.catalogue import Catalogue, CommandEntry, CommandText, ModeEntry, ModeOption, ModeText
 from csp.protocol.enums import Mode
 from csp.protocol.notices import notice_entries
 from csp.protocol.review_messages import MAX_REVISIONS, RunPhase
@@ -240,13 +240,15 @@ def build_catalogue(groups: Mapping[str, tuple[str, ...]] | None = None) -> Cata
         end_reasons=catalogue.END_REASONS,
         agent_states=catalogue.AGENT_STATES,
         notices=notice_entries(),
-        commands=tuple(
-            CommandText(name=row.name, form=row.form, help=row.help, group=row.group)
-            for row in catalogue.COMMANDS
-            if row.is_page_command
-        ),
+        commands=tuple(_command(row) for row in catalogue.COMMANDS if row.is_page_command),
+        pane_commands=tuple(_command(row) for row in catalogue.COMMANDS if not row.is_page_command),
+        attention_events=attention.EVENTS,
         groups=dict(groups or {}),
     )
+
+
+def _command(row: CommandEntry) -> CommandText:
+    return CommandText(name=row.name, form=row.form, help=row.help, group=row.group)
 
 
 def _entry(name: str, row: ModeRow) -> ModeEntry:

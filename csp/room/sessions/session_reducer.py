@@ -90,11 +90,15 @@ def _changed(session: Session, event: events.ModeChanged) -> Session:  # noqa: C
             agents = tuple(agent for agent in session.agents if agent != event.agent)
             return replace(session, agents=agents)
         case Change.WARNED if event.reason is not None:
-            return replace(session, warned=(*session.warned, event.reason))
+            warned = (*session.warned, event.reason)
+            return replace(session, warned=warned, warned_at=event.ts, is_settled=False)
+        case Change.SETTLED:
+            return replace(session, is_settled=True, chosen=event.agent)
         case Change.REMINDED:
             return replace(session, reminders=event.rounds or session.reminders)
         case Change.ENDED:
-            return replace(_unsealed(session), status=Status.ENDED, reason=event.reason, ended_at=event.ts)
+            ended = replace(_unsealed(session), status=Status.ENDED, reason=event.reason)
+            return replace(ended, ended_at=event.ts, is_settled=False)
         case Change.STARTED | Change.PHASE | Change.CONTINUED | Change.WARNED:
             return session
         case _:
@@ -155,6 +159,8 @@ def _continued(session: Session, event: events.ModeChanged, setup: Setup) -> Ses
         stalls=0,
         strikes={},
         warned=(),
+        is_settled=False,
+        chosen=None,
     )
 
 
@@ -186,8 +192,9 @@ def _asked(session: Session, event: events.TurnSignal) -> Session:
         since=event.ts,
         prompt_tokens=tokens_in(event.text),
         timeout_s=session.setup.collaboration.step_s if session.setup.collaboration else None,
-        foreseen_usd=event.foreseen_usd,
-        allowed_usd=event.allowed_usd,
+        # An integer 0 would come back from a snapshot as a float: two dumps of one room would differ.
+        foreseen_usd=event.foreseen_usd or 0.0,
+        allowed_usd=event.allowed_usd or 0.0,
         max_output=event.max_output,
         is_repair=event.is_repair,
         handoff=before.handoff if before is not None and event.is_repair else None,

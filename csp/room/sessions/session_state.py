@@ -263,6 +263,10 @@ class Session(_State, frozen=True):
     reminders: int = 0
     #: Limits for which people were warned.
     warned: tuple[EndReason, ...] = ()
+    #: When they were told; whether somebody has decided what the session left open, and who won a tie.
+    warned_at: float = 0.0
+    is_settled: bool = False
+    chosen: AgentId | None = None
     #: Failed turns in a row, of any agent; turns of the lead in a row without a handoff.
     fails: int = 0
     stalls: int = 0

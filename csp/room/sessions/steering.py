@@ -31,11 +31,13 @@ from csp.room.room_draft import RoomDraft, SessionDraft
 from csp.room.room_state import Room
 from csp.room.runs import run_protocol
 from csp.room.sessions import turns
+from csp.room.sessions.decisions import END, choices_for
 from csp.room.sessions.modes import NextSpeaker, row_of
 from csp.room.sessions.session_end import end, warn_of_limits
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_limits import minutes_over_at
 from csp.room.sessions.session_state import BallotVote, Session, Turn, is_more
+from csp.room.sessions.votes import tally_of
 
 
 def stop(draft: RoomDraft, command: Stop) -> None:
@@ -97,6 +99,10 @@ def steer(draft: RoomDraft, command: Steer) -> None:
         known = [str(one.id) for one in draft.sessions.live()]
         hint = nearest(command.session, known) if known else "no session is running"
         raise NotFound(f"unknown session {command.session!r}", hint)
+    if command.action is SessionAction.DECIDE:
+        # What is decided is often left open by the end.
+        _decide(SessionDraft(draft, session.id), command)
+        return
     if session.is_over:
         raise Refused(f"session {session.id} has ended: {session.reason}", "start a new one")
     _ACTIONS[command.action](SessionDraft(draft, session.id), command)
@@ -154,6 +160,26 @@ def kick(draft: SessionDraft, agent: AgentId) -> None:
         end(draft, EndReason.TOO_FEW)
     else:
         advance(draft)
+
+
+def _decide(draft: SessionDraft, command: Steer) -> None:
+    """Settle what the session leaves to a person."""
+    session = draft.session
+    choices = choices_for(draft.room_draft.sessions, session)
+    if not choices:
+        raise Refused(f"session {session.id} waits for no decision", "see: csp status")
+    given = (command.choice or "").strip().lower()
+    choice = next((one for one in choices if one.lower() == given), None)
+    if choice is None:
+        raise BadInput(f"unknown choice {command.choice or ''!r}", f"expected one of: {', '.join(choices)}")
+    if choice == END:
+        end(draft, EndReason.CANCELED, by=command.sender)
+        return
+    is_tie = session.reason is EndReason.TIE
+    winner = next((one.agent for one in tally_of(session).leaders if one.label == choice), None)
+    draft.change(Change.SETTLED, f"decided: {choice}", by=command.sender, agent=winner if is_tie else None)
+    if is_tie and winner is not None:
+        draft.notice(NoticeCode.TIE_DECIDED(label=choice, agent=winner))
 
 
 _ACTIONS: Final[dict[SessionAction, Callable[[SessionDraft, Steer], None]]] = {
@@ -295,7 +321,7 @@ def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
 
 
 #: Why a prompt cannot be typed until a person does something.
-_IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
+_IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG, HeldReason.COVERED})
 
 
 def next_deadline(room: Room, rules: RoomRules) -> float | None:

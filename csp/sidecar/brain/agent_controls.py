@@ -15,6 +15,7 @@ from csp.protocol.responses import Deliver
 from csp.sidecar.inject.injector import Injector
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
+from csp.terminal.dialog_command import shows_command
 from csp.terminal.screen_reader import ENTERED, ScreenDialog
 from csp.terminal.submit_machine import UNKNOWN
 
@@ -46,6 +47,7 @@ class AgentControls:
         injector: Injector,
         restart: Callable[[], Awaitable[str]],
         hand_over: Callable[[], None],
+        asked_command: Callable[[], str] = str,
         begun: Iterable[str] = (),
     ) -> None:
         self._cli = cli
@@ -54,6 +56,8 @@ class AgentControls:
         self._injector = injector
         self._restart = restart
         self._hand_over = hand_over
+        #: The command that the CLI asks to run now.
+        self._asked_command = asked_command
         #: Controls begun by this brain or its predecessors.
         self.begun = dict.fromkeys(list(begun)[-BEGUN_KEPT:])
         self._tasks: set[asyncio.Task[None]] = set()
@@ -86,7 +90,7 @@ class AgentControls:
         problem = ""
         match item.control:
             case ControlVerb.APPROVE:
-                problem = await self._answer(keys.approve, item.choice, rules.yes)
+                problem = await self._answer(keys.approve, item.choice, rules.yes, item.about)
             case ControlVerb.DENY:
                 problem = await self._answer(keys.deny, item.choice, rules.no)
             case ControlVerb.INTERRUPT:
@@ -103,7 +107,11 @@ class AgentControls:
         return reading.dialog or reading.blocking
 
     async def _answer(
-        self, answer: DialogAnswer | None, choice: int | None, label: re.Pattern[str] | None
+        self,
+        answer: DialogAnswer | None,
+        choice: int | None,
+        label: re.Pattern[str] | None,
+        about: str = "",
     ) -> str:
         dialog = self._dialog
         facts = self._cli.snapshot(time.monotonic())
@@ -119,6 +127,9 @@ class AgentControls:
             dialog = self._dialog
         if dialog is None:
             return "the dialog did not appear on the screen"
+        if about and not (self._asked_command() == about and shows_command(dialog.subject, about)):
+            # An approval rule is for this command alone, and for all of it.
+            return "the dialog does not show the command that the rule is for"
         if choice is not None and choice > 9:
             return "only the choices 1 to 9 have a key"
         numbers = [each.number for each in dialog.choices]

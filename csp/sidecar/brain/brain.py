@@ -122,7 +122,14 @@ class Brain:
             self._injector.on_pasting = self._screen_capture.note_paste
             self._injector.on_entered = self._screen_capture.note_enter
         self._controls = AgentControls(
-            cli, client, progress, self._injector, self._restart_cli, self._hand_over, note.controls
+            cli,
+            client,
+            progress,
+            self._injector,
+            self._restart_cli,
+            self._hand_over,
+            lambda: self._reporter.asked_command,
+            note.controls,
         )
         self._screen_stream = ScreenStream(cli, client)
         self._pane_commands = PaneCommands(run, port.claim_words)

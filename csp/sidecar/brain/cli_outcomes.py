@@ -87,7 +87,7 @@ class CliOutcomes:
                 reporter.note_reply(outcome)
                 self._poster.post(outcome)
             case tracker.Asked():
-                reporter.asked = outcome
+                reporter.note_asked(outcome)
                 cli.pane.note_asked()
             case tracker.Returned():
                 cli.pane.note_answered()

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from csp.client import Client
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
@@ -25,9 +26,15 @@ log = logging.getLogger(__name__)
 
 #: The time for which a state must last to be reported; a screen being redrawn passes through many states.
 STANDS_S: Final = 0.12
+#: How long a CLI has to show nothing that is known before a person is called: one that ends does so too.
+LOST_S: Final = 2.0
 LOOK_S: Final = 0.5
 RETRY_S: Final = 2.0
 MAX_DETAIL: Final = 1500
+#: A longer command is not reported: a rule must not approve a command that is not complete.
+MAX_COMMAND: Final = 8000
+#: The kind of a dialog that the CLI itself announced.
+PERMISSION: Final = "permission"
 #: The interval for reporting work on a turn, and the minimum interval for reporting its tokens.
 KEEPALIVE_S: Final = 5.0
 METER_S: Final = 1.0
@@ -48,6 +55,14 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     until: float | None = None
     dialog: DialogBody | None = None
+    #: The kind of the dialog or screen, as the profile calls it.
+    asks: str = ""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether something unknown takes the keys: a menu, or a CLI that is about to end."""
+        is_known = bool(self.asks) or self.dialog is not None or self.detail == ATTACHED
+        return self.state is ReportedAgentState.NEEDS_HUMAN and not is_known
 
     @property
     def needs_person(self) -> bool:
@@ -69,6 +84,8 @@ class StateReporter:
         self.limit: tuple[str, float | None] | None = None
         #: Whether a warning has paused the agent: nothing is typed until a person resumes it.
         self._is_alarmed = False
+        #: The last dialog that showed only its question, with the text that first stood above it.
+        self._context: ScreenDialog | None = None
         #: Notices that the room has not received yet.
         self._notices: list[AgentNotice] = []
 
@@ -91,6 +108,20 @@ class StateReporter:
         self._cli.is_paused = self._is_alarmed = True
         self.notify(NoticeKind.FILE_ATTACHED, outcome.path)
 
+    def note_asked(self, asked: Asked) -> None:
+        """Note a permission that the CLI asks for.
+
+        Of two at once nobody knows which of them is on the screen, so no rule may answer it.
+        """
+        is_second = self._cli.pane.is_asking and self.asked is not None and asked != self.asked
+        self.asked = replace(asked, command="") if is_second else asked
+
+    @property
+    def asked_command(self) -> str:
+        """The whole command line that the CLI asks to run now; empty if it asks for anything else."""
+        command = self.asked.command if self.asked is not None and self._cli.pane.is_asking else ""
+        return command if len(command) <= MAX_COMMAND else ""
+
     def note_reply(self, reply: CapturedReply) -> None:
         """Record the limit that a reply ran into, or that there is none any more."""
         if reply.how is Ending.LIMITED:
@@ -108,7 +139,7 @@ class StateReporter:
                 continue
             if shown != self._reported:
                 # The first report says that the agent is there at all, so it does not wait.
-                await asyncio.sleep(STANDS_S if self._reported else 0)
+                await self._settle(shown)
                 self.observe()
                 now = self.shown()
                 # Also report if no person is needed any more, although the exact state keeps changing.
@@ -118,10 +149,24 @@ class StateReporter:
                 continue
             await self._cli.wait(time.monotonic() + LOOK_S)
 
+    async def _settle(self, shown: ShownState) -> None:
+        """Wait until a state has stood for a while, or until a lost CLI shows something else."""
+        if self._reported is None:
+            return
+        if not shown.is_lost:
+            await asyncio.sleep(STANDS_S)
+            return
+        deadline = time.monotonic() + LOST_S
+        while self.shown() == shown and time.monotonic() < deadline:
+            await self._cli.wait(min(deadline, time.monotonic() + LOOK_S))
+            self.observe()
+
     async def _report(self, shown: ShownState, notice: AgentNotice | None = None) -> None:
         self._reported = shown
         try:
-            await self._client.state(shown.state, shown.detail, shown.until, shown.dialog, notice)
+            await self._client.state(
+                shown.state, shown.detail, shown.until, shown.dialog, notice, asks=shown.asks
+            )
         except Unreachable:
             raise
         except (StorageFull, TooMany) as error:
@@ -178,13 +223,17 @@ class StateReporter:
                 return ShownState(state=state, detail=_cut(limit[0]), until=_to_minute(limit[1]))
             case ReportedAgentState.NEEDS_APPROVAL:
                 body = self._question(reading.dialog)
-                return ShownState(state=state, detail=_cut(body.question or body.tool), dialog=body)
+                kind = reading.dialog.kind if reading.dialog and not self._cli.pane.is_asking else PERMISSION
+                return ShownState(
+                    state=state, detail=_cut(body.question or body.tool), dialog=body, asks=kind
+                )
             case ReportedAgentState.NEEDS_HUMAN:
                 asked = self._question(reading.blocking) if reading.blocking else None
                 trouble = "the program is stopped" if facts.is_stopped else "I can't find its input box"
                 if reading.blocked is not None:
                     trouble = f"{reading.blocked.kind}: {reading.blocked.text}"
-                return ShownState(state=state, detail=_cut(trouble), dialog=asked)
+                kind = reading.blocked.kind if reading.blocked else ""
+                return ShownState(state=state, detail=_cut(trouble), dialog=asked, asks=kind)
             case ReportedAgentState.BUSY if self._cli.gate_rules.guesses_idle and reading.work:
                 return ShownState(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
             case _:
@@ -193,14 +242,23 @@ class StateReporter:
     def _question(self, dialog: ScreenDialog | None) -> DialogBody:
         """Return the open question, from the CLI's own record if it is there, else from the screen."""
         asked = self.asked if self._cli.pane.is_asking else None
-        subject = dialog.subject if dialog else ""
+        subject = self._subject(dialog) if dialog else ""
         choices = dialog.choices if dialog else ()
         return DialogBody(
             tool=(asked.tool if asked else "")[:500],
             arguments=(asked.arguments if asked else subject)[:8000],
             question=_cut(dialog.question if dialog else ""),
             choices=tuple(Choice(number=each.number, label=each.label[:500]) for each in choices[:30]),
+            runs=self.asked_command,
         )
+
+    def _subject(self, dialog: ScreenDialog) -> str:
+        """Return what a dialog is about; rows above it may move, so the first ones are kept."""
+        if dialog.subject or not dialog.context:
+            return dialog.subject
+        if self._context is None or not dialog.is_same(self._context):
+            self._context = dialog
+        return self._context.context
 
 
 def _cut(text: str) -> str:

@@ -1,6 +1,7 @@
 // Bring an API model into the room.
 
 import { act } from "./api.js";
+import { setProblem } from "./ask.js";
 import { byId, set } from "./dom.js";
 import { attempt, tell } from "./toast.js";
 
@@ -11,6 +12,7 @@ export function startAddModel(room) {
   byId("add-model-cancel").addEventListener("click", () => dialog.close());
   byId("add-model-form").addEventListener("submit", async (event) => {
     event.preventDefault();
+    if (!isRight()) return;
     set(byId("add-model-start"), { disabled: true, "aria-busy": "true" });
     const given = [...new FormData(event.target)].map(([name, value]) => [name, String(value).trim()]);
     const joined = await attempt(act("/agents", Object.fromEntries(given.filter(([, value]) => value))));
@@ -20,4 +22,12 @@ export function startAddModel(room) {
     tell(`${joined.agentId ?? joined.id ?? "the model"} joined`);
     room.refresh();
   });
+}
+
+/** Say at each field what is missing; tell whether nothing is. */
+function isRight() {
+  const fields = { "add-model-name": "Enter a name.", "add-model-model": "Enter a model." };
+  const missing = Object.keys(fields).filter((id) => !byId(id).value.trim());
+  for (const [id, words] of Object.entries(fields)) setProblem(id, missing.includes(id) ? words : "");
+  return !missing.length;
 }

@@ -3,10 +3,13 @@
 import { press } from "./acts.js";
 import { now } from "./api.js";
 import { button, byId, changes, h, swapFocused } from "./dom.js";
-import { textElement } from "./text.js";
+import { shortened, textElement } from "./text.js";
 import { agentWord, clock, hueOf, several, whyHeld } from "./words.js";
 
 const REST = new Set(["idle", "busy"]);
+const LONGEST = 200;
+/** What a kind is called where nothing better is known; that it is a CLI says nothing. */
+const KINDS = { api: "API model", mcp: "MCP client", demo: "demo agent", web: "web page" };
 
 /**
  * @param {import("./room.js").Room} room
@@ -17,6 +20,8 @@ export function startAgents(room, look) {
   room.agentsChanged.on(draw);
   room.queueChanged.on(draw);
   room.sessionsChanged.on(draw);
+  room.usageChanged.on(draw);
+  room.runChanged.on(draw);
   draw();
 }
 
@@ -40,10 +45,10 @@ function cardOf(room, agent) {
     state: agent.state,
     word: agentWord(agent.state),
     turn: REST.has(agent.state) && takesPart ? (owes ? "YOUR TURN" : "WAITING") : "",
-    kind: agent.role === "orchestrator" ? "orchestrator" : agent.kind,
-    duty: textOf(agent, "duty"),
-    model: textOf(agent, "model"),
-    detail: agent.detail,
+    about: aboutOf(room, agent),
+    doing: doingOf(room, agent),
+    tests: testsOf(room, agent),
+    work: workOf(room, agent),
     until: agent.until && agent.until > now() ? clock(agent.until) : "",
     share: agent.share,
     waiting: waiting.map((item) => ({ id: item.id, seq: item.seq, from: item.sender, why: whyHeld(item.reason) || item.state })),
@@ -51,19 +56,61 @@ function cardOf(room, agent) {
   };
 }
 
+/** A word that an agent says of itself. */
 function textOf(agent, name) {
   const text = Array.isArray(agent.capabilities) ? null : agent.capabilities?.[name];
   return typeof text === "string" ? text : "";
+}
+
+/** What an agent is: its part, its program, its model; only what is known. */
+function aboutOf(room, agent) {
+  const program = Array.isArray(agent.capabilities) ? agent.capabilities[0] : null;
+  const words = [agent.role === "orchestrator" && "orchestrator", textOf(agent, "duty"), program !== agent.id && program, modelOf(room, agent)].filter((word) => typeof word === "string" && word);
+  return words.length ? words.join(" · ") : (KINDS[agent.kind] ?? "");
+}
+
+/** The model that an agent names, else the one that its last replies came from. */
+function modelOf(room, agent) {
+  return textOf(agent, "model") || (room.usage.items.findLast((row) => row.agent === agent.id && row.model)?.model ?? "");
+}
+
+/** What an agent is doing now: the tool and the command it asks for, what it wrote last, what its screen says. */
+function doingOf(room, agent) {
+  if (!agent.online) return agent.detail || "";
+  if (agent.dialog?.tool || agent.dialog?.arguments) return [agent.dialog.tool, agent.dialog.runs || agent.dialog.arguments].filter(Boolean).join(": ");
+  const wrote = agent.state === "busy" && room.doing.get(agent.id)?.text.trim().split("\n").at(-1);
+  return wrote || agent.detail || "";
+}
+
+/** The run that an agent builds in, while it goes on. */
+const runOf = (room, agent) => (room.run?.run.builder === agent.id && room.run.run.phase !== "ended" ? room.run : null);
+
+/** The last command that was run for an agent, with its exit code. */
+function testsOf(room, agent) {
+  const tests = runOf(room, agent)?.update?.tests;
+  if (!tests) return "";
+  const code = Number.isInteger(tests.code) ? `exit ${tests.code}` : tests.timed_out ? "timed out" : tests.passed ? "passed" : "failed";
+  return `${tests.command}: ${code}`;
+}
+
+/** The branch and the changed files of an agent's worktree. */
+function workOf(room, agent) {
+  const known = runOf(room, agent);
+  const figures = known?.update?.figures;
+  const changes = figures && `${several(figures.files ?? 0, "changed file")} +${figures.insertions ?? 0} −${figures.deletions ?? 0}`;
+  return [known?.run.branch, changes].filter(Boolean).join(" · ");
 }
 
 function cardElement(card, look) {
   return h("li", { class: "agent", data: { state: card.state, agent: card.id }, vars: { hue: hueOf(card.id) } },
     h("div", { class: "agent-head" },
       h("span", { class: "avatar", "aria-hidden": "true" }, card.id[0].toUpperCase()),
-      h("div", { class: "agent-name" }, h("b", { class: "name" }, card.id), h("span", { class: "kind" }, [card.kind, card.duty, card.model].filter(Boolean).join(" · "))),
+      h("div", { class: "agent-name" }, h("b", { class: "name" }, card.id), card.about && textElement("span", { class: "kind" }, card.about)),
       h("span", { class: "state", data: { state: card.state } }, card.until ? `${card.word} until ${card.until}` : card.word)),
     card.turn && h("p", { class: "turn-word" }, `[${card.turn}]`),
-    card.detail && textElement("p", { class: "detail", dir: "auto" }, card.detail),
+    card.doing && textElement("p", { class: "detail", dir: "auto", title: shortened(card.doing, 1000) }, shortened(card.doing, LONGEST)),
+    card.tests && textElement("p", { class: "detail tests", dir: "auto" }, card.tests),
+    card.work && textElement("p", { class: "detail work", dir: "auto" }, card.work),
     card.waiting.length > 0 && waitingList(card.waiting),
     buttons(card, look),
   );
@@ -76,13 +123,15 @@ function waitingList(waiting) {
     h("ul", {}, ...first));
 }
 
+/** Each button has its place, whether it can be pressed now or not. */
 function buttons(card, look) {
   const is = (...states) => states.includes(card.state);
-  const make = (label, verb) => button(label, () => press(card.id, verb), { class: "small", id: `${verb}-${card.id}`, "aria-label": `${label} ${card.id}` });
-  return h("div", { class: "buttons" },
+  const make = (label, verb, canPress) =>
+    button(label, () => canPress && press(card.id, verb), { class: "small", id: `${verb}-${card.id}`, "aria-label": `${label} ${card.id}`, "aria-disabled": canPress ? null : "true" });
+  return h("div", { class: "buttons places" },
     button("Screen", () => look(card.id), { class: "small", id: `screen-of-${card.id}`, "aria-label": `Screen of ${card.id}` }),
-    is("paused") ? make("Resume", "resume") : !is("offline") && make("Pause", "pause"),
-    is("busy") && make("Interrupt", "interrupt"),
-    !is("offline") && make(card.share ? "Unshare" : "Share", card.share ? "noshare" : "share"),
-    is("offline", "needs_human") && make("Restart", "restart"));
+    is("paused") ? make("Resume", "resume", true) : make("Pause", "pause", !is("offline")),
+    make("Interrupt", "interrupt", is("busy")),
+    make(card.share ? "Unshare" : "Share", card.share ? "noshare" : "share", !is("offline")),
+    make("Restart", "restart", is("offline", "needs_human")));
 }

@@ -28,7 +28,7 @@ export function startBanner(room) {
 function show(room, agent, forget) {
   swap(
     byId("banner"),
-    h("p", {}, h("b", {}, "Agent suggests finish"), ` (${agent}). Press ALLSTOP to end or let them continue.`),
+    h("p", {}, h("b", {}, `${agent} suggests finishing.`), " Press ALLSTOP to end, or let them continue."),
     h("span", { class: "buttons" },
       button("ALLSTOP", () => stop(room), { class: "small bad", "aria-label": "ALLSTOP, as the agent suggests" }),
       button("Let them continue", forget, { class: "small" })),

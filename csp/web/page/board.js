@@ -119,7 +119,10 @@ export class Board {
     event.preventDefault();
     const field = byId("board-text");
     const tags = byId("board-tags").value.split(/[\s,]+/).filter(Boolean);
-    if (!field.value.trim()) return;
+    if (!field.value.trim()) {
+      field.focus();
+      return;
+    }
     const body = { text: field.value, tags, ...(this.#session && { session: this.#session }) };
     if ((await attempt(act("/board", body))) === null) return;
     field.value = "";

@@ -27,7 +27,7 @@ export class Busy {
 
   #begin({ id, kind }) {
     const words = h("span", { class: "busy-words", dir: "auto" });
-    const element = h("li", { vars: { hue: hueOf(id) } }, h("b", { class: "name" }, id), h("span", { class: "dots", "aria-hidden": "true" }), h("span", {}, " is working "), words);
+    const element = h("li", { vars: { hue: hueOf(id) } }, h("b", { class: "name" }, id), h("span", {}, " is working"), h("span", { class: "dots", "aria-hidden": "true" }), " ", words);
     this.#rows.set(id, { element, words, isWatched: kind === "api" });
     if (kind === "api") this.#room.watch(id);
   }

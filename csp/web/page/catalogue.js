@@ -23,6 +23,10 @@ export const catalogue = {
   notices: [],
   /** @type {{name: string, form: string, help: string}[]} */
   commands: [],
+  /** Those that only the pane has. */
+  pane_commands: [],
+  /** The types of events after which something else may need a person. */
+  attention_events: [],
   /** @type {Record<string, string[]>} */
   groups: {},
 };

@@ -1,10 +1,11 @@
 // The conversation: a window on the history that follows what is said, unless somebody scrolls back.
 
 import { get } from "./api.js";
-import { byId, set, setText } from "./dom.js";
+import { byId, h, set, setText } from "./dom.js";
 import { Log } from "./log.js";
 import { messageElement, newsElement } from "./message.js";
 import { Pacer } from "./pace.js";
+import { showTab, tabChanged } from "./tabs.js";
 import { Ticks } from "./ticks.js";
 import { attempt } from "./toast.js";
 import { several } from "./words.js";
@@ -19,6 +20,7 @@ const CALM = 8;
 /** So many of the newest messages may be in sight as soon as they are drawn. */
 const IN_SIGHT = 12;
 const NEWS = new Set(["joined", "left", "redacted"]);
+const SEEN = "csp-seen";
 
 export class Chat {
   #room;
@@ -31,6 +33,11 @@ export class Chat {
   #follows = true;
   #top = 0;
   #missed = 0;
+  /** The line above what came while nobody looked, and whether it still has to be looked at. */
+  #divider = h("li", { class: "unread" }, h("span", {}, "New"));
+  #isUnread = false;
+  /** The last message that the person has looked at. */
+  #seen = 0;
   /** What was said or reported since the last frame. */
   #fresh = [];
   #pacer = new Pacer(() => this.#drawFresh());
@@ -49,6 +56,10 @@ export class Chat {
     room.gap.on(() => this.load());
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     byId("jump").addEventListener("click", () => this.toEnd());
+    document.addEventListener("visibilitychange", () => this.#look());
+    tabChanged.on(() => this.#look());
+    this.#list.addEventListener("keydown", (event) => this.#move(event));
+    this.#list.addEventListener("focusin", ({ target }) => target.matches(".message") && this.#reach(target));
     const sizes = new ResizeObserver(() => this.#follows && this.#goToEnd());
     for (const grows of [this.#scroller, this.#list, byId("busy")]) sizes.observe(grows);
   }
@@ -61,6 +72,7 @@ export class Chat {
     this.#log.begin(this.#shown(page.items), { isAtStart: page.items.length < PAGE, isAtEnd: around === null });
     this.#redraw(() => this.#log.items.map((item) => this.#element(item)));
     this.#follows = around === null;
+    if (around === null) this.#divideSeen();
     this.#settle();
     if (around !== null) this.#reveal(around);
   }
@@ -72,6 +84,18 @@ export class Chat {
   /** A vote stands in the words of who cast it. */
   #shown(items) {
     return items.filter((item) => item.type !== "vote");
+  }
+
+  /** The message that an element of the conversation shows. */
+  messageOf(element) {
+    return this.#log.items.find((item) => item.seq === Number(element.dataset.seq));
+  }
+
+  /** Show a message, wherever it is. */
+  async show(seq) {
+    showTab("chat");
+    if (this.#elements.has(seq)) this.#reveal(seq);
+    else await this.load(seq);
   }
 
   /** Go to the newest message. */
@@ -106,9 +130,11 @@ export class Chat {
       const newest = fresh.slice(-PAGE);
       this.#log.begin(newest.filter((event) => !NEWS.has(event.type)), { isAtStart: false, isAtEnd: true });
       this.#redraw(() => this.#liveElements(newest, isFlood));
+      this.#divide(said);
     } else {
       this.#log.append(said);
       this.#list.append(...this.#liveElements(fresh, isFlood));
+      this.#divide(said);
       if (this.#follows) this.#drop(this.#log.trimStart());
     }
     this.#settle();
@@ -128,6 +154,71 @@ export class Chat {
   #unseal(session) {
     this.#fresh = this.#fresh.map((event) => (event.session_id === session ? { ...event, sealed: false } : event));
     for (const mark of this.#list.querySelectorAll(`.sealed[data-session="${CSS.escape(session)}"]`)) mark.remove();
+  }
+
+  // --- what is new -------------------------------------------------------------------------------
+
+  get #isLooking() {
+    return this.#follows && !document.hidden && this.#list.checkVisibility();
+  }
+
+  /** Note that the newest message is looked at. */
+  #look() {
+    if (!this.#isLooking || !this.#log.isAtEnd) return;
+    this.#isUnread = false;
+    this.#keepSeen(this.#log.last);
+  }
+
+  #keepSeen(seq) {
+    if (seq <= this.#seen) return;
+    this.#seen = seq;
+    localStorage.setItem(`${SEEN}-${this.#room.name}`, String(seq));
+  }
+
+  /** Draw the line above the first of these messages that came while nobody looked. */
+  #divide(said) {
+    if (said.some((event) => event.sender === "human")) {
+      // Who answers has read what is above.
+      this.#divider.remove();
+      this.#isUnread = false;
+    }
+    const first = said.find((event) => event.sender !== "human" && event.type !== "system" && this.#elements.has(event.seq));
+    if (first && !this.#isLooking && !this.#isUnread) this.#putDivider(first.seq);
+    this.#look();
+  }
+
+  /** Draw the line above what came since the last visit. */
+  #divideSeen() {
+    const seen = Math.max(this.#seen, Number(localStorage.getItem(`${SEEN}-${this.#room.name}`) ?? 0));
+    const first = this.#log.items.find((event) => event.seq > seen && event.sender !== "human" && event.type !== "system");
+    if (seen && first && first !== this.#log.items[0]) this.#putDivider(first.seq);
+    this.#look();
+  }
+
+  #putDivider(seq) {
+    this.#divider.dataset.seq = seq;
+    this.#elements.get(seq).before(this.#divider);
+    this.#isUnread = true;
+  }
+
+  // --- the keyboard ------------------------------------------------------------------------------
+
+  /** One message can be reached by Tab: the one that was reached last, else the newest. */
+  #reach(element) {
+    const wanted = element?.matches(".message") ? element : this.#list.querySelector(".message:nth-last-child(1 of .message)");
+    for (const other of this.#list.querySelectorAll(".message[tabindex='0']")) if (other !== wanted) other.tabIndex = -1;
+    if (wanted) wanted.tabIndex = 0;
+  }
+
+  /** Go from message to message with the arrows. */
+  #move(event) {
+    const step = { ArrowUp: "previousElementSibling", ArrowDown: "nextElementSibling" }[event.key];
+    if (!step || !event.target.matches(".message")) return;
+    let next = event.target[step];
+    while (next && !next.matches(".message")) next = next[step];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
   }
 
   // --- the elements ------------------------------------------------------------------------------
@@ -188,7 +279,7 @@ export class Chat {
     if (!element) return;
     element.scrollIntoView({ block: "center" });
     element.classList.add("found");
-    element.tabIndex = -1;
+    element.tabIndex = 0;
     element.focus({ preventScroll: true });
     setTimeout(() => element.classList.remove("found"), 3000);
   }
@@ -198,7 +289,13 @@ export class Chat {
   #settle() {
     set(byId("empty"), { hidden: this.#list.children.length > 0 });
     if (this.#follows) this.#goToEnd();
+    this.#reachNewest();
     this.#showJump();
+  }
+
+  /** What can be reached by Tab is the newest message, unless the person is at another one. */
+  #reachNewest() {
+    if (!this.#list.contains(document.activeElement)) this.#reach(null);
   }
 
   #goToEnd() {
@@ -214,6 +311,7 @@ export class Chat {
     this.#top = scrollTop;
     this.#follows = this.#log.isAtEnd && (below < AT_END_PX || (this.#follows && !isBack));
     if (this.#follows) this.#missed = 0;
+    this.#look();
     this.#showJump();
     if (scrollTop < NEAR_PX && !this.#log.isAtStart) this.#fetchOlder();
     else if (below < NEAR_PX && !this.#log.isAtEnd) this.#fetchNewer();

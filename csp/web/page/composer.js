@@ -1,35 +1,77 @@
 // Where the person writes.
 
-import { act } from "./api.js";
+import { act, newId } from "./api.js";
+import { quoted } from "./actions.js";
+import { ask } from "./ask.js";
 import { catalogue } from "./catalogue.js";
 import { runCommand } from "./commands.js";
 import { Completion } from "./completion.js";
-import { byId, h, offer, set } from "./dom.js";
-import { attempt, tell } from "./toast.js";
+import { button, byId, h, offer, set, swap } from "./dom.js";
+import { shortened } from "./text.js";
+import { tell } from "./toast.js";
+import { several } from "./words.js";
 
 const MAX_LINES_PX = 240;
+const EXCERPT = 60;
+const AGAIN_MS = 3000;
 
 export class Composer {
   #room;
   #text = byId("composer-text");
   #target = byId("composer-target");
   #completion;
+  /** The message that is answered, or null. */
+  #answered = null;
+  /** Lines that the gateway has not got yet, each with its id: they are sent once, when it is back. */
+  #unsent = [];
+  #isSending = false;
 
   /** @param {import("./room.js").Room} room */
   constructor(room) {
     this.#room = room;
     this.#completion = new Completion(this.#text, byId("completion"), () => this.#words());
     room.agentsChanged.on(() => this.#offerTargets());
+    room.statusChanged.on(() => room.status === "live" && this.#sendUnsent());
     byId("composer").addEventListener("submit", (event) => this.#submit(event));
     this.#text.addEventListener("keydown", (event) => this.#key(event));
     this.#text.addEventListener("input", () => this.#grow());
     this.#offerTargets();
   }
 
+  /** Have the person write to somebody. */
+  writeTo(to) {
+    this.#aim(to);
+    this.#text.focus();
+  }
+
+  /** Have the person answer a message. */
+  reply(message) {
+    this.#answered = message;
+    this.writeTo(message.sender === "human" ? message.target : message.sender);
+    this.#drawNote();
+  }
+
+  /** Put a message into what the person writes, as a quotation. */
+  quote(message) {
+    const before = this.#text.value.trimEnd();
+    this.#put(`${before ? `${before}\n\n` : ""}${quoted(message)}\n\n`);
+    this.#text.focus();
+    this.#text.setSelectionRange(this.#text.value.length, this.#text.value.length);
+  }
+
+  /** Send what names nobody to `to` from now on; several names have commas between them. */
+  #aim(to) {
+    const isOffered = () => [...this.#target.options].some(({ value }) => value === to);
+    if (to.includes(",") && !isOffered()) {
+      this.#target.append(h("option", { value: to }, to.replaceAll(",", ", ")));
+    }
+    if (isOffered()) this.#target.value = to;
+  }
+
   #offerTargets() {
     const aimed = this.#target.value;
-    const several = aimed.includes(",") ? [aimed] : [];
-    const names = [...this.#room.agents.map((agent) => agent.id), ...Object.keys(catalogue.groups), ...several];
+    const lists = aimed.includes(",") ? [aimed] : [];
+    const names = [...this.#room.agents.map((agent) => agent.id), ...Object.keys(catalogue.groups), ...lists];
     offer(this.#target, [["all", "everybody"], ...names.map((name) => [name, name.replaceAll(",", ", ")])]);
   }
 
@@ -53,19 +95,8 @@ export class Composer {
 
   #grow() {
     this.#text.style.height = "auto";
-    this.#text.style.height = `${Math.min(this.#text.scrollHeight + 2, MAX_LINES_PX)}px`;
-  }
-
-  async #submit(event) {
-    event.preventDefault();
-    const line = this.#text.value;
-    if (!line.trim()) return;
-    this.#put("");
-    set(byId("composer"), { "aria-busy": "true" });
-    const isDone = await this.#send(line);
-    set(byId("composer"), { "aria-busy": "false" });
-    // What could not be sent is given back, unless the person has begun something new.
-    if (!isDone && !this.#text.value) this.#put(line);
+    // The words in an empty field are no reason to grow.
+    if (this.#text.value) this.#text.style.height = `${Math.min(this.#text.scrollHeight + 2, MAX_LINES_PX)}px`;
   }
 
   #put(text) {
@@ -74,17 +105,52 @@ export class Composer {
     this.#grow();
   }
 
-  /** Have the gateway do what a line says; return whether it was done. */
-  async #send(line, confirmed = undefined) {
-    const body = { line, to: this.#target.value, thread: this.#room.thread ?? undefined, confirmed };
+  // --- sending -----------------------------------------------------------------------------------
+
+  async #submit(event) {
+    event.preventDefault();
+    const line = this.#text.value;
+    if (!line.trim()) return;
+    const body = { line, to: this.#target.value, thread: this.#room.thread ?? undefined, replyTo: this.#answered?.id };
+    this.#put("");
+    this.#answer(null);
+    // What was written before goes first.
+    const isWaiting = this.#unsent.length || this.#room.status === "lost";
+    await (isWaiting ? this.#keep({ ...body, id: newId() }) : this.#send({ ...body, id: newId() }));
+  }
+
+  async #send(body) {
+    set(byId("composer"), { "aria-busy": "true" });
+    const isDone = await this.#trySend(body);
+    set(byId("composer"), { "aria-busy": "false" });
+    // What could not be sent is given back, unless the person has begun something new.
+    if (!isDone && !this.#text.value) this.#put(body.line);
+  }
+
+  /** Have the gateway do what a line says; return whether it is done or kept until the gateway is back. */
+  async #trySend(body) {
     // The WebSocket needs no free connection, of which a browser has few: the line may be an Allstop.
-    const hurry = (id) => this.#room.hurry({ op: "line", ...body, id });
-    const done = await attempt(act("/line", body, hurry));
-    if (!done) return false;
-    if (done.kind === "target") this.#aim(done.to);
+    this.#room.hurry({ op: "line", ...body });
+    let done;
+    try {
+      done = await act("/line", body);
+    } catch (error) {
+      if (error.status === 0) return this.#keep(body);
+      tell(error.message, { isError: true, hint: error.hint });
+      return false;
+    }
+    return this.#finish(done, body);
+  }
+
+  /** Act on an answer of the gateway; return whether the line is done. */
+  async #finish(done, body) {
+    if (done.to) this.#aim(done.to);
     if (done.kind === "message" && !done.recipients?.length) tell("No agents yet; nobody received this.");
-    if (done.kind === "command") return runCommand(done.name, done.rest ?? "");
-    if (done.kind === "confirm" || done.kind === "ask_replace") return confirm(done.question) && this.#send(line, true);
+    if (done.kind === "command") return runCommand(done.name, done.rest ?? "", this.#room);
+    if (done.kind === "confirm" || done.kind === "ask_replace") {
+      const again = { ...body, confirmed: true, id: newId() };
+      return (await ask(done.question, "Yes", "No")) && this.#trySend(again);
+    }
     if (done.kind === "ask_topic") {
       tell(done.question, { hint: `/mode ${done.name} "topic"` });
       return false;
@@ -93,11 +159,53 @@ export class Composer {
     return true;
   }
 
-  /** Have plain texts go to somebody from now on; several names have commas between them. */
-  #aim(to) {
-    if (![...this.#target.options].some(({ value }) => value === to)) {
-      this.#target.append(h("option", { value: to }, to.replaceAll(",", ", ")));
+  // --- what waits for the gateway -----------------------------------------------------------------
+
+  #keep(body) {
+    this.#unsent.push(body);
+    this.#drawNote();
+    if (this.#room.status === "live") this.#sendUnsent();
+    return true;
+  }
+
+  /** Send what waits, in order; each line has the id it was tried with before. */
+  async #sendUnsent() {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    while (this.#unsent.length) {
+      const [body] = this.#unsent;
+      try {
+        await this.#finish(await act("/line", body), body);
+      } catch (error) {
+        if (error.status === 0) {
+          setTimeout(() => this.#sendUnsent(), AGAIN_MS);
+          break;
+        }
+        tell(`${shortened(body.line, EXCERPT)}: ${error.message}`, { isError: true, hint: error.hint });
+      }
+      this.#unsent = this.#unsent.filter((one) => one !== body);
+      this.#drawNote();
     }
-    this.#target.value = to;
+    this.#isSending = false;
+  }
+
+  #answer(message) {
+    this.#answered = message;
+    this.#drawNote();
+  }
+
+  /** Say above the field what is answered, and what is not sent yet. */
+  #drawNote() {
+    const note = byId("composer-note");
+    const waits = this.#unsent.length && `${several(this.#unsent.length, "message")} queued: sent when the gateway is back.`;
+    const answered = this.#answered && `Reply to ${this.#answered.sender === "human" ? "you" : this.#answered.sender} #${this.#answered.seq}`;
+    const drop = () => {
+      this.#unsent = [];
+      this.#answer(null);
+      this.#text.focus();
+    };
+    const label = waits ? "Do not send" : "Do not reply";
+    swap(note, document.createTextNode([waits, answered].filter(Boolean).join(" ")), button("×", drop, { class: "icon", "aria-label": label, title: label }));
+    set(note, { hidden: !waits && !answered });
   }
 }

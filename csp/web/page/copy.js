@@ -19,7 +19,8 @@ export function makeCopyButton(source) {
   return made;
 }
 
-async function copy(text) {
+/** Copies a text; tells whether it could. */
+export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -15,6 +15,7 @@ export function startKeys(room) {
   document.addEventListener("keydown", (event) => {
     if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
+      document.body.toggleAttribute("data-searching", true);
       byId("search-text").focus();
     }
     // An Esc that closes a dialog or the menu is no half of the two.

@@ -4,12 +4,14 @@ import { startAddModel } from "./addmodel.js";
 import { startAgents } from "./agents.js";
 import { enter, forget, token } from "./access.js";
 import { lockedOut, post } from "./api.js";
-import { startApprovals } from "./approvals.js";
+import { linked, startActions } from "./actions.js";
+import { startAttention } from "./attention.js";
 import { startBanner } from "./banner.js";
 import { Board } from "./board.js";
 import { Busy } from "./busy.js";
 import { loadCatalogue } from "./catalogue.js";
 import { Chat } from "./chat.js";
+import { asked, startLists } from "./commands.js";
 import { Composer } from "./composer.js";
 import { byId, set, setText } from "./dom.js";
 import { exportRoom } from "./export.js";
@@ -19,15 +21,16 @@ import { startNotifications } from "./notify.js";
 import { Room } from "./room.js";
 import { startRuns } from "./review.js";
 import { Screens } from "./screens.js";
-import { startSearch } from "./search.js";
+import { showWordsOf, startSearch } from "./search.js";
 import { startSession } from "./session.js";
 import { startSpending } from "./spending.js";
 import { showTab, startTabs } from "./tabs.js";
+import { clearLost } from "./toast.js";
 import { startTheme } from "./theme.js";
 import { Timeline } from "./timeline.js";
 import { startVotes } from "./votes.js";
 
-const STATUS = { connecting: "connecting…", live: "live", lost: "connection lost, trying again…", refused: "not let in" };
+const STATUS = { connecting: "connecting…", live: "live", lost: "reconnecting…", refused: "signed out" };
 
 function showGate(why) {
   document.body.dataset.room = "shut";
@@ -43,7 +46,7 @@ function startMenu(room) {
     room.close();
     await post("/page/leave").catch(() => {});
     forget();
-    showGate("You have left.");
+    showGate("You have signed out.");
   });
 }
 
@@ -52,6 +55,7 @@ function startStatus(room) {
     setText(byId("room-name"), room.name);
     setText(byId("link-text"), STATUS[room.status]);
     set(byId("link"), { "data-status": room.status });
+    if (room.status === "live") clearLost();
     document.body.dataset.link = room.status;
   };
   room.statusChanged.on(draw);
@@ -66,13 +70,21 @@ function startParts(room) {
     byId("screens-panel").focus();
   };
   const chat = new Chat(room);
-  new Composer(room);
+  const composer = new Composer(room);
   new ModeForm(room);
   new Timeline(room);
   new Board(room);
   new Busy(room);
   startAgents(room, look);
-  startApprovals(room, look);
+  startAttention(room, { look, write: (to) => composer.writeTo(to) });
+  startActions(room, chat, composer);
+  startLists();
+  asked.on((wish) => {
+    if (wish.look) look(wish.look);
+    else if (wish.show) chat.show(wish.show);
+    else if (wish.history) showWordsOf(wish.history, (seq) => chat.load(seq));
+    else chat.toEnd();
+  });
   startSession(room);
   startVotes(room);
   startRuns(room);
@@ -102,7 +114,8 @@ async function start() {
   document.body.dataset.room = "open";
   await room.open();
   room.statusChanged.tell();
-  await chat.load();
+  await chat.load(linked());
+  window.addEventListener("hashchange", () => linked() && chat.show(linked()));
   // Who has begun to search or to write meanwhile goes on there.
   if (document.activeElement === document.body) byId("composer-text").focus();
 }

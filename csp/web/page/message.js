@@ -41,7 +41,7 @@ export function newsElement(event) {
 function said(event, isLive) {
   const isOwn = event.sender === "human";
   const name = isOwn ? "you" : event.sender;
-  return h("li", { class: `message${isOwn ? " own" : ""}${isLive ? " fresh" : ""}`, vars: { hue: hueOf(event.sender) } },
+  return h("li", { class: `message${isOwn ? " own" : ""}${isLive ? " fresh" : ""}`, tabindex: "-1", "aria-keyshortcuts": "R Q F L", vars: { hue: hueOf(event.sender) } },
     h("span", { class: "avatar", "aria-hidden": "true" }, name[0]?.toUpperCase() ?? "?"),
     h("div", { class: "bubble" }, head(event, name, isLive), body(event), foot(event)),
   );

@@ -1,20 +1,25 @@
 // Begin a session: the mode, who takes part, about what.
 
 import { act } from "./api.js";
+import { ask, setProblem } from "./ask.js";
 import { catalogue } from "./catalogue.js";
 import { byId, h, offer, set, setText, swap } from "./dom.js";
 import { has, modeOf, unitOf } from "./modes.js";
-import { attempt, tell } from "./toast.js";
+import { shortened } from "./text.js";
+import { attempt } from "./toast.js";
 import { hueOf } from "./words.js";
 
 const KEY = "csp-mode";
+/** What is chosen where the person has chosen nothing yet. */
+const FIRST = "debate";
+const DEFAULT_THREAD = "default";
 /** Fields of the form, each with the option of a mode that it sets. */
 const FIELDS = [["first", "first"], ["synth", "synth"], ["ballot", "ballot"], ["final", "respect_final"], ["limits", "limits"], ["roles", "roles"]];
 const LIMITS = ["turns", "tokens", "minutes", "cost"];
 
 export class ModeForm {
   #room;
-  #mode = localStorage.getItem(KEY) ?? "collaborate";
+  #mode = localStorage.getItem(KEY) ?? FIRST;
   /** Who does not take part, though here. */
   #left = new Set();
   #drawn = "";
@@ -24,8 +29,12 @@ export class ModeForm {
     this.#room = room;
     room.agentsChanged.on(() => this.#drawAgents());
     byId("mode-form").addEventListener("submit", (event) => this.#submit(event));
+    // What was wrong is put right while it is typed.
+    byId("mode-goal").addEventListener("input", () => setProblem("mode-goal", ""));
+    byId("mode-agents").addEventListener("change", () => setProblem("mode-agents", ""));
+    if (!catalogue.modes.some((row) => row.id === this.#mode)) this.#mode = FIRST;
     this.#drawModes();
-    this.#choose(catalogue.modes.some((row) => row.id === this.#mode) ? this.#mode : "collaborate");
+    this.#choose(this.#mode);
   }
 
   #drawModes() {
@@ -64,7 +73,7 @@ export class ModeForm {
     swap(byId("mode-agents"), ...(here.length ? here.map((agent) => this.#choice(agent)) : [h("p", { class: "hint" }, "Nobody is online.")]));
     const ids = here.map(({ id }) => [id]);
     offer(byId("mode-first"), [["", "in order"], ...ids]);
-    offer(byId("mode-synth"), [["", "the room itself"], ...ids]);
+    offer(byId("mode-synth"), [["", "automatic"], ...ids]);
     const roles = [byId("mode-builder"), byId("mode-reviewer")];
     const isSame = roles[0].value === roles[1].value;
     for (const list of roles) offer(list, ids);
@@ -108,24 +117,40 @@ export class ModeForm {
   async #submit(event) {
     event.preventDefault();
     const row = modeOf(this.#mode);
+    if (!this.#isRight(row)) return undefined;
     if (has(row, "roles")) return this.#beginRun();
     const body = this.#body();
-    if (body.agents.length < row.fewest) {
-      tell(`${row.name} needs ${row.fewest === 1 ? "an agent" : `at least ${row.fewest} agents`}`, { isError: true });
-      return undefined;
-    }
     // In a separate thread where asked for, so that several can run side by side.
     const own = byId("mode-thread").checked;
     const thread = own ? undefined : (this.#room.thread ?? undefined);
+    if (!own && !(await this.#mayReplace(row, thread ?? DEFAULT_THREAD))) return undefined;
     return this.#begin(own ? "/sessions" : "/mode", { ...body, thread });
+  }
+
+  /** Say at each field what is wrong with it; tell whether nothing is. */
+  #isRight(row) {
+    const isRun = has(row, "roles");
+    const [builder, reviewer] = [byId("mode-builder").value, byId("mode-reviewer").value];
+    const few = this.#agents().length < row.fewest;
+    const problems = {
+      "mode-agents": !isRun && few ? `Pick ${row.fewest === 1 ? "an agent" : `at least ${row.fewest} agents`}.` : "",
+      "mode-reviewer": isRun && (!builder || builder === reviewer) ? "Pick two different agents: a builder and a reviewer." : "",
+      "mode-goal": byId("mode-goal").value.trim() ? "" : "Enter a goal.",
+    };
+    for (const [id, words] of Object.entries(problems)) setProblem(id, words);
+    return Object.values(problems).every((words) => !words);
+  }
+
+  /** Ask before a session that runs is replaced. */
+  async #mayReplace(row, thread) {
+    const running = this.#room.running.find((session) => session.thread === thread);
+    if (!running) return true;
+    const name = modeOf(running.mode).name.toLowerCase();
+    return ask(`A ${name} is running: "${shortened(running.topic || running.id, 80)}". Stop it and start ${row.name.toLowerCase()}?`, "Stop it and start", "Keep it");
   }
 
   #beginRun() {
     const value = (id) => byId(id).value.trim();
-    if (!value("mode-builder") || value("mode-builder") === value("mode-reviewer")) {
-      tell("Review needs two agents: a builder and a reviewer", { isError: true });
-      return undefined;
-    }
     return this.#begin("/runs", {
       goal: value("mode-goal"),
       builder: value("mode-builder"),

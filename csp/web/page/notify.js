@@ -1,10 +1,13 @@
-// Call the person back when an agent cannot go on alone.
+// Call the person: when something needs them, when an agent has answered, when a session has ended.
 
 import { byId, set, setText } from "./dom.js";
+import { endOf, modeOf } from "./modes.js";
+import { shortened } from "./text.js";
 import { tell } from "./toast.js";
 
-const CALLS = { needs_approval: "asks for approval", needs_human: "needs you in its pane" };
 const KEY = "csp-notify";
+const LONGEST = 200;
+const ENDED = "ended";
 
 /** @param {import("./room.js").Room} room */
 export function startNotifications(room) {
@@ -16,14 +19,32 @@ export function startNotifications(room) {
     draw();
   });
   draw();
+  const notify = (title, body, tag) => {
+    if (isOn() && document.hidden) new Notification(title, { body: shortened(body ?? "", LONGEST), tag: `csp-${tag}` });
+  };
   let known = new Set();
-  room.agentsChanged.on(() => {
-    const calls = room.agents.filter((agent) => CALLS[agent.state]);
-    drawTitle(room, calls.length);
-    for (const agent of calls) if (!known.has(agent.id)) call(agent, isOn());
-    known = new Set(calls.map((agent) => agent.id));
+  room.attentionChanged.on(() => {
+    drawTitle(room);
+    const fresh = room.attention.filter((item) => !known.has(keyOf(item)));
+    known = new Set(room.attention.map(keyOf));
+    for (const item of fresh) notify(item.title, item.detail, item.id);
+    const asking = fresh.filter((item) => item.level !== "info");
+    if (asking.length) setText(byId("calls"), asking.map((item) => item.title).join(", "));
+  });
+  room.statusChanged.on(() => drawTitle(room));
+  // What is said in a session is not for the person alone: they are called when it has ended.
+  room.said.on((event) => {
+    if (event.type !== "agent_response" || event.session_id) return;
+    notify(`${event.sender} replied`, event.text, `reply-${event.sender}`);
+  });
+  room.sessionEvent.on((event) => {
+    if (event.type !== "mode" || event.change !== ENDED) return;
+    const session = room.sessions.find((one) => one.id === event.session_id);
+    notify(`${session ? modeOf(session.mode).name : "Session"} ended: ${endOf(event.reason)}`, session?.topic, `end-${event.session_id}`);
   });
 }
+
+const keyOf = ({ id, since }) => `${id} ${since}`;
 
 async function turn(on) {
   if (!on) return localStorage.setItem(KEY, "off");
@@ -33,12 +54,8 @@ async function turn(on) {
   return localStorage.setItem(KEY, "on");
 }
 
-function drawTitle(room, calls) {
+/** What waits for an answer is counted; news is not. */
+function drawTitle(room) {
+  const calls = room.attention.filter((item) => item.level !== "info").length;
   document.title = `${calls ? `(${calls}) ` : ""}${room.name || "CSP"} · group chat`;
-}
-
-function call(agent, isOn) {
-  const text = `${agent.id} ${CALLS[agent.state]}`;
-  setText(byId("calls"), text);
-  if (isOn && document.hidden) new Notification(text, { body: agent.dialog?.question || agent.detail || "", tag: `csp-${agent.id}` });
 }

@@ -11,7 +11,7 @@ import { hostBehind, safeUrl } from "./links.js";
 import { appendSlices, hasManyMarks, headLength, makeMoreButton } from "./slices.js";
 import { appendText } from "./text.js";
 
-const FIRST_HEADING = 4;
+const FIRST_HEADING = 3;
 const LAST_HEADING = 6;
 const SAME = ["p", "blockquote", "ul", "thead", "tbody", "tr", "em", "strong", "del"];
 
@@ -86,7 +86,7 @@ function close({ parent, token }, element) {
   return parent;
 }
 
-/** Gives the levels that a text uses to h4, h5 and h6 in order, so the outline has no gap. */
+/** Gives the levels that a text uses to h3, h4, h5 and h6 in order, so the outline has no gap. */
 function headingsOf(tokens) {
   const levels = new Set(tokens.filter((token) => Array.isArray(token) && token[0] === "h").map((token) => token[1]));
   const ordered = [...levels].sort();

@@ -1,7 +1,9 @@
 // A builder's run with its reviewer: the plan, the checks, the findings, what a person is asked.
 
 import { act as actOnce, get, part } from "./api.js";
+import { diffElement } from "./diff.js";
 import { button, byId, changes, h, set, swap } from "./dom.js";
+import { endOf } from "./modes.js";
 import { shortened, textElement } from "./text.js";
 import { attempt } from "./toast.js";
 import { several } from "./words.js";
@@ -9,15 +11,17 @@ import { several } from "./words.js";
 const LONGEST = 2000;
 /** What a person can do in a phase: [label, action, body]; what is said in the field goes along as the reason. */
 const ACTS = {
-  approval: [["Go on with this plan", "go"], ["Abort", "abort"]],
+  approval: [["Approve the plan", "go"], ["Abort", "abort"]],
   escalated: [
     ["Accept", "decide", { decision: "accept" }],
     ["Revise", "decide", { decision: "revise" }],
     ["Abort", "decide", { decision: "abort" }],
   ],
-  halted: [["Go on", "resume"], ["Abort", "abort"]],
+  halted: [["Continue", "resume"], ["Abort", "abort"]],
   ended: [],
 };
+/** The phases in which a person decides. */
+const YOURS = new Set(["approval", "escalated", "halted"]);
 const UNDER_WAY = [["Halt", "halt"], ["Abort", "abort"]];
 
 /** @param {import("./room.js").Room} room */
@@ -26,6 +30,8 @@ export function startRuns(room) {
   room.sessionsChanged.on(async () => {
     const detail = await newestOf(room.shown?.session);
     if (!isNew(detail)) return;
+    room.run = detail;
+    room.runChanged.tell();
     set(byId("run-part"), { hidden: !detail });
     if (detail) draw(room, detail);
   });
@@ -40,11 +46,14 @@ async function newestOf(session) {
 
 function draw(room, detail) {
   const reason = byId("run-part").querySelector("input")?.value ?? "";
+  const nameOf = (file) => file.querySelector(".diff-name").textContent;
+  const open = new Set([...byId("run").querySelectorAll(".diff-file[open]")].map(nameOf));
   swap(byId("run"), head(detail), ...plan(detail), ...checks(detail.update), ...findings(room, detail), ...acts(room, detail.run, reason));
+  for (const file of byId("run").querySelectorAll(".diff-file")) file.open = open.has(nameOf(file));
 }
 
 function head({ run, risk }) {
-  const waits = run.phase === "ended" ? String(run.reason).replaceAll("_", " ") : `waits for ${run.waits_for || "nobody"}`;
+  const waits = run.phase === "ended" ? endOf(run.reason) : waitsFor(run);
   const rows = [
     ["Run", run.id],
     ["Builder", run.builder],
@@ -56,6 +65,12 @@ function head({ run, risk }) {
     run.branch && ["Branch", run.branch],
   ];
   return h("dl", { class: "facts" }, ...rows.filter(Boolean).flatMap(([name, value]) => [h("dt", {}, name), text("dd", value)]));
+}
+
+/** Who has to go on; in some phases it is the person who reads this. */
+function waitsFor(run) {
+  if (YOURS.has(run.phase)) return "waiting for you";
+  return run.waits_for ? `waiting for ${run.waits_for}` : "running";
 }
 
 const text = (tag, value, props = {}) => textElement(tag, { dir: "auto", ...props }, shortened(String(value), LONGEST));
@@ -73,11 +88,10 @@ function plan({ plan: known, notes = [] }) {
 function checks(update) {
   if (!update) return [];
   const { tests, figures } = update;
-  const diff = figures && `${several(figures.files, "file")}, +${figures.insertions} −${figures.deletions}`;
   return [
     h("h4", {}, "Last step"),
     text("p", update.step),
-    diff && h("p", { class: "hint" }, `Diff from git: ${diff}`),
+    (figures || update.diff) && diffElement(update),
     tests && h("p", { class: "verdict", data: { passed: String(tests.passed) } }, `Tests ${tests.passed ? "passed ✓" : "failed ✗"}: `, text("code", tests.command)),
   ];
 }
@@ -98,7 +112,7 @@ function findings(room, { run, findings: known = [] }) {
 function acts(room, run, reason) {
   const known = ACTS[run.phase] ?? UNDER_WAY;
   if (!known.length) return [];
-  const field = h("input", { "aria-label": "Why", placeholder: "Reason (required to abort)", maxlength: "2000", value: reason });
+  const field = h("input", { "aria-label": "Reason", placeholder: "Reason (required to abort)", maxlength: "2000", value: reason });
   const press = (action, body = {}) => () => act(room, run.id, action, { ...body, ...(field.value.trim() && { rationale: field.value.trim() }) });
   return [
     h("div", { class: "buttons" }, ...known.map(([label, action, body]) => button(label, press(action, body), { class: "small", id: `run-${label.split(" ")[0].toLowerCase()}` }))),

@@ -1,6 +1,7 @@
 // The room as this page knows it: what the gateway told, kept fresh by the stream of events.
 
 import { get, part } from "./api.js";
+import { catalogue } from "./catalogue.js";
 import { Pacer } from "./pace.js";
 import { reduceAgents, reduceQueue, reduceUsage } from "./reducer.js";
 import { Stream } from "./stream.js";
@@ -8,6 +9,7 @@ import { Looker, Topic } from "./topic.js";
 
 const SAID = new Set(["human_message", "agent_call", "agent_response", "system"]);
 const NEWS = new Set(["joined", "left", "redacted"]);
+const REPLIES = new Set(["agent_response", "agent_call"]);
 const OF_SESSIONS = new Set(["mode", "turn", "turn_signal", "vote"]);
 const REST_MS = 250;
 /** How long events may be applied before the browser gets its turn to draw. */
@@ -24,6 +26,12 @@ export class Room {
   shown = null;
   usage = { items: [], prices: null };
   queue = [];
+  /** What needs a person, oldest first, as the gateway lists it. */
+  attention = [];
+  /** What each agent wrote in its turn since its last reply: {text, ts} by agent. */
+  doing = new Map();
+  /** The review run of the session that is shown, with its details; null: there is none. */
+  run = null;
   status = "connecting";
   /** The session whose talk is shown alone; null: everything. */
   view = null;
@@ -39,6 +47,8 @@ export class Room {
   sessionEvent = new Topic();
   usageChanged = new Topic();
   queueChanged = new Topic();
+  attentionChanged = new Topic();
+  runChanged = new Topic();
   statusChanged = new Topic();
   viewChanged = new Topic();
 
@@ -64,6 +74,7 @@ export class Room {
       shown: new Looker(() => this.#lookAtShown(), REST_MS),
       usage: new Looker(() => this.#lookAtUsage(), 4 * REST_MS),
       queue: new Looker(() => this.#lookAtQueue(), 2 * REST_MS),
+      attention: new Looker(() => this.#lookAtAttention(), 2 * REST_MS),
     };
     this.#stream = new Stream({
       event: (event) => this.#queue(event),
@@ -87,7 +98,7 @@ export class Room {
   }
 
   refresh() {
-    for (const name of ["agents", "sessions", "usage", "queue"]) this.#lookers[name].wake();
+    for (const name of ["agents", "sessions", "usage", "queue", "attention"]) this.#lookers[name].wake();
   }
 
   close() {
@@ -147,8 +158,20 @@ export class Room {
     else if (event.type === "delivery") this.moved.tell(event);
     else if (NEWS.has(event.type)) this.news.tell(event);
     if (OF_SESSIONS.has(event.type) || event.type.startsWith("run.")) this.sessionEvent.tell(event);
+    this.#notice(event);
     if (event.type === "note" || event.type === "redacted" || event.idx !== undefined) this.noted.tell();
     this.#reduce(event);
+  }
+
+  /** Note what an agent does, and whether something may need a person. */
+  #notice(event) {
+    const isActivity = event.type === "activity";
+    if (isActivity) this.doing.set(event.sender, { text: event.text, ts: event.ts });
+    if (isActivity || (REPLIES.has(event.type) && this.doing.delete(event.sender))) {
+      this.#changed.add(this.agentsChanged);
+      this.#telling.wake();
+    }
+    if (catalogue.attention_events.includes(event.type)) this.#stale.add("attention");
   }
 
   /** Change what is known by an event; what an event does not tell is looked at. */
@@ -254,5 +277,12 @@ export class Room {
     const found = await this.#fresh("queue", "/queue");
     this.queue = found.items;
     this.queueChanged.tell();
+  }
+
+  async #lookAtAttention() {
+    // A gateway that knows of no events for it has no such list.
+    if (!catalogue.attention_events.length) return;
+    this.attention = (await get("/attention")).items ?? [];
+    this.attentionChanged.tell();
   }
 }

@@ -2,7 +2,7 @@
 
 import { byId, h, offer, set, setText, swap } from "./dom.js";
 import { tabChanged } from "./tabs.js";
-import { hueOf } from "./words.js";
+import { agentWord, hueOf } from "./words.js";
 
 const ALL = "";
 
@@ -20,6 +20,10 @@ export class Screens {
     tabChanged.on((tab) => this.#open(tab === "screens"));
     document.addEventListener("visibilitychange", () => this.#open(document.body.dataset.tab === "screens"));
     byId("screen-choice").addEventListener("change", (event) => this.choose(event.target.value));
+    byId("screens-all").addEventListener("click", () => {
+      this.choose(ALL);
+      byId("screen-choice").focus();
+    });
   }
 
   /** Look at one agent, or at all of them. */
@@ -41,12 +45,14 @@ export class Screens {
     const wanted = this.#isOpen ? ids.filter((id) => this.#chosen === ALL || id === this.#chosen) : [];
     for (const id of [...this.#views.keys()].filter((one) => !wanted.includes(one))) this.#end(id);
     for (const id of wanted) if (!this.#views.has(id)) this.#begin(id);
-    set(byId("screens"), { "data-one": String(wanted.length === 1) });
+    const isOne = wanted.length === 1;
+    set(byId("screens"), { "data-one": String(isOne) });
+    set(byId("screens-all"), { hidden: choice.value === ALL });
     for (const id of wanted) this.#views.get(id).setState(this.#room.agent(id));
   }
 
   #begin(id) {
-    const view = new ScreenView(id);
+    const view = new ScreenView(id, () => this.choose(this.#chosen === id ? ALL : id));
     this.#views.set(id, view);
     byId("screens").append(view.element);
     this.#room.watch(id);
@@ -62,18 +68,22 @@ export class Screens {
 class ScreenView {
   #rows = [];
   #shown = [];
-  #title = h("figcaption", {});
+  #title = h("button", { type: "button", class: "screen-title", title: "Show this screen alone, or all again" });
   #screen;
 
-  constructor(id) {
+  /** @param {string} id  @param {() => void} choose shows this screen alone, or all of them again */
+  constructor(id, choose) {
     this.id = id;
+    this.#title.addEventListener("click", choose);
     this.#screen = h("pre", { class: "screen", tabindex: "0", "aria-label": `Screen of ${id}` });
-    this.element = h("figure", { class: "screen-view", vars: { hue: hueOf(id) } }, this.#title, this.#screen);
+    this.element = h("figure", { class: "screen-view", vars: { hue: hueOf(id) } }, h("figcaption", {}, this.#title), this.#screen);
+    // A click into a small screen shows it in full size; in full size it selects text.
+    this.#screen.addEventListener("click", () => this.element.parentElement?.dataset.one === "false" && choose());
   }
 
   setState(agent) {
     const none = agent.online ? "waiting for its screen…" : "it is offline";
-    setText(this.#title, `${this.id} · ${agent.state.replace("_", " ")}`);
+    setText(this.#title, `${this.id} · ${agentWord(agent.state)}`);
     if (!this.#rows.length) setText(this.#screen, none);
   }
 

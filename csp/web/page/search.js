@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { button, byId, h, set, swap } from "./dom.js";
-import { appendText, cutBefore, textElement } from "./text.js";
+import { appendText, cutBefore, shortened, textElement } from "./text.js";
 import { showTab } from "./tabs.js";
 import { attempt } from "./toast.js";
 import { hueOf, moment, several } from "./words.js";
@@ -20,6 +20,16 @@ export function startSearch(reveal) {
     else close();
   });
   input.addEventListener("input", () => input.value || close());
+  // Where there is no room for the field, it is behind a button.
+  const open = byId("search-open");
+  const unfold = (isOpen) => {
+    set(open, { "aria-expanded": String(isOpen) });
+    document.body.toggleAttribute("data-searching", isOpen);
+    if (isOpen) input.focus();
+  };
+  open.addEventListener("click", () => unfold(open.getAttribute("aria-expanded") !== "true"));
+  input.addEventListener("focus", () => document.body.toggleAttribute("data-searching", true));
+  form.addEventListener("focusout", ({ relatedTarget }) => relatedTarget !== open && !form.contains(relatedTarget) && unfold(false));
   byId("results").addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
@@ -34,12 +44,21 @@ function close() {
 }
 
 async function find(text, reveal) {
-  showTab("chat");
   const page = await attempt(get(`/history?limit=${MOST}&q=${encodeURIComponent(text)}`));
-  if (!page) return;
+  if (page) list(page, text, reveal, `No messages match "${shortened(text, 60)}".`);
+}
+
+/** Show what an agent said last, the newest first. */
+export async function showWordsOf(agent, reveal) {
+  const page = await attempt(get(`/history?limit=${MOST}&agent=${encodeURIComponent(agent)}`));
+  if (page) list(page, "", reveal, `${agent} has said nothing yet.`);
+}
+
+function list(page, text, reveal, none) {
+  showTab("chat");
   const items = page.items.filter((item) => item.type !== "vote").reverse();
   const head = h("div", { class: "results-head" },
-    h("h2", { tabindex: "-1" }, items.length ? `${several(items.length, "message")}${items.length === MOST ? " (the newest)" : ""}` : "Nothing was found"),
+    h("h2", { tabindex: "-1" }, items.length ? `${several(items.length, "message")}${items.length === MOST ? " (the newest)" : ""}` : none),
     button("Close", close, { class: "link" }));
   swap(byId("results"), head, h("ol", {}, ...items.map((item) => result(item, text, reveal))));
   set(byId("results"), { hidden: false });

@@ -48,6 +48,8 @@ function viewOption(session) {
   return textElement("option", { value: session.id }, `${live}${modeOf(session.mode).name}: ${topic || session.id}${thread}`);
 }
 
+/** The phases of a review in which a person decides. */
+const YOURS = new Set(["approval", "escalated", "halted"]);
 const isNew = changes();
 let wasRunning = false;
 
@@ -83,13 +85,19 @@ function facts(session, orchestration, isOver) {
   const rows = [
     !isOver && ["Phase", orchestration.phase],
     ["Round", session.maxRounds ? `${Math.min(session.round + 1, session.maxRounds)} of ${session.maxRounds}` : `turn ${session.round + 1}`],
-    !isOver && ["Waiting for", orchestration.waitingFor.join(", ") || "nobody", h("span", { id: "turn-clock", class: "clock" })],
+    !isOver && ["Waiting for", waitingFor(session, orchestration), h("span", { id: "turn-clock", class: "clock" })],
     ["Turns", String(session.turns)],
     session.tokens > 0 && ["Spent", `${tokens(session)}${session.cost_usd ? `, ${money(session.cost_usd)}` : ""}`],
-    ["Began", clock(session.startedAt)],
+    ["Started", clock(session.startedAt)],
     isOver && session.endedAt && ["Took", minutes(session.endedAt - session.startedAt)],
   ];
   return h("dl", { class: "facts" }, ...rows.filter(Boolean).flatMap(([name, value, extra]) => [h("dt", {}, name), h("dd", {}, value, extra)]));
+}
+
+/** In some phases of a review nobody but the person can go on. */
+function waitingFor(session, { waitingFor: agents, phase }) {
+  if (agents.length) return agents.join(", ");
+  return session.mode === "review" && YOURS.has(phase) ? "you" : "nobody";
 }
 
 function sessionButtons(room, session, orchestration) {
@@ -98,10 +106,10 @@ function sessionButtons(room, session, orchestration) {
   const make = (label, run, about) => button(label, run, { class: "small", id: `session-${label.toLowerCase().replace(/\W+/g, "-")}`, title: about });
   const isPaused = session.status === "paused";
   return h("div", { class: "buttons" },
-    make("Stop", act("stop"), "End this session in order"),
-    isPaused ? make("Resume", act("resume"), "Go on") : make("Pause", act("pause"), "Ask nobody until it is resumed"),
-    orchestration.currentTurn && make("Next", next, "Pass the turn on"),
-    orchestration.currentTurn && make("Skip", act("skip", { agent: orchestration.currentTurn }), `Go past ${orchestration.currentTurn}`),
+    make("Stop", act("stop"), "End this session with a summary"),
+    isPaused ? make("Resume", act("resume"), "Continue") : make("Pause", act("pause"), "Ask nobody until it is resumed"),
+    orchestration.currentTurn && make("Next", next, "Move to the next speaker"),
+    orchestration.currentTurn && make("Skip", act("skip", { agent: orchestration.currentTurn }), `Skip ${orchestration.currentTurn}`),
     session.maxRounds > 0 && unitOf(modeOf(session.mode)) && make("+1 round", act("extend", { rounds: 1 }), "One more round"),
     orchestration.currentTurn && make("More time", act("extend"), "Give the open turns more time"));
 }

@@ -5,15 +5,25 @@ import { textElement } from "./text.js";
 
 const STAYS_MS = 8000;
 
-/** Tell something; an error stays until it is closed. */
-export function tell(text, { isError = false, hint = "" } = {}) {
+/**
+ * Tell something; an error stays until it is closed, one with `isLost` until the gateway is back.
+ * @param {string} text
+ * @param {{isError?: boolean, hint?: string, isLost?: boolean}} [options]
+ */
+export function tell(text, { isError = false, hint = "", isLost = false } = {}) {
   const place = byId("toasts");
-  const toast = h("div", { class: "toast", role: isError ? "alert" : "status", data: { kind: isError ? "error" : "note" } },
+  if (isLost) clearLost();
+  const toast = h("div", { class: "toast", role: isError ? "alert" : "status", data: { kind: isError ? "error" : "note", ...(isLost && { lost: "true" }) } },
     textElement("p", {}, hint ? `${text} (${hint})` : text),
     button("×", () => toast.remove(), { class: "icon", "aria-label": "Close" }));
   place.append(toast);
   while (place.children.length > 3) place.firstChild.remove();
   if (!isError) setTimeout(() => toast.remove(), STAYS_MS);
+}
+
+/** Take away what was told of a gateway that did not answer. */
+export function clearLost() {
+  for (const toast of byId("toasts").querySelectorAll("[data-lost]")) toast.remove();
 }
 
 /**
@@ -26,7 +36,7 @@ export async function attempt(promise) {
   try {
     return await promise;
   } catch (error) {
-    tell(error.message, { isError: true, hint: error.hint });
+    tell(error.message, { isError: true, hint: error.hint, isLost: error.status === 0 });
     return null;
   }
 }

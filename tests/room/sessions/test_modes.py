@@ -63,7 +63,9 @@ def test_the_commands_of_the_page_are_those_it_can_do() -> None:
 
     assert named["approve"] == "/approve [AGENT] [N]"
     assert named["next"] == "/next"
-    assert not named.keys() & {"add", "remove", "focus", "quit", "cancel"}
+    assert named.keys() >= {"allow", "rules", "unallow", "decide", "review", "cancel"}
+    assert not named.keys() & {"needs", "answer", "remove", "layout", "quit"}
+    assert {command.name for command in modes.build_catalogue().pane_commands} & {"needs", "remove", "quit"}
 
 
 def test_a_reason_that_is_not_in_the_catalogue_is_not_explained() -> None:

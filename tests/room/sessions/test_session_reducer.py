@@ -2,16 +2,18 @@
 
 from typing import Any, cast
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from csp.protocol.enums import HUMAN, MessageId, SessionId
-from csp.protocol.events import AgentResponse, Event, Joined, ModeChanged, TurnMoved
+from csp.protocol.events import AgentResponse, Event, Joined, ModeChanged, TurnMoved, TurnSignal
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import Change, TurnState
 from csp.room.commands import RedactMessage, SetMode, Stop
 from csp.room.room_state import dump, load, without_texts
 from csp.room.sessions.session_reducer import KEPT_ENDED, Sessions, step
+from csp.room.sessions.session_state import Session
 from tests.room.live import CLAUDE, CODEX
 from tests.room.playing import Play
 
@@ -143,3 +145,14 @@ def test_event_or_change_of_no_known_kind_is_a_fault_of_ours() -> None:
         step(play.session, cast(Any, odd))
     with pytest.raises(AssertionError):
         step(play.session, replace(change, change=cast(Any, "odd")))
+
+
+def test_a_turn_that_costs_nothing_is_dumped_alike_before_and_after_a_snapshot() -> None:
+    play = Play()
+    play.start("single")
+    # Integers, which a snapshot brings back as floats.
+    free = replace(play.all(TurnSignal)[-1], foreseen_usd=0, allowed_usd=0)
+    session = step(play.session, free)
+    dumped = msgspec.json.encode(session)
+
+    assert msgspec.json.encode(msgspec.json.decode(dumped, type=Session)) == dumped

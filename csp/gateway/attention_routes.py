@@ -1,0 +1,67 @@
+"""Routes of what needs a person, and of the rules that approve commands without one."""
+
+import msgspec
+
+from csp.errors import NotFound
+from csp.gateway.gateway import Gateway
+from csp.gateway.handlers import AnyCall, Posted
+from csp.protocol.attention import (
+    ApprovalRuleBody,
+    ApprovalRuleDoneView,
+    ApprovalRulesView,
+    ApprovalRuleView,
+    AttentionView,
+)
+from csp.protocol.enums import AgentId
+from csp.room.approvals import ApprovalRule, rules_of
+from csp.room.attention import attention
+from csp.room.commands import AllowCommand, DisallowCommand
+
+
+async def list_items(gateway: Gateway, call: AnyCall) -> AttentionView:
+    await gateway.writer.settle()
+    room = gateway.writer.room
+    items = attention(room, gateway.clock())
+    if call.caller.reader is not None:
+        # Commands, screens and messages are between an agent and the people of the room, and so are answers.
+        items = tuple(msgspec.structs.replace(item, detail="", answers=()) for item in items)
+    return AttentionView(items=items, seq=room.seq)
+
+
+# --- approval rules ------------------------------------------------------------------------------
+
+
+async def list_rules(gateway: Gateway, call: AnyCall) -> ApprovalRulesView:
+    await gateway.writer.settle()
+    return ApprovalRulesView(items=tuple(_view(rule) for rule in _rules(gateway)))
+
+
+async def add_rule(gateway: Gateway, call: Posted[ApprovalRuleBody]) -> ApprovalRuleDoneView:
+    agent = AgentId(call.body.agent.removeprefix("@").lower())
+    await gateway.submit(AllowCommand(agent=agent, pattern=call.body.pattern))
+    pattern = " ".join(call.body.pattern.split())
+    added = next(rule for rule in _rules(gateway) if rule.number and rule[1:] == (agent, pattern))
+    return ApprovalRuleDoneView(success=True, rule=_view(added))
+
+
+async def remove_rule(gateway: Gateway, call: AnyCall) -> ApprovalRuleDoneView:
+    word = call.path["number"].removeprefix("#")
+    number = int(word) if word.isascii() and word.isdigit() and len(word) < 16 else 0
+    removed = next((rule for rule in _rules(gateway) if rule.number and rule.number == number), None)
+    if removed is None:
+        raise NotFound(f"there is no approval rule {call.path['number'][:80]!r}", "see: csp rules")
+    await gateway.submit(DisallowCommand(number=number))
+    return ApprovalRuleDoneView(success=True, rule=_view(removed))
+
+
+def _rules(gateway: Gateway) -> list[ApprovalRule]:
+    return rules_of(gateway.writer.room, gateway.rules)
+
+
+def _view(rule: ApprovalRule) -> ApprovalRuleView:
+    return ApprovalRuleView(
+        number=rule.number,
+        agent=rule.agent,
+        pattern=rule.pattern,
+        source="room" if rule.number else "csp.toml",
+    )

@@ -1,0 +1,137 @@
+"""What needs the person: kept fresh from GET /attention, drawn, and answered by one key."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from csp.errors import BadInput, CspError, NotFound
+from csp.human.safe_text import count, one_line, visible
+from csp.human.theme import Theme
+from csp.protocol.attention import (
+    AttentionAnswer,
+    AttentionItem,
+    AttentionKind,
+    AttentionLevel,
+    AttentionView,
+)
+from csp.protocol.events import AnyEvent, type_of
+from csp.room import human_input
+from csp.room.attention import EVENTS
+
+#: Changes come in bursts: one look for all of them, and not too many looks.
+_GATHER_S: Final = 0.1
+_REST_S: Final = 0.3
+#: What has only just come in cannot be what the person wanted to answer.
+TOO_NEW_S: Final = 0.5
+_DETAIL: Final = 600
+_ROWS: Final = 6
+_DIALOGS: Final = (AttentionKind.APPROVAL, AttentionKind.DIALOG, AttentionKind.LOGIN, AttentionKind.TRUST)
+
+Ask = Callable[[str, str], Awaitable[Any]]
+
+
+class Needs:
+    """What GET /attention said last; `tell` gets each item that waits for the person, once."""
+
+    def __init__(self, ask: Ask, tell: Callable[[AttentionItem], None], changed: Callable[[], None]) -> None:
+        self._ask = ask
+        self._tell = tell
+        self._changed = changed
+        self._stale = asyncio.Event()
+        self.items: tuple[AttentionItem, ...] = ()
+        #: What was told already, with the time at which it came.
+        self._told: dict[tuple[str, float], float] = {}
+
+    @property
+    def urgent(self) -> list[AttentionItem]:
+        """What waits for the person, oldest first."""
+        return [item for item in self.items if item.level is AttentionLevel.ACTION]
+
+    def note(self, event: AnyEvent) -> None:
+        """Look again if an event may have changed the list."""
+        if type_of(event) in EVENTS:
+            self.wake()
+
+    def wake(self) -> None:
+        """Look again soon."""
+        self._stale.set()
+
+    async def keep_fresh(self) -> None:
+        """Look again whenever something has changed."""
+        while True:
+            await self._stale.wait()
+            await asyncio.sleep(_GATHER_S)
+            self._stale.clear()
+            with contextlib.suppress(CspError):
+                await self.look()
+            await asyncio.sleep(_REST_S)
+
+    async def look(self) -> None:
+        """Ask for the list; a gateway of another version may have none."""
+        answer = await self._ask("GET", "/attention")
+        with contextlib.suppress(msgspec.ValidationError):
+            self.items = msgspec.convert(answer, AttentionView).items
+        now = time.monotonic()
+        known = {(item.id, item.since): item for item in self.urgent}
+        news = [item for key, item in known.items() if key not in self._told]
+        self._told = {key: self._told.get(key, now) for key in known}
+        for item in news:
+            self._tell(item)
+        self._changed()
+
+    def find_answer(self, key: str) -> AttentionAnswer:
+        """Return the answer of a key to the newest item that waits; raise if it cannot be meant."""
+        items = self.urgent or list(self.items)
+        if not items:
+            raise NotFound("nothing needs you", "see: /status")
+        item = items[-1]
+        if time.monotonic() - self._told.get((item.id, item.since), 0.0) < TOO_NEW_S:
+            raise BadInput(f"this has only just come: {item.title}", "look at it, then answer again")
+        answer = next((one for one in item.answers if one.key == key), None)
+        if answer is None:
+            keys = ", ".join(f"{one.key} {one.label}" for one in item.answers)
+            raise BadInput(f"{key!r} is no answer to: {item.title}", f"there are: {keys}")
+        return answer
+
+    def only_dialog(self) -> str:
+        """Return the only agent that has a dialog open; raise if none or several have one."""
+        return human_input.only_asker(sorted({item.agent for item in self.items if item.kind in _DIALOGS}))
+
+
+def need_lines(look: Theme, item: AttentionItem) -> str:
+    """Return an item as lines: what it is, what it is about, how to answer."""
+    sign = look.signs.call
+    lines = [f"{look.alert(sign) if item.level is AttentionLevel.ACTION else sign} {visible(item.title)}"]
+    detail = item.detail.strip().split("\n")
+    lines += [f"  {visible(one_line(row, _DETAIL))}" for row in detail[:_ROWS] if row.strip()]
+    if len(detail) > _ROWS:
+        lines.append(look.faint(f"  ... {count(len(detail) - _ROWS, 'more line')}"))
+    answers = "   ".join(f"{one.key} {visible(one_line(one.label, 60))}" for one in item.answers)
+    return "\n".join([*lines, look.faint(f"  {answers}   (/y, /n or /answer KEY; Alt-Y, Alt-N)")])
+
+
+def list_lines(look: Theme, items: tuple[AttentionItem, ...]) -> list[str]:
+    """Return the whole list, with the line that answers each item."""
+    lines = []
+    for item in items:
+        lines.append(need_lines(look, item).rsplit("\n", 1)[0])
+        lines += [f"    {visible(one.line)}  {look.faint(visible(one.label))}" for one in item.answers]
+    return lines or ["nothing needs you"]
+
+
+def row_text(items: list[AttentionItem], sign: str, width: int) -> str:
+    """Return the newest item in one row, with its keys; empty if nothing waits."""
+    if not items:
+        return ""
+    item = items[-1]
+    subject = one_line(item.detail, 400)
+    what = f"{item.agent}: {subject}" if item.kind is AttentionKind.APPROVAL and subject else item.title
+    keys = "".join(f"  Alt-{one.key.upper()} {one.label}" for one in item.answers if one.key in ("y", "n"))
+    more = f"  +{len(items) - 1} /needs" if len(items) > 1 else ""
+    tail = f"{keys or '  /needs'}{more}"
+    room = max(width - len(tail) - len(sign) - 2, 10)
+    return visible(f"{sign} {one_line(what, room)}{tail}")[:width]

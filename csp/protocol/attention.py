@@ -1,0 +1,102 @@
+"""What needs a person: the items of GET /attention, and the rules that approve commands without one."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from csp.protocol.enums import Name, Struct
+
+#: Changes of the room after which the list may be another; nothing else changes it, but for the clock.
+EVENTS: Final = (
+    *("state", "joined", "left", "control", "delivery"),
+    *("human_message", "agent_call", "agent_response", "redacted", "base"),
+    *("mode", "vote", "run.started", "run.prepared", "run.message", "run.phase", "run.plan", "run.ended"),
+)
+
+
+class AttentionKind(StrEnum):
+    APPROVAL = "approval"
+    LOGIN = "login"
+    TRUST = "trust"
+    DIALOG = "dialog"
+    QUESTION = "question"
+    PLAN = "plan"
+    DECISION = "decision"
+    TIE = "tie"
+    BUDGET = "budget"
+    HELD = "held"
+    LIMITED = "limited"
+    ENDED = "ended"
+    STUCK = "stuck"
+
+
+class AttentionLevel(StrEnum):
+    """Whether something waits for a person, or is only worth knowing."""
+
+    ACTION = "action"
+    INFO = "info"
+
+
+class AttentionAnswer(Struct, frozen=True):
+    """One answer: its key, its label, and the line that a person could type to give it."""
+
+    key: str
+    label: str
+    line: str
+
+
+class AttentionItem(Struct, frozen=True, omit_defaults=False):
+    """One thing that needs a person; `detail` is what it is about, such as the command of an approval.
+
+    The id stays the same for as long as the cause does; `since` changes when the agent asks something else.
+    """
+
+    id: str
+    kind: AttentionKind
+    title: str
+    since: float
+    answers: tuple[AttentionAnswer, ...]
+    level: AttentionLevel = AttentionLevel.ACTION
+    agent: str = ""
+    session: str = ""
+    run: str = ""
+    detail: str = ""
+
+
+class AttentionView(Struct, frozen=True, omit_defaults=False):
+    """Everything that needs a person, oldest first, as of event `seq`."""
+
+    items: tuple[AttentionItem, ...]
+    seq: int
+
+
+# --- approval rules ------------------------------------------------------------------------------
+
+Pattern = Annotated[str, Meta(min_length=1, max_length=500, examples=["pytest"])]
+
+
+class ApprovalRuleBody(Struct, frozen=True):
+    """A command that an agent may always run: `pytest` also allows `pytest -q`."""
+
+    agent: Name
+    pattern: Pattern
+
+
+class ApprovalRuleView(Struct, frozen=True, omit_defaults=False):
+    """A rule; those of csp.toml have the number 0 and cannot be removed from here."""
+
+    number: int
+    agent: str
+    pattern: str
+    #: `room` or `csp.toml`.
+    source: str
+
+
+class ApprovalRulesView(Struct, frozen=True, omit_defaults=False):
+    items: tuple[ApprovalRuleView, ...]
+
+
+class ApprovalRuleDoneView(Struct, frozen=True):
+    success: bool
+    rule: ApprovalRuleView

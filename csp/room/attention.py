@@ -1,0 +1,277 @@
+"""What needs a person, computed from the state of a room.
+
+Nothing of it is stored: an item is there as long as its cause is. Each item has the lines that answer it, as
+a person would type them.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from csp.protocol.attention import EVENTS as EVENTS
+from csp.protocol.attention import AttentionAnswer, AttentionItem, AttentionKind, AttentionLevel
+from csp.protocol.enums import AgentId, AgentState, DeliveryState, HeldReason, ParticipantKind
+from csp.protocol.requests import Choice
+from csp.protocol.review_messages import RunPhase
+from csp.room.approval_rules import MAX_PATTERN, is_plain_command
+from csp.room.dialogs import asks_command, subject_of
+from csp.room.room_state import Message, Participant, Room
+from csp.room.runs.run_state import ReviewRun
+from csp.room.sessions.decisions import NONE, choices_for, is_cut_short, is_near_limit, is_tied
+from csp.room.sessions.session_state import Session, cut
+
+K, L = AttentionKind, AttentionLevel
+MAX_DETAIL: Final = 2000
+#: So many messages of an agent are looked through; behind them nobody would answer one by one.
+MAX_QUEUE: Final = 1000
+_YES: Final = re.compile(r"(?i)\s*(?:yes|allow|approve|accept|run|proceed|ok)\b")
+_NO: Final = re.compile(r"(?i)\s*(?:no|deny|reject|don't|do not|cancel|abort|decline)\b")
+#: The kinds of screens, as sidecars name them.
+_SCREENS: Final = {"login": K.LOGIN, "trust": K.TRUST, "question": K.QUESTION}
+_TITLES: Final = {
+    K.LOGIN: "{agent} asks you to log in",
+    K.TRUST: "{agent} asks whether to trust its folder",
+    K.QUESTION: "{agent} asks you something",
+    K.DIALOG: "{agent} has a dialog open",
+    K.STUCK: "{agent} needs you in its pane",
+}
+_ASKING: Final = (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
+#: Those whose end is news: others come and go as they like.
+_STAY: Final = (ParticipantKind.CLI, ParticipantKind.API, ParticipantKind.DEMO)
+
+
+def attention(room: Room, now: float) -> tuple[AttentionItem, ...]:
+    """Return everything that needs a person, oldest first."""
+    items = [item for participant in room.participants.values() for item in _of_agent(room, participant, now)]
+    items += [item for session in room.sessions.by_id.values() for item in _of_session(room, session)]
+    items += [item for run in room.runs.by_id.values() for item in _of_run(run)]
+    return tuple(sorted(items, key=lambda item: (item.since, item.id)))
+
+
+def _answer(key: str, label: str, line: str) -> AttentionAnswer:
+    return AttentionAnswer(key=key, label=label, line=line)
+
+
+# --- agents --------------------------------------------------------------------------------------
+
+
+def _of_agent(room: Room, one: Participant, now: float) -> Iterator[AttentionItem]:
+    if not one.online:
+        if one.kind in _STAY:
+            yield _ended(one)
+    elif one.state in _ASKING and one.answering is None:
+        yield _asking(one)
+    elif one.state is AgentState.LIMITED and (one.until is None or one.until > now):
+        yield _limited(one)
+    if one.question is not None:
+        yield AttentionItem(
+            id=f"question:{one.id}:{one.question.message}",
+            kind=K.QUESTION,
+            agent=one.id,
+            since=one.question.at,
+            title=f"{one.id} asks you something",
+            detail=one.question.text,
+            answers=(_answer("r", "Reply", f"@{one.id}"),),
+            level=L.INFO,
+        )
+    yield from _held(room, one)
+
+
+def _asking(one: Participant) -> AttentionItem:
+    """Return what an agent asks on its screen, or that it cannot go on."""
+    dialog = one.dialog
+    if one.state is AgentState.NEEDS_APPROVAL:
+        kind = _SCREENS.get(one.asks, K.APPROVAL if one.asks in ("", "permission") else K.DIALOG)
+    else:
+        kind = _SCREENS.get(one.asks, K.DIALOG if dialog is not None or one.asks else K.STUCK)
+    subject = subject_of(dialog).strip() if dialog is not None else ""
+    question = dialog.question if dialog is not None else ""
+    answers = (*_choices(one), _answer("f", "Open its pane", f"/focus {one.id}"))
+    if one.paused and kind is K.STUCK:
+        answers = (_answer("y", "Resume it", f"/resume {one.id}"), *answers)
+    title = _TITLES.get(kind, "").format(agent=one.id) or _wanted(one)
+    return AttentionItem(
+        id=f"{kind}:{one.id}",
+        kind=kind,
+        agent=one.id,
+        since=one.since or one.seen,
+        title=title,
+        detail=cut(subject or question or one.detail, MAX_DETAIL),
+        answers=answers,
+    )
+
+
+def _wanted(one: Participant) -> str:
+    tool = one.dialog.tool if one.dialog is not None else ""
+    is_command = one.dialog is not None and asks_command(one.dialog)
+    return f"{one.id} asks to run a command" if is_command else f"{one.id} asks to use {tool or 'a tool'}"
+
+
+def _choices(one: Participant) -> Iterator[AttentionAnswer]:
+    """Yield the answers to a dialog: yes, the other choices, no; without choices a plain yes and no."""
+    choices = one.dialog.choices if one.dialog is not None else ()
+    if one.dialog is None and one.state is AgentState.NEEDS_HUMAN:
+        return
+    yes = next((each for each in choices if _YES.match(each.label)), None)
+    no = next((each for each in choices if _NO.match(each.label)), None)
+    if yes is not None or one.state is AgentState.NEEDS_APPROVAL:
+        yield _answer("y", "Approve", f"/approve {one.id}{_number(yes)}")
+    for each in choices:
+        if each not in (yes, no):
+            yield _answer(str(each.number), each.label, f"/approve {one.id} {each.number}")
+    if no is not None or one.state is AgentState.NEEDS_APPROVAL:
+        yield _answer("n", "Deny", f"/deny {one.id}{_number(no)}")
+    command = one.dialog.runs if one.dialog is not None else ""
+    if is_plain_command(command) and len(command) <= MAX_PATTERN:
+        yield _answer("a", f"Always allow {command!r}", f"/allow {one.id} {command}")
+
+
+def _number(choice: Choice | None) -> str:
+    return f" {choice.number}" if choice is not None else ""
+
+
+def _limited(one: Participant) -> AttentionItem:
+    return AttentionItem(
+        id=f"{K.LIMITED}:{one.id}",
+        kind=K.LIMITED,
+        agent=one.id,
+        since=one.since or one.seen,
+        title=f"{one.id} has reached a usage limit",
+        detail=cut(one.detail, MAX_DETAIL),
+        answers=(_answer("f", "Open its pane", f"/focus {one.id}"),),
+        level=L.INFO,
+    )
+
+
+def _ended(one: Participant) -> AttentionItem:
+    restart = _answer("r", "Start it again", f"/restart {one.id}")
+    remove = _answer("x", "Remove it", f"/remove {one.id}")
+    return AttentionItem(
+        id=f"{K.ENDED}:{one.id}",
+        kind=K.ENDED,
+        agent=one.id,
+        since=one.since or one.seen,
+        title=f"{one.id} has ended",
+        # Only a sidecar can be started again from here.
+        answers=(restart, remove) if one.launch else (remove,),
+        level=L.INFO,
+    )
+
+
+# --- messages --------------------------------------------------------------------------------------
+
+
+def _held(room: Room, one: Participant) -> Iterator[AttentionItem]:
+    """Yield the messages of an agent that wait until a person does something."""
+    for message in room.unfinished(islice(one.queue, MAX_QUEUE)):
+        delivery = message.deliveries[one.id]
+        if delivery.state is not DeliveryState.HELD:
+            continue
+        if delivery.reason == HeldReason.LOOP:
+            yield _held_by_guard(one.id, message, delivery.at)
+        elif delivery.reason == HeldReason.STUCK and one.online:
+            yield AttentionItem(
+                id=f"{K.STUCK}:{one.id}:{message.id}",
+                kind=K.STUCK,
+                agent=one.id,
+                since=delivery.at,
+                title=f"#{message.seq} is stuck in the input box of {one.id}",
+                detail=cut(message.text, MAX_DETAIL),
+                answers=(_answer("f", "Open its pane", f"/focus {one.id}"),),
+            )
+
+
+def _held_by_guard(agent: AgentId, message: Message, at: float) -> AttentionItem:
+    return AttentionItem(
+        id=f"{K.HELD}:{agent}:{message.id}",
+        kind=K.HELD,
+        agent=agent,
+        session=message.session or "",
+        since=at,
+        title=f"#{message.seq} from {message.sender} to {agent} is held: many agent replies in a row",
+        detail=cut(message.text, MAX_DETAIL),
+        answers=(
+            _answer("y", "Release it", f"/continue {message.seq}"),
+            _answer("n", "Cancel it", f"/cancel {message.seq}"),
+        ),
+    )
+
+
+# --- sessions --------------------------------------------------------------------------------------
+
+
+def _of_session(room: Room, session: Session) -> Iterator[AttentionItem]:
+    mode = session.setup.mode.replace("_", " ")
+    level, since = L.INFO, session.ended_at or session.started_at
+    if is_tied(room.sessions, session):
+        kind, level, title = K.TIE, L.ACTION, f"The vote of {session.id} ({mode}) is tied"
+    elif is_cut_short(room.sessions, session):
+        kind, title = K.BUDGET, f"{session.id} ({mode}) was stopped by its limit"
+    elif is_near_limit(session):
+        kind, title, since = (
+            K.BUDGET,
+            f"{session.id} ({mode}) has nearly used up its limit",
+            session.warned_at,
+        )
+    else:
+        return
+    choices = choices_for(room.sessions, session)
+    yield AttentionItem(
+        id=f"{kind}:{session.id}",
+        kind=kind,
+        session=session.id,
+        since=since,
+        title=title,
+        detail=cut(session.setup.topic, MAX_DETAIL),
+        answers=tuple(
+            _answer("x" if choice == NONE else choice[0].lower(), label, f"/decide {session.id} {choice}")
+            for choice, label in choices.items()
+        ),
+        level=level,
+    )
+
+
+# --- review runs -----------------------------------------------------------------------------------
+
+
+def _of_run(run: ReviewRun) -> Iterator[AttentionItem]:
+    if run.is_over or run.phase not in _RUN_ANSWERS:
+        return
+    is_plan = run.phase is RunPhase.APPROVAL
+    steps = enumerate(run.plan.steps, 1) if run.plan is not None and is_plan else ()
+    parts = (run.goal, run.why, *(f"{number}. {step}" for number, step in steps))
+    yield AttentionItem(
+        id=f"{K.PLAN if is_plan else K.DECISION}:{run.id}",
+        kind=K.PLAN if is_plan else K.DECISION,
+        agent=run.builder,
+        session=run.session,
+        run=run.id,
+        since=run.since,
+        title=_RUN_TITLES[run.phase].format(run=run.id),
+        detail=cut("\n".join(part for part in parts if part), MAX_DETAIL),
+        answers=tuple(
+            _answer(key, label, line.format(run=run.id)) for key, label, line in _RUN_ANSWERS[run.phase]
+        ),
+    )
+
+
+_RUN_TITLES: Final = {
+    RunPhase.APPROVAL: "{run} needs you: approve the plan?",
+    RunPhase.ESCALATED: "{run} needs you: accept the work?",
+    RunPhase.HALTED: "{run} is halted: continue?",
+}
+_ABORT: Final = ("x", "Abort", "/review abort {run} aborted by a person")
+_RUN_ANSWERS: Final = {
+    RunPhase.APPROVAL: (
+        ("y", "Approve the plan", "/review go {run}"),
+        ("n", "Ask for another plan", "/review decide {run} revise"),
+        _ABORT,
+    ),
+    RunPhase.ESCALATED: (
+        ("y", "Accept the work", "/review decide {run} accept"),
+        ("n", "Ask for one more revision", "/review decide {run} revise"),
+        _ABORT,
+    ),
+    RunPhase.HALTED: (("y", "Continue", "/review resume {run}"), _ABORT),
+}

@@ -1,0 +1,53 @@
+"""What the dialog of an agent asks for: the command itself, and whether two reports are about one dialog."""
+
+from typing import Final
+
+import msgspec
+
+from csp.protocol.requests import Dialog
+
+#: The arguments of a tool that say what it is about, the most telling first.
+_COMMANDS: Final = ("command", "cmd")
+_SUBJECTS: Final = (*_COMMANDS, "script", "file_path", "filePath", "path", "url", "query", "pattern")
+
+
+def subject_of(dialog: Dialog) -> str:
+    """Return what a dialog is about: the command, file or address in the arguments, else all of them."""
+    if dialog.runs:
+        return dialog.runs
+    try:
+        arguments = msgspec.json.decode(dialog.arguments)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return dialog.arguments
+    if not isinstance(arguments, dict):
+        return dialog.arguments
+    for name in _SUBJECTS:
+        value = arguments.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            return " ".join(value)
+    return dialog.arguments if arguments else ""
+
+
+def asks_command(dialog: Dialog) -> bool:
+    """Tell whether a dialog is about a command line, as far as its arguments tell."""
+    return bool(dialog.runs) or any(f'"{name}"' in dialog.arguments for name in _COMMANDS)
+
+
+def is_same_dialog(old: Dialog | None, new: Dialog | None) -> bool:
+    """Tell whether two reports in a row show one dialog.
+
+    A CLI reports its question in parts: its hook knows the arguments, its screen the choices, in any order.
+    """
+    if old is None or new is None:
+        return True
+    before, after = _squeezed(subject_of(old)), _squeezed(subject_of(new))
+    if before and after:
+        return before in after or after in before
+    before, after = _squeezed(old.question), _squeezed(new.question)
+    return before == after if before and after else True
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
