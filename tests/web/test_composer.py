@@ -145,20 +145,23 @@ async def test_each_answer_is_acted_on(parts: Parts) -> None:
 
     assert got == [
         *("bob", 1, True, "/dance"),
-        ["No agents yet; nobody received this.", "there is no /dance here (see /help)"],
+        ["No agents yet; nobody received this.", "Unknown command /dance. (see /help)"],
     ]
 
 
 async def test_what_the_gateway_asks_is_put_to_the_person(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """let yes = false; const put = []; window.confirm = (text) => { put.push(text); return yes; };
+        + """const put = []; const reply = async (button) => { await until(() => $("#ask").open);
+          put.push($("#ask-text").textContent); $(button).click(); await until(() => !$("#ask").open);
+          for (let i = 0; i < 8; i += 1) await turn(); };
         answers["/line"] = { kind: "confirm", question: "Send 'quit' to all?" };
-        const refused = await write("quit"); const kept = field.value; yes = true;
+        const refused = await write("quit"); await reply("#ask-no"); const kept = field.value;
         let calls = 0;
         answers["/line"] = () => (calls++ ? { kind: "done" }
           : { kind: "ask_replace", question: "Debate is running." });
-        const done = await write("/mode debate x"); const gone = field.value;
+        const done = await write("/mode debate x"); await reply("#ask-yes");
+        done.push(...asked.splice(0)); const gone = field.value;
         answers["/line"] = { kind: "ask_topic", name: "debate", question: "What is the debate about?" };
         await write("/mode debate");
         return [put, refused.length, kept, done.map(([, , body]) => body.confirmed ?? null), gone,
