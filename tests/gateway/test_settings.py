@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from csp.cli.parser import parse
 from csp.cli.sidecar import sidecar
 from csp.config import ROWS, Settings, load_settings
 from csp.errors import NotFound
 from csp.gateway.gateway import Gateway
 from csp.gateway.room_rules_loader import load_rules
 from csp.gateway.server import bind
-from csp.panes.members import MemberRequest, choose, member_for
+from csp.panes.members import MemberRequest, PaneMember, choose, member_for
 from csp.protocol.enums import HUMAN
 from csp.protocol.events import MessageEvent, decode_event
 from csp.room.commands import Send
@@ -58,8 +59,8 @@ def _bound(found: Found) -> object:
         return listener.getsockname()[0]
 
 
-def _first_of_demo(found: Found) -> object:
-    return choose(found.settings, MemberRequest(dir=Path("/"), demo=True), {}).members[0].agent
+def _first_of_demo(found: Found) -> PaneMember:
+    return choose(found.settings, MemberRequest(dir=Path("/"), demo=True), {}).members[0]
 
 
 def _strictness(found: Found) -> object:
@@ -73,14 +74,7 @@ def _ordered(found: Found, profile: str = "generic") -> Any:
     import csp.sidecar.launch as launch_module
 
     orders: list[Any] = []
-    arguments: dict[str, Any] = {
-        "profile_file": "",
-        "profile": profile,
-        "name": "a",
-        "role": "agent",
-        "cmd": "cat",
-    }
-    arguments |= {"command": [], "initial_prompt_file": None, "allow_shell": False}
+    _, arguments = parse(["sidecar", "--name", "a", "--profile", profile, "--cmd", "cat"])
 
     class Address(NamedTuple):
         url: str = "http://127.0.0.1:1"
@@ -98,7 +92,7 @@ def _ordered(found: Found, profile: str = "generic") -> Any:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch_module, "launch", lambda order, room: orders.append(order))
-        sidecar(TheCall(type("Arguments", (), arguments), found.settings))  # type: ignore[arg-type]
+        sidecar(TheCall(arguments, found.settings))  # type: ignore[arg-type]
     return orders[0]
 
 
@@ -125,7 +119,8 @@ ACTS = {
     "board_summary_after": Acts("7", _of_rules(lambda rules: rules.summary_after), 7),
     "board_summariser": Acts("codex", _of_rules(lambda rules: rules.summariser), "codex"),
     "board_max_kb": Acts("7", _of_rules(lambda rules: rules.board_max_bytes), 7 * 1024),
-    "orchestrator": Acts("true", _first_of_demo, "orchestrator"),
+    "orchestrator": Acts("true", lambda found: _first_of_demo(found).agent, "orchestrator"),
+    "worktrees": Acts("true", lambda found: _first_of_demo(found).worktree, True),
     "orch_cmd": Acts("boss -x", _command("orchestrator", "orchestrator"), ("boss", "-x")),
     "claude_cmd": Acts("cl -x", _command("claude"), ("cl", "-x")),
     "codex_cmd": Acts("co -x", _command("codex"), ("co", "-x")),
