@@ -121,17 +121,106 @@ async def test_without_a_dialog_nothing_is_pressed(tmp_path: Path) -> None:
         assert scene.typed == []
 
 
-@on_virtual_time
-async def test_a_dialog_that_stays_is_pressed_twice_then_given_up(tmp_path: Path) -> None:
-    async with desk(tmp_path, has_tui=False) as scene:
-        scene.write(DIALOG)
+class NumberedDialog:
+    """A dialog of two numbered choices that reads its keys when a test lets it, in order."""
+
+    def __init__(self) -> None:
+        self.selected = 1
+        #: How many answers it drops, as a dialog does that was only just drawn.
+        self.drops = 0
+        self.is_slow = False
+        self.unread: list[bytes] = []
+        self.answers: list[bytes] = []
+
+    def draw(self) -> bytes:
+        if self.answers:
+            return b"\x1b[2J\x1b[Hdone\r\n"
+        marks = ["❯" if number == self.selected else " " for number in (1, 2)]
+        rows = DIALOG.decode().replace("❯ 1.", f"{marks[0]} 1.").replace("  2.", f"{marks[1]} 2.")
+        return rows.encode()
+
+    def press(self, keys: bytes) -> bytes:
+        self.unread.append(keys)
+        return b"" if self.is_slow else self.read()
+
+    def read(self) -> bytes:
+        for keys in self.unread:
+            match keys:
+                case b"\x1b[A":
+                    self.selected = max(1, self.selected - 1)
+                case b"\x1b[B":
+                    self.selected = min(2, self.selected + 1)
+                case _ if self.drops:
+                    self.drops -= 1
+                case _:
+                    self.answers.append(keys)
+        self.unread.clear()
+        return self.draw()
+
+
+@contextlib.asynccontextmanager
+async def asking(folder: Path, dialog: NumberedDialog) -> AsyncIterator[Desk]:
+    async with desk(folder, has_tui=False, profile="claude") as scene:
+        scene.echo = dialog.press
+        scene.write(dialog.draw())
         await scene.wait_state("needs_approval")
-        began = asyncio.get_running_loop().time()
+        yield scene
+
+
+@on_virtual_time
+async def test_a_dialog_that_drops_the_first_key_is_pressed_again(tmp_path: Path) -> None:
+    dialog = NumberedDialog()
+    dialog.drops = 1
+    async with asking(tmp_path, dialog) as scene:
+        assert await scene.wait_control(scene.control(ControlVerb.APPROVE)) == ("confirmed", "")
+        assert scene.typed == [b"1", b"\x1b[B", b"\x1b[A", b"1"]
+        assert (dialog.answers, dialog.selected) == ([b"1"], 1)
+
+
+@on_virtual_time
+async def test_a_slow_cli_gets_one_answer_alone(tmp_path: Path) -> None:
+    dialog = NumberedDialog()
+    dialog.is_slow = True
+    async with asking(tmp_path, dialog) as scene:
+        control = scene.control(ControlVerb.APPROVE)
+        await until(lambda: scene.typed == [b"1", b"\x1b[B"])
+        scene.write(dialog.read())
+
+        assert await scene.wait_control(control) == ("confirmed", "")
+        assert dialog.answers == [b"1"]
+
+
+@on_virtual_time
+async def test_a_cli_that_reads_no_key_is_not_pressed_again(tmp_path: Path) -> None:
+    dialog = NumberedDialog()
+    dialog.is_slow = True
+    async with asking(tmp_path, dialog) as scene:
+        result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
+
+        assert result == ("failed", "the dialog stayed open")
+        assert scene.typed == [b"1", b"\x1b[B"]
+
+
+@on_virtual_time
+async def test_a_dialog_that_reads_keys_and_stays_is_given_up(tmp_path: Path) -> None:
+    dialog = NumberedDialog()
+    dialog.drops = 99
+    async with asking(tmp_path, dialog) as scene:
+        result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
+
+        assert result == ("failed", "the dialog stayed open")
+        assert scene.typed.count(b"1") == 2
+
+
+@on_virtual_time
+async def test_a_dialog_without_a_selection_is_pressed_once(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.write("\x1b[2J\x1b[HWell\r\n\r\n  Enter to stay in auto mode · Esc to cancel".encode())
+        await scene.wait_state("needs_approval")
         result = await scene.wait_control(scene.control(ControlVerb.DENY))
 
         assert result == ("failed", "the dialog stayed open")
-        assert scene.typed == [b"\x1b", b"\x1b"]
-        assert 4.9 < asyncio.get_running_loop().time() - began < 6
+        assert scene.typed == [b"\x1b"]
 
 
 @on_virtual_time
@@ -355,6 +444,30 @@ async def test_a_list_that_takes_no_enter_before_an_arrow_is_given_one(
 
         assert await scene.wait_control(scene.control(verb)) == ("confirmed", "")
         assert listing.taken == taken
+
+
+@on_virtual_time
+async def test_a_list_that_reads_enter_late_gets_it_once(tmp_path: Path) -> None:
+    listing = Listing("No, exit", "Yes, I trust this folder")
+    listing.at = 1
+    unread: list[bytes] = []
+
+    def keep(keys: bytes) -> bytes:
+        unread.append(keys)
+        return b""
+
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.echo = keep
+        scene.write(listing.draw())
+        await scene.wait_state("needs_human")
+        control = scene.control(ControlVerb.APPROVE)
+        await until(lambda: len(unread) == 2)
+        for keys in unread:
+            scene.write(listing.press(keys) if not listing.taken else b"")
+
+        assert await scene.wait_control(control) == ("confirmed", "")
+        assert scene.typed == [b"\r", b"\x1b[A"]
+        assert listing.taken == "Yes, I trust this folder"
 
 
 @on_virtual_time

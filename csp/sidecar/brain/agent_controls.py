@@ -22,8 +22,10 @@ from csp.terminal.submit_machine import UNKNOWN
 log = logging.getLogger(__name__)
 
 #: The timeouts for a dialog to close and for an answer to stop.
-ANSWERED_S: Final = 5.0
+ANSWERED_S: Final = 2.5
 PRESSES: Final = 2
+#: How long a slow CLI may take to draw the move of a selection.
+MOVED_S: Final = 10.0
 STOPPED_S: Final = 8.0
 #: The timeout for removing a prompt from the composer.
 GIVEN_UP_S: Final = 15.0
@@ -121,7 +123,7 @@ class AgentControls:
             return f"profile {self._cli.profile.name} has no key for that"
         if dialog is None:
             # The CLI has only just asked, and a dialog that is still being drawn may not accept keys yet.
-            await self._until(lambda: self._dialog is not None, ANSWERED_S)
+            await self._until(lambda: self._dialog is not None, ANSWERED_S * PRESSES)
             await asyncio.sleep(DRAWN_S)
             self._cli.observe()
             dialog = self._dialog
@@ -148,17 +150,18 @@ class AgentControls:
     async def _select(self, dialog: ScreenDialog, label: str) -> str:
         """Move the selection to a choice, and press Enter only once that choice is selected."""
         for attempt in range(PRESSES):
-            if attempt:
-                # After a paste, Claude ignores Enter until the selection has been moved.
-                await self._move(UP if dialog.choices[0].label != label else DOWN)
+            # After a paste, Claude ignores Enter until the selection has been moved.
+            if attempt and not await self._move(UP if dialog.choices[0].label != label else DOWN):
+                break
             for _ in range(MOVES):
                 now = self._dialog
                 if now is None or not dialog.is_same(now):
-                    return "the dialog has changed"
+                    return self._note_answered() if attempt else "the dialog has changed"
                 wanted = next((each.number for each in now.choices if each.label == label), 0)
                 if now.selected == wanted:
                     break
-                await self._move(DOWN if now.selected < wanted else UP)
+                if not await self._move(DOWN if now.selected < wanted else UP):
+                    return f"the choice {label!r} could not be selected"
             else:
                 return f"the choice {label!r} could not be selected"
             self._cli.port.write(self._cli.profile.keys.submit.encode())
@@ -166,34 +169,56 @@ class AgentControls:
                 return ""
         return "the dialog stayed open"
 
-    async def _move(self, key: bytes) -> None:
-        selected = self._dialog.selected if self._dialog else 0
+    async def _press(self, keys: str, dialog: ScreenDialog) -> str:
+        """Press keys until this dialog is gone; press again only if it has dropped the first press.
+
+        A dialog that was only just drawn drops keys, but a slow CLI may still be at work on them. The second
+        press would then answer the next dialog, or go into the composer.
+        """
+        for _ in range(PRESSES):
+            self._cli.port.write(keys.encode())
+            if await self._is_closed(dialog):
+                return ""
+            if not await self._has_read_keys(dialog):
+                break
+        return "the dialog stayed open" if dialog.is_same(self._dialog) else self._note_answered()
+
+    async def _has_read_keys(self, dialog: ScreenDialog) -> bool:
+        """Return whether the dialog has read all keys and is still open.
+
+        A CLI reads its keys in order, so it has read those before if it moves its selection. The selection is
+        moved back, because Enter chooses by it.
+        """
+        back = dialog.selected
+        if len(dialog.choices) < 2 or not back:
+            return False
+        away = DOWN if back < len(dialog.choices) else UP
+        for key in (away, UP if away == DOWN else DOWN):
+            if not await self._move(key) or not dialog.is_same(self._dialog):
+                return False
+        return self._dialog is not None and self._dialog.selected == back
+
+    async def _move(self, key: bytes) -> bool:
+        """Move the selection of the dialog; return whether it has moved, or the dialog is gone."""
+        before = self._dialog
         self._cli.port.write(key)
 
         def has_moved() -> bool:
             now = self._dialog
-            return now is None or now.selected != selected
+            return now is None or before is None or not before.is_same(now) or now.selected != before.selected
 
-        await self._until(has_moved, ANSWERED_S / PRESSES)
-
-    async def _press(self, keys: str, dialog: ScreenDialog) -> str:
-        """Press keys until this dialog is gone, because a dialog that was only just drawn drops them."""
-        pressed: asyncio.Future[bool] | None = None
-        for _ in range(PRESSES):
-            # If a slow CLI read both keys at once, the second one would answer the next dialog.
-            if pressed is None or pressed.done():
-                pressed = self._cli.port.write(keys.encode())
-            if await self._is_closed(dialog):
-                return ""
-        return "the dialog stayed open"
+        return await self._until(has_moved, MOVED_S)
 
     async def _is_closed(self, dialog: ScreenDialog) -> bool:
         """Wait until this dialog is gone; another one may already have replaced it."""
-
-        is_closed = await self._until(lambda: not dialog.is_same(self._dialog), ANSWERED_S / PRESSES)
+        is_closed = await self._until(lambda: not dialog.is_same(self._dialog), ANSWERED_S)
         if is_closed:
-            self._cli.pane.note_answered()
+            self._note_answered()
         return is_closed
+
+    def _note_answered(self) -> str:
+        self._cli.pane.note_answered()
+        return ""
 
     async def _interrupt(self, turn: str | None) -> str:
         if turn is not None:
