@@ -11,8 +11,10 @@ room.agentsChanged.tell();
 const choose = (mode) => { const input = $(`#mode-toggle input[value=${mode}]`); input.checked = true;
 input.dispatchEvent(new Event("change")); };
 const fill = (id, value) => { $(`#${id}`).value = value; };
-const submit = async () => { $("#mode-form").requestSubmit(); await turn(); await turn();
-return asked.splice(0)[0] ?? null; };
+answers["/sessions"] = { items: [] };
+const posted = () => asked.splice(0).find(([method]) => method !== "GET") ?? null;
+const submit = async () => { $("#mode-form").requestSubmit(); for (let i = 0; i < 5; i += 1) await turn();
+return posted(); };
 const hidden = () => ["rounds", "first", "synth", "ballot", "final", "limits", "roles", "agents",
   "thread"].filter((name) => $(`#field-${name}`).hidden);
 """
@@ -157,14 +159,14 @@ async def test_what_is_missing_is_said_at_its_field(parts: Parts) -> None:
 async def test_a_session_that_runs_is_replaced_only_after_a_question(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """room.sessions = [{ id: "s", thread: "default", mode: "debate", topic: "tabs",
+        + """answers["/sessions"].items = [{ id: "s", thread: "default", mode: "debate", topic: "tabs",
           status: "running" }];
         choose("consensus"); fill("mode-goal", "g"); const first = await submit();
         await until(() => $("#ask").open); const question = $("#ask-text").textContent;
           $("#ask-no").click(); await until(() => !$("#ask").open);
-        await turn(); const kept = asked.splice(0); await submit(); await until(() => $("#ask").open);
+        await turn(); const kept = posted(); await submit(); await until(() => $("#ask").open);
         $("#ask-yes").click();
-        await until(() => asked.length); const begun = asked.splice(0)[0][2].mode;
+        await until(() => asked.length); const begun = posted()[2].mode;
         fill("mode-goal", "g"); $("#mode-thread").checked = true; const own = await submit();
         return [first, question, kept, begun, own[1], $("#ask").open]"""
     )
@@ -172,8 +174,30 @@ async def test_a_session_that_runs_is_replaced_only_after_a_question(parts: Part
     assert got == [
         None,
         'A debate is running: "tabs". Stop it and start consensus?',
-        *([], "consensus", "/sessions", False),
+        *(None, "consensus", "/sessions", False),
     ]
+
+
+async def test_a_session_that_has_just_ended_is_not_asked_about(parts: Parts) -> None:
+    """The page hears of the end before it has looked at the sessions again."""
+    got = await parts.run(
+        BEGIN
+        + """room.sessions = [{ id: "s", thread: "default", mode: "debate", topic: "tabs", status: "running" }];
+        choose("consensus"); fill("mode-goal", "g"); const begun = await submit();
+        return [begun?.[2].mode, $("#ask").open]"""
+    )
+
+    assert got == ["consensus", False]
+
+
+async def test_nothing_is_begun_while_the_gateway_cannot_say_what_runs(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """statuses["/sessions"] = 500; choose("consensus"); fill("mode-goal", "g");
+        return [await submit(), texts(".toast p")]"""
+    )
+
+    assert got == [None, ["the gateway answered 500"]]
 
 
 async def test_a_review_is_begun_with_its_roles(parts: Parts) -> None:

@@ -143,8 +143,9 @@ export class ModeForm {
 
   /** Ask before a session that runs is replaced. */
   async #mayReplace(row, thread) {
-    const running = this.#room.running.find((session) => session.thread === thread);
-    if (!running) return true;
+    const running = await attempt(this.#room.runningIn(thread));
+    if (running === null) return false; // the gateway did not answer, which a toast says
+    if (running === undefined) return true;
     const name = modeOf(running.mode).name.toLowerCase();
     return ask(`A ${name} is running: "${shortened(running.topic || running.id, 80)}". Stop it and start ${row.name.toLowerCase()}?`, "Stop it and start", "Keep it");
   }

@@ -120,6 +120,15 @@ export class Room {
     return this.sessions.filter((session) => session.status !== "ended");
   }
 
+  /**
+   * Return the session that runs in a thread, if any. The gateway is asked: the list of this page is a moment older
+   * than the last event, and somebody else may just have started one.
+   * @param {string} thread
+   */
+  async runningIn(thread) {
+    return (await get("/sessions")).items.find((session) => session.thread === thread && session.status !== "ended");
+  }
+
   /** In which thread the person speaks and stops things; null where it is all of them. */
   get thread() {
     return this.sessions.find((session) => session.id === this.view)?.thread ?? null;
