@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.suite.sockets import SocketOrigins
 from tests.suite.times import TimesByFolder, import_share, in_order, longest_first
 
 # A token or an address in the developer's shell must not reach a test.
@@ -99,6 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full") and not config.getoption("--hypothesis-profile"):
         settings.load_profile("full")
     config.pluginmanager.register(NoSkipGate(config), "csp-no-skip-gate")
+    config.pluginmanager.register(SocketOrigins(), "csp-socket-origins")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(TimesByFolder(), "csp-times-by-folder")
 
