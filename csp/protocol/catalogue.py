@@ -1,6 +1,6 @@
-"""The catalogue: what a person can choose, type and read, described once for every interface.
+"""The catalogue: modes, commands and texts for people, described once for all interfaces.
 
-The pane, the page, the shell and MCP use these tables; the page gets them by `GET /catalogue`. The entries of
+The pane, the page, the shell and MCP use these tables; the page gets them with `GET /catalogue`. The entries of
 the modes are built from the table of modes by csp.room.sessions.modes; only their texts are here.
 """
 
@@ -22,7 +22,7 @@ from csp.protocol.session_parts import EndReason
 
 
 class ArgumentKind(StrEnum):
-    """The kind of an argument of a command; the value is how the usage shows it."""
+    """The kind of a command argument; the value is its form in the usage line."""
 
     AGENT = "AGENT"
     MAYBE_AGENT = "[AGENT]"
@@ -43,9 +43,9 @@ class ModeOption(StrEnum):
     BALLOT = "ballot"
     RESPECT_FINAL = "respect_final"
     LIMITS = "limits"
-    #: It has a builder and a reviewer instead of a list of agents.
+    #: The mode has a builder and a reviewer instead of a list of agents.
     ROLES = "roles"
-    #: It needs an orchestrator in the room.
+    #: The mode needs an orchestrator in the room.
     LEAD = "lead"
 
 
@@ -54,7 +54,7 @@ class ModeEntry(Struct, frozen=True):
 
     id: str
     name: str
-    #: The name where space is short.
+    #: The short name for narrow displays.
     chip: str
     about: str
     #: `rounds`, `steps`, or empty if the length cannot be set.
@@ -75,7 +75,7 @@ class DeliveryStateEntry(Struct, frozen=True):
 
 
 class HeldReasonEntry(Struct, frozen=True):
-    """Why a message waits; `remedy` is what a person can do, with `{agent}` for the agent."""
+    """The reason why a message is waiting; `remedy` is the command that helps, with `{agent}` for the agent."""
 
     id: str
     text: str
@@ -88,7 +88,7 @@ class TextEntry(Struct, frozen=True):
 
 
 class CommandGroup(StrEnum):
-    """What a command is about; help lists the commands by it."""
+    """The group under which help lists a command."""
 
     MESSAGES = "messages"
     MODES = "modes"
@@ -97,9 +97,9 @@ class CommandGroup(StrEnum):
 
 
 class CommandEntry(Struct, frozen=True, kw_only=False):
-    """A command of a person.
+    """A command that a person can type.
 
-    Any interface can perform one with `control`, `action` or `on_message` without code of its own: it sends
+    Any interface can perform a command with `control`, `action` or `on_message` without special code: it sends
     that control to the named agent, applies that action to the running session, or to the named message.
     """
 
@@ -117,7 +117,7 @@ class CommandEntry(Struct, frozen=True, kw_only=False):
 
     @property
     def form(self) -> str:
-        """How to type it."""
+        """The command as it is typed, with its arguments."""
         return f"/{self.name} {self.usage or ' '.join(self.takes)}".rstrip()
 
     @property
@@ -134,11 +134,11 @@ class Catalogue(Struct, frozen=True):
     notices: tuple[NoticeEntry, ...]
     #: The commands that the page supports.
     commands: tuple["CommandText", ...]
-    #: Who is meant by a name that stands for several agents.
+    #: The agents that each group name stands for.
     groups: dict[str, tuple[str, ...]]
     #: The commands that only the pane supports.
     pane_commands: tuple["CommandText", ...] = ()
-    #: The types of events after which GET /attention may return another list.
+    #: The types of events that may change the result of GET /attention.
     attention_events: tuple[str, ...] = ()
 
 
@@ -245,7 +245,7 @@ _ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (Argume
 
 
 # fmt: off
-#: The commands of a person. The pane has a handler for those that do more than send a control.
+#: The commands that people can type. The pane has a handler for those that do more than send a control.
 COMMANDS: Final = (
     CommandEntry("agents", "list the agents and what each is doing", is_on_page=True, group=_AGENTS),
     CommandEntry("status", "show the mode, whose turn it is, the agents", is_on_page=True),
@@ -326,5 +326,5 @@ COMMANDS: Final = (
 
 
 def why_held(reason: str) -> HeldReasonEntry | None:
-    """Return the entry for the reason why a message waits, if the catalogue has it."""
+    """Return the catalogue entry for the reason why a message is waiting, if there is one."""
     return next((entry for entry in HELD_REASONS if entry.id == reason), None)

@@ -1,7 +1,7 @@
-"""The notices of a room: codes with parameters, rendered as text in this one place.
+"""The notices of a room: codes with parameters, which are rendered as text only here.
 
-The event of a notice contains its code, its parameters and the text. People read the text, which may be
-reworded at any time; programs use the code. Events of older journals have only a text.
+The event of a notice contains its code, its parameters and its text. People read the text, which may be
+reworded at any time; programs use the code. Events in older journals have only the text.
 """
 
 from enum import StrEnum
@@ -20,7 +20,7 @@ class NoticeWords(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text for people."""
+        """The rendered text for people."""
         return self.code.template.format_map(self.params)
 
 
@@ -138,7 +138,7 @@ class NoticeCode(StrEnum):
     # Messages, and the commands that agents write.
     DELIVERY_FAILED = "delivery_failed", "{message} to {agent} failed: {reason}"
     DELIVERY_EXPIRED = "delivery_expired", "{message} to {agent} expired: it was not taken in time"
-    # It names the control; `message` is the event that sent it.
+    # `control` names the control; `message` is the event that sent it.
     CONTROL_EXPIRED = "control_expired", "{control} to {agent} expired: it was not taken in time"
     LOOP_HELD = ("loop_held",
         "{message} from {sender} to {target} is held: 8 agent replies in a row (loop guard). "
@@ -181,12 +181,12 @@ class NoticeCode(StrEnum):
 
 _N = NoticeCode
 
-#: These divide the messages of a session into parts: interfaces show them as headings.
+#: Notices that divide the messages of a session into parts; interfaces show them as headings.
 HEADINGS: Final = frozenset(
     {_N.MODE, _N.ROUND, _N.SESSION_PAUSED, _N.SESSION_RESUMED, _N.SESSION_CONTINUED}
     | {code for code in _N if code.startswith("ended_")} - {_N.ENDED_STOPPED_BY_USER, _N.ENDED_CANCELED}
 )
-#: These repeat the state of the delivery of their `message`, which its sender may follow anyway.
+#: Notices that repeat the delivery state of their `message`, which its sender can follow anyway.
 OF_DELIVERIES: Final = frozenset({_N.DELIVERY_FAILED, _N.DELIVERY_EXPIRED, _N.CONTROL_EXPIRED})
 
 
@@ -199,5 +199,5 @@ class NoticeEntry(Struct, frozen=True):
 
 
 def notice_entries() -> tuple[NoticeEntry, ...]:
-    """Return every notice, for the catalogue."""
+    """Return the catalogue entries of all notices."""
     return tuple(NoticeEntry(id=one, text=one.template, is_heading=one in HEADINGS) for one in NoticeCode)
