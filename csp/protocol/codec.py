@@ -30,10 +30,10 @@ def parse(kind: type[T], data: bytes) -> T:
     except msgspec.ValidationError as exc:
         raise _refusal(str(exc)) from exc
     except RecursionError as exc:
-        raise BadInput("json is nested too deeply", "send a flat object") from exc
+        raise BadInput("JSON is nested too deeply", "send a flat object") from exc
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise BadInput(
-            f"body is not json: {_lower(str(exc))}", 'send a json object such as {"to": "all"}'
+            f"body is not valid JSON: {_lower(str(exc))}", 'send a JSON object such as {"to": "all"}'
         ) from exc
     return value
 
@@ -41,7 +41,7 @@ def parse(kind: type[T], data: bytes) -> T:
 def parse_request(kind: type[T], data: bytes) -> T:
     """Parse a request like `parse`, but reject one with too many values without decoding it."""
     if data.count(b",") >= MAX_VALUES and _TOO_MANY.match(data):
-        raise BadInput(f"json has more than {MAX_VALUES} values", "send several smaller requests")
+        raise BadInput(f"JSON has more than {MAX_VALUES} values", "send several smaller requests")
     return parse(kind, data)
 
 

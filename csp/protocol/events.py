@@ -407,4 +407,4 @@ def decode_event(line: bytes) -> AnyEvent:
     try:
         return _unknown.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise BadInput(f"journal line is not an event: {exc}") from exc
+        raise BadInput(f"journal line is not a valid event: {exc}") from exc

@@ -436,7 +436,7 @@ def test_three_cents_stop_it_before_the_call_that_would_pass_them(room: Room, pa
     assert 0.01 < view["cost_usd"] <= view["cost_limit_usd"] == 0.03
     assert len(calls) == len(room.said(handle)) == view["step"], "no call was thrown away"
     (stopped,) = [text for text in notices(room, handle) if text.startswith("Cost limit:")]
-    assert "could pass the limit, so it is not made" in stopped
+    assert "could pass the limit, so the call is not made" in stopped
     assert "emergency cap of cost" in room.told()[-1]["text"]
 
 

@@ -867,7 +867,7 @@ def test_message_that_nobody_took_expires(live: LiveRoom) -> None:
 
     assert steps(events) == [(said.id, CODEX, "expired")]
     assert one(events, NoticePosted).target == CLAUDE
-    assert one(events, NoticePosted).text == f"{said.id} to codex expired: it was not taken in time"
+    assert one(events, NoticePosted).text == f"{said.id} to codex expired: it was not accepted in time"
 
 
 def test_message_without_a_term_never_expires(live: LiveRoom) -> None:
@@ -883,7 +883,7 @@ def test_button_expires_by_its_name(live: LiveRoom) -> None:
     events = live.do(Tick())
 
     assert steps(events) == [(button.id, CODEX, "expired")]
-    assert one(events, NoticePosted).text == "approve to codex expired: it was not taken in time"
+    assert one(events, NoticePosted).text == "approve to codex expired: it was not accepted in time"
 
 
 @pytest.mark.parametrize("state", [S.TYPED, S.SUBMITTED])

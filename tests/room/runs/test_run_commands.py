@@ -179,7 +179,7 @@ def test_go_with_another_plan_changes_it() -> None:
 
     assert run.run.plan == Plan(steps=("only this",))
     assert "plan=1. only this" in run.prompt(CLAUDE)
-    assert f"Run {run.run.id}: human has changed the plan." in run.notices
+    assert f"Run {run.run.id}: human changed the plan." in run.notices
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_failed_model_is_passed_over_named_and_left_out_after_two_failures() -> 
 
     assert work.asked() == [CLAUDE, CODEX, GEMINI] * 2 + [CLAUDE, CLAUDE]
     assert work.session.failed == {CODEX: "its answer was failed: no key"}
-    assert "codex is benched: it is not asked again until it posts something." in work.notices
+    assert "codex is benched: it gets no turns until it posts something." in work.notices
 
 
 def test_model_that_is_away_costs_no_step() -> None:
@@ -383,7 +383,7 @@ def test_lead_names_one_at_a_time() -> None:
     lead(work, parallel=3)
 
     assert work.waiting == (CLAUDE,)
-    assert "claude names one at a time, so `parallel` is ignored." in work.notices
+    assert "claude names one speaker at a time, so `parallel` is ignored." in work.notices
 
 
 # --- what is refused -------------------------------------------------------------------------------
