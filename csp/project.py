@@ -1,4 +1,4 @@
-"""Find the project of a directory, and the name of its room.
+"""Find the project of a directory and the name of its room.
 
 A project is a git repository, or a directory without one. All worktrees of a repository are one project: git
 keeps their shared data in one folder, and the path of that folder is the project's identity. One small file
@@ -58,8 +58,8 @@ def _home_of(identity: str) -> Path | None:
 class Claim:
     """A room that was started for a project; `history` is the folder that contains the room's folder.
 
-    `is_named` says that a person chose the name. Such a room is an additional one of its project, not the one
-    that is found by the directory.
+    `is_named` means that a person chose the name. Such a room is an additional one of its project, not the one
+    that is found through the directory.
     """
 
     room: str
@@ -112,7 +112,7 @@ def _first_line(path: Path) -> str:
 
 
 def room_name(project: Project, claims: Collection[Claim]) -> str:
-    """Return the name of a project's room: the claimed one, or else a new one."""
+    """Return the name of a project's room: the claimed name, or else a new one."""
     for claim in claims:
         if project.owns(claim.identity) and not claim.is_named:
             return claim.room
@@ -169,7 +169,7 @@ def claim_room(folder: Path, project: Project, history: Path, now: float, *, nam
             dir=str(project.root),
             history=str(history),
             created=before.created if before and is_same else now,
-            # The directory's own room stays its own, even if a person names it explicitly.
+            # The directory's own room remains its own even if a person names it explicitly.
             is_named=bool(named) and not is_own,
         )
         if claim != before:
