@@ -19,7 +19,7 @@ class ClaudeAdapter(CliAdapter):
     takes_rules = True
     has_mcp = True
     has_hooks = True
-    peers_help = "leave Claude Code its SendMessage and ListAgents, by which it writes to its agents"
+    peers_help = "let Claude Code use SendMessage and ListAgents to write to other Claude agents"
     knows_transcript = True
 
     no_session = frozenset(
