@@ -1,1 +1,1 @@
-"""The brain's knowledge of its CLI."""
+"""The state of the CLI, as known to the brain."""
