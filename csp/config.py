@@ -1,7 +1,7 @@
 """Read the settings of a run from one table.
 
 Settings has the names, types and defaults; ROWS defines how each is set from outside. A value comes from the
-first of: a flag, the environment, ./csp.toml, the user's config.toml, and the default. Settings records which.
+first of: a flag, the environment, ./csp.toml, the user's config.toml, the default. Settings records which.
 """
 
 import os
@@ -291,7 +291,7 @@ def load_settings(
 ) -> Settings:
     """Build the settings of this run; raise BadInput with the source of a wrong value.
 
-    Settings in ./csp.toml that the user has not accepted are ignored unless `ask` returns true. The file is read
+    Settings in ./csp.toml that are not accepted are ignored unless `ask` returns true. The file is read
     once, so the settings applied are those that were shown.
     """
     env = process_environment() if env is None else env
@@ -323,7 +323,7 @@ def load_settings(
 
 
 def settings_for(settings: Settings, dir: Path, env: Mapping[str, str]) -> Settings:
-    """Return the settings for the room of another directory, with its own name and history unless they are set."""
+    """Return the settings for another directory's room, with its own name and history unless they are set."""
     claims = read_claims(claims_folder(env))
     return _of_project(settings, _project_of(dir, claims, env), claims, env)
 
@@ -595,7 +595,7 @@ def history_dir_of(room: str, project: Project, claims: Collection[Claim], env: 
 
 
 def history_dirs(env: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the folders that may contain histories: that of the clone this package runs from, and the user's."""
+    """Return the folders that may contain histories: that of this package's clone, and the user's."""
     clone = clone_dir()
     own = _found(places.xdg(env, "XDG_DATA_HOME", ".local/share")) / "csp" / "history"
     return (clone / "history", own) if clone else (own,)

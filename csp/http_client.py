@@ -97,7 +97,7 @@ class GatewayClient:
         timeout_s: float,
         on_sent: "Callable[[], None]" = lambda: None,
     ) -> tuple[int, bytes]:
-        """Send a request; return the status and body of the response, or raise Unreachable if there is none."""
+        """Send a request; return the response's status and body, or raise Unreachable if there is none."""
         try:
             return exchange(self._parts, method, path, self._headers, body, timeout_s, on_sent)
         except ConnectionRefusedError as exc:
@@ -205,7 +205,7 @@ def follow(
     while True:
         try:
             gateway = gateway or connect()
-            # The first response after a failure shows that the gateway is back, so it must not wait for new items.
+            # The first response after a failure shows that the gateway is back, so it must come at once.
             wait_s = None if is_away else LONG_POLL_S
             items = page(gateway, after=after, wait=wait_s, limit=PAGE, **query)
         except Unreachable as exc:

@@ -58,8 +58,8 @@ def _home_of(identity: str) -> Path | None:
 class Claim:
     """A room that was started for a project; `history` is the folder that contains the room's folder.
 
-    `is_named` means that a person chose the name. Such a room is an additional one of its project, not the one
-    that is found through the directory.
+    `is_named` means that a person chose the name. Such a room is an additional one in its project, not the
+    one that is found through the directory.
     """
 
     room: str

@@ -57,7 +57,7 @@ class RunningRoom:
 
     @property
     def identity(self) -> str:
-        """The identity of the room's project; for a room from an earlier version, it is derived from the directory."""
+        """The identity of the room's project; rooms from an earlier version have only the directory."""
         return self.project or project_of(self.dir).identity
 
     @property
@@ -167,7 +167,9 @@ def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
         )
     token = _own_token(settings, here.room if here else settings.room) or (here.token if here else "")
     if not token:
-        raise BadInput("CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, but it is not set")
+        raise BadInput(
+            "CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, but it is not set"
+        )
     return Address(url=settings.gateway_url, token=token, room=here.room if here else "")
 
 
@@ -198,7 +200,7 @@ def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> Runn
 
 
 def rooms_of_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> list[RunningRoom]:
-    """Return the running rooms of a directory's project: its own room, or else rooms that people have named."""
+    """Return the running rooms of a directory's project: its own room, or else those that people named."""
     # The claims record the project; a room from an earlier version has no claim.
     known = {room.identity for room in rooms if not room.project}
     project = project_of(cwd, known | ({settings.project.identity} if settings.project else set()))

@@ -108,7 +108,9 @@ PORT: Final = _whole(0, 65535)
 COUNT: Final = _whole(1)
 FROM_NOTHING: Final = _whole(0)
 COST: Final = SettingType(
-    "a number greater than 0, or none", lambda text: None if text == "none" else _read_number(text), (int, float, str)
+    "a number greater than 0, or none",
+    lambda text: None if text == "none" else _read_number(text),
+    (int, float, str),
 )
 LINE: Final = SettingType("one line of text", _read_line)
 BOOLEAN: Final = SettingType("1 or 0", _read_boolean, (bool,))
@@ -118,7 +120,9 @@ ROOM: Final = SettingType("a room name of a-z, 0-9 or -, at most 32 characters l
 GROUP: Final = SettingType("a name of a-z, 0-9 or -, at most 32 characters long", matching(_ROOM_NAME))
 NAME: Final = SettingType("a name of 1 to 128 characters", matching(re.compile(r"[^\x00-\x1f\x7f]{1,128}")))
 TEXT: Final = SettingType("a text of at most 16000 characters", _read_words)
-VARIABLE: Final = SettingType("the name of an environment variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*")))
+VARIABLE: Final = SettingType(
+    "the name of an environment variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))
+)
 WEB: Final = SettingType("an http or https URL without a user name", _read_url)
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
 LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))

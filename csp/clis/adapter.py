@@ -115,7 +115,7 @@ class CliAdapter:
         return Wired(argv=run.argv, env=run.env)
 
     def unwire(self, home: str, owner: int | None) -> None:
-        """Clean up `<name>-home`, a folder left by a run; if `owner` is given, only if that process built it."""
+        """Clean up `<name>-home`, a folder left by a run; with `owner`, only if that process built it."""
 
     def has_chosen_session(self, argv: "Sequence[str]") -> bool:
         """Return whether the user has chosen the session to continue."""

@@ -1,6 +1,6 @@
 """Load profiles, the descriptions of CLIs, from data files.
 
-The launcher loads a profile before the child starts, so this module imports little and compiles patterns lazily.
+The launcher loads one before the child starts, so this module imports little and compiles patterns late.
 """
 
 import operator
@@ -151,7 +151,7 @@ class Profile(ProfileStart):
         return next((signal.state for signal in self.signals if signal.says(number, text)), None)
 
     def is_tested_version(self, text: str) -> bool:
-        """Return whether the version in the CLI's output is within the range that the profile was tested with."""
+        """Return whether the version in the CLI's output is in the range that the profile was tested with."""
         if not self.versions:
             return True
         found = _VERSION.search(text)
@@ -201,7 +201,7 @@ def profile_name(source: Path) -> str:
 
 
 def profile_for(*command: str) -> Profile:
-    """Choose the profile for a command line such as `claude`, `/opt/bin/codex` or `npx @openai/codex@latest`."""
+    """Choose the profile for a command line such as `claude` or `npx @openai/codex@latest`."""
     names = [name for name in profile_names() if name != GENERIC]
     words, last = command[:2], 1
     if words and _stem(words[0]) in _WRAPPERS:

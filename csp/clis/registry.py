@@ -30,7 +30,7 @@ def cli_names() -> list[str]:
 
 
 def find_adapter(kind: str) -> CliAdapter:
-    """Return the adapter for a kind of capture, or one that changes nothing if only the screen is captured."""
+    """Return the adapter for a kind of capture, or one without effect if only the screen is captured."""
     if kind not in adapter_names():
         return CliAdapter()
     adapter: CliAdapter = __import__(f"csp.clis.{kind}", fromlist=("ADAPTER",)).ADAPTER

@@ -22,7 +22,7 @@ def wire(kind: str, run: CliRun) -> Wired:
 def unwire(run_dir: "str | os.PathLike[str]", owner: int | None = None) -> None:
     """Clean up the files that a run left behind when it ended or died.
 
-    If `owner`, the process that wired the run, is given, files created by another run since then are left alone.
+    With `owner`, the process that wired the run, files created by another run since then are left alone.
     """
     for name in adapter_names():
         home = os.path.join(run_dir, f"{name}-home")

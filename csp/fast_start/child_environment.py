@@ -16,7 +16,7 @@ TOOL = "tool"
 HELPER = "helper"
 #: A csp process that calls an API model; `keys` names the variables that its SDK reads.
 CONNECTOR = "connector"
-#: A program of the user, such as a CLI, a test command, a shell or a browser, or a program that starts these.
+#: A program of the user, such as a CLI, a test command, a shell or a browser, or a program that starts one.
 USER = "user"
 
 #: Marks the environment of a connector.
@@ -24,7 +24,7 @@ MADE = "CSP_CONNECTOR"
 TOKEN = "CSP_AUTH_TOKEN"
 #: The identity of a process in a room. A child gets these only through `own`.
 IDENTITY = (TOKEN, "CSP_AGENT", "CSP_GATEWAY_URL")
-#: Words in our variable names that mark a secret.
+#: Words in our variable names that indicate a secret.
 _SECRET_WORDS = frozenset({"TOKEN", "SECRET", "PASSWORD", "KEY"})
 
 _BASIC = frozenset(
@@ -42,7 +42,7 @@ _OURS = frozenset(
     }
 )
 _OUR_PREFIXES = ("XDG_", "CSP_", "PYTHON", "TMUX", "SSL_CERT_", "TERMINFO_")
-#: In upper and lower case, because programs differ in which one they read.
+#: Proxy variables in upper and lower case, because programs differ in the ones they read.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 #: Shorter secrets would match unrelated values.
 _LEAST_SECRET = 8
@@ -58,9 +58,9 @@ def child_environment(
 ) -> dict[str, str]:
     """Return the environment of a child.
 
-    `own` are additional variables of this child, such as its own token. `keys` are variables that a connector
-    gets although they are secret, or because its SDK reads them. A variable with one of `secrets` in its
-    value is left out, whatever its name is; the token in `environ` is always one of them.
+    `own` are additional variables for this child, such as its token. `keys` are variables that a connector
+    gets even if they are secret, because its SDK reads them. A variable with one of `secrets` in its
+    value is omitted, whatever its name; the token in `environ` is always one of the secrets.
     """
     known = [secret for secret in (environ.get(TOKEN, ""), *secrets) if len(secret) >= _LEAST_SECRET]
     named = set(keys) if kind == CONNECTOR else set()
@@ -74,7 +74,7 @@ def child_environment(
 
 
 def identity(environ: "Mapping[str, str]") -> dict[str, str]:
-    """Return the identity of this process, for a child that acts as the same person or agent."""
+    """Return the identity of this process for a child that acts as the same person or agent."""
     return {name: environ[name] for name in IDENTITY if name in environ}
 
 
@@ -91,7 +91,7 @@ def _is_for(kind: str, name: str) -> bool:
 
 
 def without_git(environ: "Mapping[str, str]") -> dict[str, str]:
-    """Return an environment without variables such as GIT_DIR, which would name another repository."""
+    """Return an environment without variables such as GIT_DIR, which would select another repository."""
     return {name: value for name, value in environ.items() if not name.startswith("GIT_")}
 
 

@@ -1,6 +1,6 @@
 """The catalogue: modes, commands and texts for people, described once for all interfaces.
 
-The pane, the page, the shell and MCP use these tables; the page gets them with `GET /catalogue`. The entries of
+The pane, the page, the shell and MCP use these tables; the page reads `GET /catalogue`. The entries of
 the modes are built from the table of modes by csp.room.sessions.modes; only their texts are here.
 """
 
@@ -75,7 +75,7 @@ class DeliveryStateEntry(Struct, frozen=True):
 
 
 class HeldReasonEntry(Struct, frozen=True):
-    """The reason why a message is waiting; `remedy` is the command that helps, with `{agent}` for the agent."""
+    """Why a message is waiting; `remedy` is the command that helps, with `{agent}` for the agent."""
 
     id: str
     text: str
@@ -99,7 +99,7 @@ class CommandGroup(StrEnum):
 class CommandEntry(Struct, frozen=True, kw_only=False):
     """A command that a person can type.
 
-    Any interface can perform a command with `control`, `action` or `on_message` without special code: it sends
+    Any interface can perform one with `control`, `action` or `on_message` without special code: it sends
     that control to the named agent, applies that action to the running session, or to the named message.
     """
 
@@ -318,7 +318,7 @@ COMMANDS: Final = (
     CommandEntry("export", "write the history to a new file, .md or .json", (ArgumentKind.MAYBE_WORD,),
                  usage="[FILE]", is_on_page=True),
     CommandEntry("rooms", "list the rooms on this machine"),
-    CommandEntry("down", "stop the room: panes, agents and gateway", (ArgumentKind.MAYBE_WORD,), usage="[yes]"),
+    CommandEntry("down", "stop the room: panes, agents, gateway", (ArgumentKind.MAYBE_WORD,), usage="[yes]"),
     CommandEntry("help", "list the commands, or explain one", (ArgumentKind.MAYBE_COMMAND,), is_on_page=True),
     CommandEntry("quit", "leave; agents keep running (Ctrl-D does the same)"),
 )

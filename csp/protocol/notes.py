@@ -54,7 +54,7 @@ class Source(Struct, frozen=True):
 
 
 class NoteView(Struct, frozen=True):
-    """One note; `idx` is its position in its session, and `stands_for` lists the notes that a summary covers."""
+    """One note; `idx` is its position in its session, `stands_for` lists the notes that a summary covers."""
 
     id: MessageId
     idx: int

@@ -69,7 +69,7 @@ class Usage(enums.Struct, frozen=True):
     """Tokens and cost of one reply, as reported by the provider or the CLI's transcript.
 
     `input` is the total, including tokens read from a cache or written to one; `output` includes reasoning.
-    `estimated`: nothing was reported, so the counts are estimated from the length of the texts. `unpriced`: the
+    `estimated`: nothing was reported, so the counts are estimated from the text length. `unpriced`: the
     provider's price for the model is unknown, whatever a model with that name costs elsewhere. `calls` is the
     number of model calls included; 0 if unknown.
     """
@@ -103,9 +103,9 @@ class Usage(enums.Struct, frozen=True):
 class OutputBody(InThread, frozen=True):
     """Output of a participant.
 
-    `activity` is text from the middle of a turn, not its answer; `local` answers text that a person typed in the
-    pane, so it is posted only if the pane is shared; only a turn that broke off may have no content, and may
-    have a `reason`.
+    `activity` is text from the middle of a turn, not its answer; `local` answers text that a person typed in
+    the pane, so it is posted only if the pane is shared; only a turn that broke off may have no content and
+    may have a `reason`.
     """
 
     content: enums.MaybeText
@@ -137,7 +137,7 @@ class Choice(enums.Struct, frozen=True):
 class Dialog(enums.Struct, frozen=True):
     """An agent's question to a person: the tool it wants to use, its input and the options.
 
-    `runs` is the whole command line, if the CLI itself reports that the tool runs one; approval rules apply to
+    `runs` is the whole command line, if the CLI itself reports that the tool runs one; approval rules cover
     nothing else. It is never read from a screen and never truncated.
     """
 

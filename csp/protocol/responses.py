@@ -148,7 +148,7 @@ class Deliver(enums.Struct, frozen=True):
     """A delivery for one participant, sent until it has ended.
 
     For a turn, `handoffTo` lists the agents to which its reply may hand over, `repair` means that it asks
-    again for a reply that could not be parsed, and `maxOutput` limits the tokens of the reply, because more would
+    again for a reply that could not be parsed, and `maxOutput` limits the tokens of the reply: more would
     cost too much. For a control, `about` is the command whose dialog it may answer.
     """
 
@@ -202,7 +202,7 @@ class HistoryView(enums.Struct, frozen=True, omit_defaults=False):
     next: int | None
 
 
-#: A text; null, which closes the last opened element; or an opening or self-contained element with its details.
+#: A text; null, which closes the last opened element; or an opening or self-contained element with details.
 MarkdownToken = str | tuple[str | int, ...] | None
 
 
@@ -271,8 +271,8 @@ class TokensView(enums.Struct, frozen=True, kw_only=True, omit_defaults=False):
 class SpentView(enums.Struct, frozen=True, omit_defaults=False):
     """The usage of one model by one agent.
 
-    `cost_usd` is null if no price is known; `unpriced` counts the replies without a price, and `estimated` those
-    without reported tokens. `cached` is the part of `input` that was read from a cache; `new` is the rest of it
+    `cost_usd` is null if no price is known; `unpriced` counts the replies without a price, `estimated` those
+    without reported tokens. `cached` is the part of `input` that was read from a cache; `new` is the rest
     plus `output`, which counts towards limits.
     """
 
@@ -345,7 +345,7 @@ class CollaborationView(TokensView, frozen=True, omit_defaults=False):
     """The progress of a collaboration.
 
     `speakers` have answered, `waiting` have an open turn, and the last turn of those in `failed` failed.
-    `progress` has a line for each finished step, except those the caller already has; `lines` counts all of them.
+    `progress` has a line for each finished step, except those the caller already has; `lines` counts all.
     """
 
     handle: str

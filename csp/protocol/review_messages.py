@@ -196,7 +196,7 @@ class TestResult(Struct, frozen=True):
 
 
 class DiffFigures(Struct, frozen=True):
-    """Statistics of a diff; `bytes` and `sha256` refer to the whole patch, of which the journal contains a part."""
+    """Statistics of a diff; `bytes` and `sha256` refer to the whole patch, which the journal has in part."""
 
     base: Word
     commit: Word

@@ -19,7 +19,7 @@ OnFrame = Callable[[bytes, bytes], None]
 
 
 class RelayPort(asyncio.Protocol):
-    """The connection to the relay; incoming frames go to `on_frame`, and `closed` is done when the relay has gone."""
+    """The connection to the relay; `on_frame` gets its frames, `closed` is done when the relay is gone."""
 
     def __init__(self, link: socket.socket, on_frame: OnFrame) -> None:
         self._link = link

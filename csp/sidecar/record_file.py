@@ -45,7 +45,7 @@ def read_record(folder: str) -> "Record | None":
 
 
 def left_behind(state_dir: str, room: str, name: str) -> "Record | None":
-    """Return the record of a sidecar with that name that is no longer running, so that its id can be reused."""
+    """Return the record of a sidecar of that name that has ended, so that its id can be reused."""
     folder = agents_dir(state_dir, room)
     found = (_gone(folder, entry, name) for entry in _entries(folder) if not entry.startswith(_JOINING))
     return next((record for record in found if record), None)
@@ -68,7 +68,7 @@ def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
     """Write a note that a sidecar is about to join, and return the launch id to join with.
 
     The room may know a sidecar that was killed before it could write its record. The next sidecar of that
-    name reuses its launch id and thus gets the same agent id. If the note cannot be written, joining continues.
+    name reuses its launch id and thus gets the same agent id. If it cannot be written, joining continues.
     """
     folder = agents_dir(state_dir, room)
     own = os.path.join(folder, f"{_JOINING}{os.getpid()}")

@@ -13,7 +13,7 @@ ECHO_S: Final = 0.7
 #: Number of injection timeouts during which a conversation may change without a busy indicator: it may
 #: contain a clock that never stops.
 MOST_WAITS: Final = 12
-#: Number of injection timeouts after which a busy indicator in an unprompted program is ignored if nothing else
+#: Number of injection timeouts after which an unprompted program's busy indicator is ignored if nothing else
 #: changes.
 UNASKED_WAITS: Final = 6
 #: Number of injection timeouts after which a permanent busy indicator no longer holds messages.
@@ -21,7 +21,7 @@ MOST_WORK: Final = 180
 
 
 class PaneFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The known state of a pane at one moment; times are seconds on one monotonic clock, and None means never."""
+    """The known state of a pane at one moment; times are seconds on one monotonic clock, None means never."""
 
     is_alive: bool = True
     is_stopped: bool = False
@@ -70,7 +70,7 @@ def closed_gate(
 ) -> HeldReason | None:
     """Return the first closed gate, which is why nothing may be typed now, or None.
 
-    `is_waived` means that the wait for the pane to become idle was so long that apparent work no longer counts.
+    `is_waived` means that the message has waited for so long that apparent work no longer holds it.
     """
     if not facts.is_alive or facts.is_blocked or not facts.is_ready:
         return HeldReason.STARTING
@@ -98,9 +98,9 @@ def is_busy(facts: PaneFacts, rules: GateRules, now: float) -> bool:
 
 
 def is_waived(facts: PaneFacts, now: float, *, waited_s: float, timeout_s: float) -> bool:
-    """Return whether the wait for the pane to become idle was so long that apparent work no longer counts.
+    """Return whether a message has waited for so long that apparent work no longer holds it.
 
-    A busy indicator on a screen that still changes does count, unless the program was never prompted.
+    A busy indicator on a screen that still changes does hold it, unless the program was never prompted.
     """
     if waited_s < timeout_s:
         return False
@@ -170,7 +170,7 @@ def agent_state(
 
 
 def asks_permission(dialog: ScreenDialog | None, *, is_told: bool, is_asking: bool) -> bool:
-    """Return whether a tool is waiting for permission: as the CLI reports if `is_told`, else by its dialog."""
+    """Return whether a tool is waiting for permission: as the CLI reports if `is_told`, or by its dialog."""
     return is_asking if is_told else dialog is not None and dialog.kind == "permission"
 
 
@@ -219,7 +219,7 @@ class DraftTracker(msgspec.Struct, kw_only=True):
     #: When the person last pressed any key, and last pressed one that interrupts the CLI's answer.
     last_key: float | None = None
     last_stop: float | None = None
-    #: When Enter was last pressed on a draft that is not one of the CLI's own commands, so that a turn follows.
+    #: When Enter was last pressed on a draft that is not one of the CLI's commands, so that a turn follows.
     last_sent: float | None = None
     _rest: bytes = b""
     _is_command: bool = False

@@ -51,7 +51,7 @@ class Caret(NamedTuple):
 
 
 class _Spot(NamedTuple):
-    """The position of our mark before Enter: its row from the top and from the end, and the text around it."""
+    """The position of our mark before Enter: its row from the top and the end, and the text around it."""
 
     mark: str
     row: int
@@ -97,7 +97,7 @@ def is_blank(screen: Screen) -> bool:
 
 
 class PasteLocator:
-    """A tracker of one prompt on the screen; `before` is the screen just before its paste, if that was seen."""
+    """A tracker of one prompt on the screen; `before` is the screen just before its paste, if known."""
 
     def __init__(self, header: str, footer: str, before: Screen | None) -> None:
         self._header, self._footer = _compact(header), _compact(footer)
@@ -204,7 +204,7 @@ class PasteLocator:
     # --- without a caret -------------------------------------------------------------------------
 
     def _placed(self, screen: Screen, known: PasteContext) -> PastePlace:
-        """Judge by the position of the text that appeared with the paste, because no caret shows the composer."""
+        """Judge by the position of the text that appeared with the paste, because there is no caret."""
         if self._spot is not None and self._is_held(screen, self._spot):
             return PastePlace.HERE
         is_as_before = self._before is not None and screen.text == self._before.text

@@ -89,7 +89,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def capacity(size: Size, form: LayoutForm, *, has_human: bool) -> int:
-    """Return the number of agents that fit into a window: at least one, or possibly none beside the human pane."""
+    """Return the number of agents that fit into a window; it may be 0 only next to the human pane."""
     if size.cols < NARROW_COLS:
         return 0 if has_human else 1
     if not has_human:

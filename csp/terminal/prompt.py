@@ -1,6 +1,6 @@
 """Build the text that is typed into a CLI for one message.
 
-Its first and last lines are ours, so that no sender's text can act as a shell command, a slash command, a path
+Its first and last lines are ours, so that no sender's text can act as a shell or slash command, a path
 to complete, or the continuation of a line. The tag in both lines is used to find the prompt in the composer,
 to match it with the CLI's own record, and to assign the reply.
 """
@@ -25,7 +25,7 @@ _SEQUENCES: Final = re.compile(
 _BREAKS: Final = re.compile(r"\r\n|[\r\x0b\x0c\x85]")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
-#: How our own prompts quote commands for the reply. A character after the `@` would be copied with it, and the
+#: How our own prompts quote commands for the reply. A character after the `@` would be copied too, and the
 #: copy would not be a command; in backticks no CLI acts on it.
 _SHOWN: Final = re.compile(r"(?<=`)@(?=(?:handoff\.NAME task|final|working)`)")
 #: A path after an `@`, as far as any CLI reads one: a quoted path may contain spaces.

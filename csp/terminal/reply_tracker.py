@@ -136,7 +136,7 @@ class CapturedActivity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapturedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """All text of a turn after its last tool call; `also` contains the tags of other prompts answered with it."""
+    """All text of a turn after its last tool call; `also` has the tags of other prompts answered with it."""
 
     id: str
     text: str
@@ -308,7 +308,7 @@ class Tracker:
     def _ours(self, text: str) -> tuple[str | None, ...]:
         """Return the tags of our prompts contained in a prompt that the CLI has accepted.
 
-        Except at its start, a prompt that was accepted before is a quotation, unless its record is still missing.
+        Except at its start, a prompt accepted earlier is a quotation, unless its record is still missing.
         """
         state, first = self._state, tag_in(text)
         return tuple(

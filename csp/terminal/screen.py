@@ -115,7 +115,7 @@ class Frame(StrEnum):
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
-    """A pattern with a meaning in one part of the screen; `kind` names the meaning, `until` is one of its groups."""
+    """A pattern for one part of the screen; `kind` names its meaning, and `until` is one of its groups."""
 
     pattern: re.Pattern[str]
     place: SignPlace

@@ -222,7 +222,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
 
     def _miss(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Handle text that is no longer where it was put: it is gone, or covered by something we must not remove."""
+        """Handle text that is no longer where it was put: it is gone, or covered by something not ours."""
         self._problem = UNKNOWN if self._is_resumed else UNSHOWN
         if self._is_resumed:
             return self._end(DeliveryState.FAILED, self._problem)
@@ -299,7 +299,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self._end(DeliveryState.SUBMITTED)
 
     def _watch_screen(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Treat the message as submitted once the screen has shown for a while that it has left the composer."""
+        """Treat the message as submitted once the screen has shown for a while that it left the composer."""
         if not (seen.is_composer_empty or seen.has_left):
             self._since = now
             is_late = self._is_past(self._first_enter + LATE_S, now)

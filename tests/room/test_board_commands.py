@@ -259,7 +259,10 @@ def test_change_of_provider_is_told(live: Play) -> None:
     live.do(SetBoardProvider(session="room", provider=Provider.OPENAI, store="vs_1"))
     live.do(SetBoardProvider(session="room", provider=Provider.LOCAL, problem="it is away"))
 
-    assert live.all(NoticePosted)[-1].text == "The whiteboard of room is searched locally from now on: it is away."
+    assert (
+        live.all(NoticePosted)[-1].text
+        == "The whiteboard of room is searched locally from now on: it is away."
+    )
     assert live.room.boards.of(None).provider is Provider.LOCAL
 
 

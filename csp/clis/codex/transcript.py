@@ -118,7 +118,7 @@ class CodexReader(TranscriptReader):
         return items
 
     def _record(self, path: str, record: _Record, *, is_side: bool = False) -> Iterator[tracker.Item]:
-        """Process one record; a subagent's record only counts as usage, because its text is only for Codex."""
+        """Process one record; a subagent's record counts only as usage, because its text is for Codex."""
         payload = record.payload
         if payload is None:
             return

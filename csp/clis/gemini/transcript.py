@@ -198,7 +198,7 @@ class GeminiReader(TranscriptReader):
                 yield from self._begin(text)
 
     def _begin(self, text: str | None = None) -> Iterator[tracker.Item]:
-        """Begin the waiting prompt with that text; without a text, begin the first one if none is in progress."""
+        """Begin the waiting prompt with that text; without a text, the first one if none is in progress."""
         state = self._state
         if text is None and state.prompt:
             return

@@ -193,7 +193,9 @@ class Brain:
             try:
                 await asyncio.to_thread(unwire, Path(self._run.folder), self._run.pid)
             except OSError as exc:
-                log.warning("files of the run were left for the next launch to clean up", extra={"reason": str(exc)})
+                log.warning(
+                    "files of the run were left for the next launch to clean up", extra={"reason": str(exc)}
+                )
         if self._cli.tracker.is_open:
             why = ended.result() if ended.done() else "the pane was closed"
             self._outcomes.feed([Ended(how=Ending.FAILED, text=why)])

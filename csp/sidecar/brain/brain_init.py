@@ -43,7 +43,7 @@ class BrainHandover(msgspec.Struct, frozen=True):
     unsettled: AwaitedReply | None = None
     #: The text shown around the program's conversation.
     surround: Surround | None = None
-    #: Controls that were started, terminal modes that are set only once, and the bytes that a person has typed.
+    #: Controls that were started, terminal modes that are set only once, and the bytes typed by a person.
     controls: tuple[str, ...] = ()
     modes: tuple[bool, bool] = (False, False)
     typed: int = 0

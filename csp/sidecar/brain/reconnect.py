@@ -45,7 +45,7 @@ def has_moved(run: SidecarRecord) -> bool:
 
 
 def journal_of(run: SidecarRecord) -> int:
-    """Return the identity of the room's journal, taken from its first line; a reset room has a different one."""
+    """Return the identity of the room's journal, taken from its first line; a reset room has a new one."""
     room = running_room(run)
     try:
         with open(os.path.join(room.history, "journal.jsonl") if room else os.devnull, "rb") as file:
@@ -69,7 +69,7 @@ def find_room(run: SidecarRecord) -> SidecarRecord:
 def try_to_save(run: SidecarRecord, *, is_first: bool = False) -> bool:
     """Write the record and return whether that succeeded; a sidecar also runs without one.
 
-    Only a sidecar's first record may replace that of another sidecar. Otherwise a brain whose relay was killed
+    Only a sidecar's first record may replace that of another one. Otherwise a brain whose relay was killed
     would overwrite the next sidecar's token with one that is no longer valid.
     """
     found = None if is_first else read_record(run.folder)

@@ -271,7 +271,7 @@ def _to_minute(until: float | None) -> float | None:
 
 
 class TurnKeepalive:
-    """A keepalive that extends the turn while a tool runs or text arrives; a silent model gets no more time."""
+    """A keepalive that extends the turn while a tool runs or text arrives, but not for a silent model."""
 
     def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
         self._cli = cli
@@ -339,7 +339,7 @@ async def _report_work(reporting: Awaitable[object], refusal: str) -> None:
 
 
 def until_time(words: str, now: float) -> float | None:
-    """Return the Unix time for words such as "3pm", "Nov 20, 9:00 AM" or "in 2h 5m"; None if there is none."""
+    """Return the Unix time for words such as "3pm", "Nov 20, 9:00 AM" or "in 2h 5m"; None without a time."""
     clock, date = _CLOCK.search(words), _DATE.search(words)
     if clock is None:
         span_s = sum(int(count) * _UNITS[unit.lower()] for count, unit in _SPAN.findall(words))

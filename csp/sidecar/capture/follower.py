@@ -101,7 +101,7 @@ class Follower:
             self._spool.settle()
 
     def feed(self, item: Item) -> list[Outcome]:
-        """Process an item that is missing from the CLI's record, such as an interrupt before the first word."""
+        """Process an item missing from the CLI's record, such as an interrupt before the first word."""
         if isinstance(item, Ended):
             self._reader.end()
         return self.tracker.feed(item)
@@ -117,7 +117,7 @@ class Follower:
         if self._needs_looks():
             self._locate()
         outcomes, has_news = self._step()
-        # A batch has a maximum number of lines, and one that switches transcripts contains none of the new one.
+        # A batch has a maximum number of lines, and one that switches transcripts has none of the new one.
         while has_news:
             more, has_news = self._step()
             outcomes += more

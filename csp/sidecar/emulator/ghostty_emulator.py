@@ -193,7 +193,7 @@ class GhosttyEmulator:
         return self._osc.drain()
 
     def _keep_size(self) -> None:
-        """Restore our size, because a program may have switched to 132 columns, which panes do not support."""
+        """Restore our size, because a program may have switched to 132 columns, which panes ignore."""
         has = self._get(DATA_ROWS, c_uint16), self._get(DATA_COLS, c_uint16)
         if has != (self._rows, self._cols):
             done = self._lib.ghostty_terminal_resize(self._terminal, self._cols, self._rows, *_CELL_PIXELS)

@@ -122,7 +122,7 @@ class Grid(pyte.Screen):
         cursor.x += width
 
     def _joins(self, char: str) -> bool:
-        """Join a character to the one before the cursor if they combine; return True if nothing is left to draw."""
+        """Join a character to the one before the cursor if they combine; True if nothing is left to draw."""
         line, x = self.buffer[self.cursor.y], self.cursor.x - 1
         if x > 0 and line[x].data == _HIDDEN:
             x -= 1

@@ -100,7 +100,7 @@ class Injector:
             report.add_done_callback(self._late_reports.discard)
 
     def start_over(self) -> None:
-        """Retype the message that was in the composer of a CLI that has ended, unless that CLI had accepted it."""
+        """Retype the message that was in the composer of the ended CLI, unless that CLI had accepted it."""
         job = self._progress.current
         if job is not None and job.typing.has_touched and not self._progress.is_proven(job.prompt.tag):
             may_be_taken = job.typing.may_be_taken

@@ -89,7 +89,7 @@ class MessageProgress:
         self._keep(tag_of(item), msgspec.structs.replace(found, id=item.id, turn=turn))
 
     def find(self, tag: str | None) -> SentPrompt | None:
-        """Return the message of a prompt; None for a prompt that is not a message, such as the initial one."""
+        """Return the message of a prompt; None for a prompt without one, such as the initial prompt."""
         found = None if tag is None else self.sent.get(tag)
         return found if found is not None and found.id else None
 

@@ -47,7 +47,7 @@ class RosterNotice:
             self._others[agent] = duty_of(capabilities)
 
     def news(self) -> tuple[str, ...]:
-        """Return the other participants if they have changed since the agent was last notified; mark it as notified."""
+        """Return the other participants if they have changed since the last call; () if they have not."""
         others = tuple(f"{agent} ({duty})" if duty else agent for agent, duty in sorted(self._others.items()))
         if others == self._told:
             return ()

@@ -151,7 +151,7 @@ class LineInterceptor:
         self._is_known = True
 
     def feed(self, keys: bytes, *, is_heard: bool = True) -> tuple[bytes, bytes]:
-        """Return the keys for the CLI and, if `is_heard`, the line in `ours` that they completed, else b""."""
+        """Return the keys for the CLI and, if `is_heard`, the line in `ours` that they complete, else b""."""
         passed, word = bytearray(), b""
         for key in keys:
             if key == _ENTER and is_heard and self._is_known and bytes(self._line) in self.ours:

@@ -157,7 +157,7 @@ def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", 
 
 
 def exec_relay(plan: SpawnPlan, env: dict[str, str], title: str = "") -> None:
-    """Replace this process with the relay, which keeps our pid and thus our children; its brains also get `env`.
+    """Replace this process with the relay, which keeps our pid and our children; its brains also get `env`.
 
     Returns only by raising OSError. The title is shown in process lists.
     """

@@ -1,4 +1,4 @@
-"""The relay's loop, which passes the child's output to the terminal, keys to the child, and both to the brain."""
+"""The relay's loop, which passes child output to the terminal, keys to the child, and both to the brain."""
 
 import os
 import select
@@ -27,7 +27,7 @@ _TELL_S = 0.002
 _TELL_BYTES = 32 * 1024
 #: A new brain that has sent nothing for this time counts as ready.
 _BRAIN_READY_S = 1.0
-#: How long to wait for a dead child's last output if other processes have its terminal open, or if ours is slow.
+#: How long to wait for a dead child's last output if others have its terminal open, or if ours is slow.
 _DRAIN_S = 0.5
 _SLOW_DRAIN_S = 5.0
 _HANG_UP_S = 3.0

@@ -39,7 +39,7 @@ class CliState:
         self.port = port
         self.tracker = tracker
         self.is_paused = False
-        #: Whether the disk is full and a person was notified; hooks may then fail to report the end of a turn.
+        #: Whether the disk is full and a person was notified; hooks may then miss the end of a turn.
         self.is_disk_full = False
         #: Whether the CLI itself reported the end of its last turn.
         self.is_end_known = False
@@ -130,7 +130,7 @@ class CliState:
         return is_busy(self.snapshot(now), self.gate_rules, now)
 
     def is_waived(self, since: float, now: float) -> bool:
-        """Return whether the wait since `since` for the pane to become idle waives apparent work."""
+        """Return whether a message has waited so long since `since` that apparent work no longer holds it."""
         return is_waived(self.snapshot(now), now, waited_s=now - since, timeout_s=self.injection_timeout_s)
 
     def disregard_work(self) -> None:
@@ -182,7 +182,7 @@ class CliState:
         return PastePlace.HERE if is_scrolled or text.startswith(header) else PastePlace.OTHER
 
     def land(self, prompt: Prompt, *, is_resumed: bool = False) -> PasteLocator | None:
-        """Return a locator for `prompt`, to be created when it is pasted; None if rules describe the composer."""
+        """Return a locator for `prompt`, created when it is pasted; None if rules describe the composer."""
         if self.profile.rules.composer.frame not in (Frame.CURSOR, Frame.NONE):
             return None
         return PasteLocator(prompt.header, prompt.footer, None if is_resumed else self.pane.screen)
@@ -201,7 +201,7 @@ class CliState:
         return place
 
     def was_stopped(self, for_s: float) -> bool:
-        """Return whether an open turn was stopped without a report: by a stop key followed by a long idle time."""
+        """Return whether an open turn was stopped without a report: by a stop key and then a long rest."""
         began = self.turn_began or 0.0
         stops = [at for at in (self.pane.ledger.last_stop, self.interrupted_at) if at and at > began]
         return bool(stops) and self.has_rested(for_s, max(stops))
@@ -215,7 +215,7 @@ class CliState:
         return now - max(facts.quiet_since, since or self.turn_began or 0.0) >= for_s
 
     def note_turn(self, *, is_open: bool) -> None:
-        """Record that a turn has begun or ended; the CLI's own report takes precedence."""
+        """Record that a turn has begun or ended; an end is certain only if the CLI reports its turns."""
         self.is_end_known = not is_open and self.profile.delivery.proof != "none"
         if is_open:
             self.turn_began = time.monotonic()

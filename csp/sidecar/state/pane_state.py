@@ -48,10 +48,10 @@ class PaneState:
         #: Whether the CLI reports its session with a hook, and whether it has done so.
         self.tells_session = profile.delivery.proof == "hook"
         self.has_session = False
-        #: Whether a login is known; if not, the part of the screen that would show a missing login must be seen first.
+        #: Whether a login is known; if not, the screen must first show where a missing login would appear.
         self.is_login_known = False
         self.last_output: float | None = None
-        #: The number of bytes the program has written, and its history at the time when that number was `_mark`.
+        #: The number of bytes the program has written, and its history when that number was `_mark`.
         self.written = 0
         self.remembered: list[str] = []
         self._mark: int | None = None
@@ -322,7 +322,7 @@ class PaneState:
         return not composer.is_empty
 
     def _is_unread(self, now: float) -> bool:
-        """Return whether the screen is older than a possible draft, because a busy machine shows keys late."""
+        """Return whether the screen is older than a possible draft; a busy machine shows keys late."""
         last_key, last_output = self.ledger.last_key, self.last_output
         if last_key is None or last_output is None or not self.ledger.may_hold_draft:
             return False
