@@ -82,7 +82,7 @@ class LineKind(StrEnum):
 
 
 class LineView(enums.Struct, frozen=True):
-    """The result of a typed line; a message has `id`, `seq` and `recipients`, a target `to`, and a command `name`."""
+    """The result of a typed line; `id`, `seq` and `recipients` are set for messages, `name` for commands."""
 
     kind: LineKind
     id: str = ""

@@ -1,4 +1,4 @@
-"""Ids of participants: how a name becomes an id, and which names are reserved."""
+"""Ids of participants: how they are derived from names, and which names are reserved."""
 
 import re
 from difflib import get_close_matches

@@ -54,7 +54,7 @@ def has_space(draft: RoomDraft, session: str | None, text: str) -> bool:
 
 
 def notice_full(draft: RoomDraft, session: SessionId, thread: str) -> None:
-    """Post one notice when the replies of a session no longer fit on its board."""
+    """Post a single notice when the replies of a session no longer fit on its board."""
     if draft.room.boards.of(session).is_full:
         return
     text = f"the whiteboard of {session} is full, so replies are no longer put on it"
@@ -116,7 +116,7 @@ def summarise(draft: RoomDraft, command: Summarise) -> None:
 
 
 def conclude(draft: RoomDraft) -> None:
-    """Put the summaries among the answers onto their boards; record those that will not come as failed."""
+    """Add the summaries among the answers to their boards; record those that will not arrive as failed."""
     boards = draft.before.boards
     if not boards.asks:
         return

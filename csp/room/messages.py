@@ -1,4 +1,4 @@
-"""Rules for messages: their routes, their deliveries, and who has to act on which one until when."""
+"""Rules for messages: their routes, their deliveries, and the deadlines for acting on them."""
 
 import math
 import re
@@ -34,13 +34,13 @@ from csp.room.sessions.turn_prompt import handoffs
 MAX_HOPS: Final = 8
 MAX_QUEUED: Final = 20_000
 MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
-#: How many deliveries may wait in all queues together before agents cannot add more; people still can.
+#: Maximum number of deliveries waiting in all queues; beyond it, only people can add more.
 MAX_QUEUED_BY_AGENTS: Final = 200_000
-#: Replaces an agent's text that only people may read yet.
+#: Replaces an agent's text that so far only people may read.
 SEALED: Final = "sealed"
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = events.AgentCall | events.AgentResponse | events.Activity
-#: Reasons for which a sidecar may hold a message; only the room uses the others.
+#: Reasons for which a sidecar may hold a message; the others are used only by the room.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
 
@@ -57,7 +57,7 @@ def send(draft: RoomDraft, command: commands.Send) -> None:
         if known := find_duplicate(sender.sent, Channel.WORDS, (target,), command.text):
             notice_duplicate(draft, command.sender, f"the message to {target}", known)
             return
-        # It speaks because of its current prompt, as it does when it prints text.
+        # It sends because of its current prompt, just as when it prints text.
         asked = asked or (room.message(sender.heard) if sender.heard else None)
         via = Channel.TOOL
         check_share(room, recipients)
@@ -69,12 +69,12 @@ def send(draft: RoomDraft, command: commands.Send) -> None:
 
 
 def notice_duplicate(draft: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
-    """Post a notice that a message was not sent because the same one was sent for the same prompt."""
+    """Post a notice that a message was not sent because it duplicates one sent for the same prompt."""
     draft.notice(agent, NoticeCode.NOT_SENT_AGAIN(agent=agent, what=what, message=known), repeats=known)
 
 
 def answered_message(room: Room, command: commands.Words) -> Message | None:
-    """Return the message that is answered, if the sender may know about it."""
+    """Return the message that is being answered, if the sender may know about it."""
     message = room.message(command.reply_to) if command.reply_to else None
     if message is None or command.sender in (HUMAN, message.sender) or message.target == ALL:
         return message
@@ -82,7 +82,7 @@ def answered_message(room: Room, command: commands.Words) -> Message | None:
 
 
 class AgentWords(TypedDict, total=False):
-    """The fields of a message besides its text; see `MessageEvent`."""
+    """The fields of a message other than its text; see `MessageEvent`."""
 
     reply_to: MessageId | None
     urgent: bool
@@ -143,10 +143,10 @@ def _marks_of_agent(
 ) -> SessionMarks:
     """Return the fields that make an agent's message part of a session that concerns it.
 
-    That is the sealed session of the sender, else the session of the thread, else any session with the sender
+    That is the sender's sealed session, else the thread's session, else any session with the sender
     or a recipient. A message that a member sends in a sealed phase is sealed: nobody gets it before the phase
-    ends. A member of two sealed phases waits for both. Outsiders learn nothing that is sealed. Members of the
-    session get agents' messages with their next turn, so that nobody is woken by a thank-you.
+    ends. A member of two sealed phases waits for both. Outsiders see nothing that is sealed. Members of the
+    session get agents' messages with their next turn, so that a thank-you wakes nobody.
     """
     if not draft.has_sessions:
         return SessionMarks()
@@ -164,12 +164,12 @@ def _marks_of_agent(
 
 
 def hops_after(asked: Message | None) -> int:
-    """Return how many agents in a row have spoken, including the one that now speaks because of `asked`."""
+    """Return how many agents in a row have spoken, including the one now speaking because of `asked`."""
     return asked.hops + 1 if asked else 1
 
 
 def hold_reason(recipients: tuple[AgentId, ...], hops: int) -> str:
-    """Return the reason for which a new message is held; only a message with recipients can be held."""
+    """Return the reason why a new message is held; only a message with recipients can be held."""
     return HeldReason.LOOP if recipients and hops > MAX_HOPS else ""
 
 
@@ -191,8 +191,8 @@ def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
 
 
 def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
-    """Return who gets a typed answer: the participant that asked, and only for the first answer."""
-    # An answer asks for nothing: otherwise two agents would thank each other for ever.
+    """Return the recipient of a typed answer: the participant that asked, for the first answer only."""
+    # An answer does not request another one: otherwise two agents would thank each other forever.
     if asked is None or asked.reply_to is not None or asked.sender not in room.participants:
         return ()
     delivery = asked.deliveries.get(sender)
@@ -210,7 +210,7 @@ def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None
 
 
 def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
-    """Raise TooMany if the room already holds the maximum of messages from agents."""
+    """Raise TooMany if the room already contains the maximum number of messages from agents."""
     waiting = sum([len(participant.queue) for participant in room.participants.values()])
     if recipients and waiting + len(recipients) > MAX_QUEUED_BY_AGENTS:
         hint = "wait until some have been read; see what they wait for with: csp status"
@@ -218,7 +218,7 @@ def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
 
 
 def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: commands.Words) -> None:
-    """Record that the answered message has arrived, as the answer proves unless it has no text."""
+    """Record that the answered message has arrived, which an answer proves unless it has no text."""
     delivery = asked.deliveries.get(answer.sender) if asked else None
     if asked is None or delivery is None or delivery.reason in ROOM_HOLDS:
         return
@@ -227,7 +227,7 @@ def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: commands.W
 
 
 def ask_about_loop(draft: RoomDraft) -> None:
-    """Ask the human about the last message of the draft if the loop guard holds it."""
+    """Ask the human about the draft's last message if the loop guard holds it."""
     said = draft.events[-1]
     if not isinstance(said, events.MessageEvent) or said.held != HeldReason.LOOP:
         return
@@ -241,11 +241,11 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     message = draft.room.message(command.message)
     delivery = message.deliveries.get(command.agent) if message else None
     if message is None or delivery is None:
-        # Both cases have the same text, so that nobody can find out which ids exist.
+        # Both cases have the same text, so that it does not reveal which ids exist.
         raise NotFound(f"no message {command.message!r} for {command.agent}", "report on your own inbox")
     reason = told = _checked_reason(command)
     if command.state is DeliveryState.FAILED and draft.sessions.seals_of(command.agent):
-        # In a sealed phase an agent's own text is for people only, so the sender gets a neutral reason.
+        # In a sealed phase, an agent's own text is for people only, so the sender gets a neutral reason.
         reason = SEALED
     if (delivery.state, delivery.reason) == (command.state, reason):
         return
@@ -299,7 +299,7 @@ def release(draft: RoomDraft, command: commands.ReleaseMessage) -> None:
     message = _known_message(draft.room, command.message)
     for agent, delivery in message.deliveries.items():
         if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
-            # The loop guard releases it; a seal does not.
+            # This releases a message from the loop guard, but not from a seal.
             is_sealed = draft.sessions.is_sealed(message.seals)
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
             draft.move_delivery(message, agent, *held)
@@ -355,9 +355,9 @@ def is_due(participant: Participant, message: Message) -> bool:
 
 
 def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = None) -> Iterator[Deliver]:
-    """Yield the messages on which `agent` should act, controls first, otherwise in journal order.
+    """Yield the messages that `agent` should act on, controls first, otherwise in journal order.
 
-    `upto` is the last event that is safe on disk: nobody may act on an event that could still be lost.
+    `upto` is the last event that is safely on disk: nobody may act on an event that could still be lost.
     """
     participant = room.participants[agent]
     last = room.seq if upto is None else upto
@@ -369,13 +369,13 @@ def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = No
 
 def newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
     """Return the messages that were queued after a seq, oldest first."""
-    # A queue may be long although the reader has seen nearly all of it, so search from its end.
+    # A queue may be long even if the reader has seen nearly all of it, so search from its end.
     newest_first = takewhile(lambda message_id: queue[message_id] > after, reversed(queue))
     return list(newest_first)[::-1]
 
 
 def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
-    """Return the seq of the oldest message after `after` that `agent` could not act on now."""
+    """Return the seq of the oldest message after `after` that `agent` cannot act on now."""
     participant = room.participants[agent]
     waiting = room.unfinished(newer(participant.queue, after))
     return next((message.seq for message in waiting if not is_due(participant, message)), None)
@@ -383,7 +383,7 @@ def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
 
 def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
     """Return the oldest waiting deliveries of all queues, in journal order."""
-    # Queues may be long, but each is in order: read only as much of them as is returned.
+    # Queues may be long, but each is in order, so read only as much of them as is returned.
     agents = list(room.participants)
     queues = (
         zip(queue.values(), repeat(number), queue)
@@ -395,14 +395,14 @@ def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
 
 
 def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
-    """Return a message in the form its recipient gets, with the turn signal of the wire protocol."""
+    """Return a message as delivered to its recipient, including the turn signal of the wire protocol."""
     is_turn = message.kind is DeliverKind.TURN
     signal = current = None
     live = next(iter(room.sessions.live_with(agent)), None)
     if live is not None and message.kind is not DeliverKind.CONTROL:
         is_asked = is_turn or agent in live.turns
         signal, current = ("your_turn", agent) if is_asked else ("turn_wait", live.current)
-    # What a reply to the turn may contain, while the turn is open.
+    # The fields that describe the expected reply, while the turn is open.
     session = room.sessions.get(message.session) if is_turn else None
     turn = session.turns.get(agent) if session else None
     is_open = turn is not None and turn.id == message.turn
@@ -460,7 +460,7 @@ def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
     state, reason = delivery.state, delivery.reason
     participant = room.participants.get(agent)
     if state is DeliveryState.HELD and reason not in ROOM_HOLDS and participant and not participant.online:
-        # The reason that the sidecar gave is outdated, because the CLI has gone.
+        # The reason reported by the sidecar is outdated, because the CLI has gone.
         reason = HeldReason.OFFLINE
     elif state is DeliveryState.QUEUED and participant is not None:
         if not participant.online:

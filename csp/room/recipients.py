@@ -10,15 +10,15 @@ from csp.room.room_state import Room
 
 
 def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, ...]]:
-    """Return the target and the recipients of a message; raise if nobody could receive it.
+    """Return the target and the recipients of a message; raise an error if nobody could receive it.
 
-    Several names with commas between them are one target: each of them gets the same message.
+    Several names separated by commas form one target: each of them gets the same message.
     """
     target = AgentId(command.to.strip().lower())
     if "," in target:
         return _route_to_several(room, command, target)
     if target == ALL:
-        # A participant that left must not collect every later message to all. A resend names its recipients,
+        # A participant that left must not collect all later messages to all. A resend names its recipients,
         # so it waits for them even if they are offline.
         return ALL, tuple(
             participant.id

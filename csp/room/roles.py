@@ -1,7 +1,7 @@
-"""The table of roles: who may call what, and which fields a caller may set.
+"""The table of roles: which callers may make which calls, and which fields they may set.
 
 Every route, WebSocket operation and MCP tool has one row here. The gateway checks this table before it acts
-and serves nothing without a row.
+and serves no call without a row.
 """
 
 import re
@@ -15,7 +15,7 @@ from csp.protocol.enums import Role
 
 
 class Party(StrEnum):
-    """The kind of caller, from its token. A page acts for a person but may do less than the room's token."""
+    """The kind of caller, from its token. A page acts for a person with fewer rights than the room."""
 
     NONE = "none"
     AGENT = "agent"
@@ -29,21 +29,21 @@ ANYBODY: Final = frozenset(Party)
 MEMBERS: Final = ANYBODY - {Party.NONE}
 LEADS: Final = MEMBERS - {Party.AGENT}
 PEOPLE: Final = frozenset({Party.PAGE, Party.ROOM})
-#: Callers that report on or speak for themselves; the room's token may do so for an agent.
+#: Callers that report or speak for themselves; the room's token may do so on behalf of an agent.
 AGENTS: Final = MEMBERS - {Party.PAGE}
-#: Callers with a shell on this machine: they may choose what runs there.
+#: Callers with a shell on this machine, who may choose what runs there.
 SHELL: Final = frozenset({Party.ROOM})
 
 
 class RoleRow(NamedTuple):
-    """Who may call, and which fields or path values only the room's token may set, each with a hint."""
+    """The permitted callers, and the fields or path values that only the room's token may set, with hints."""
 
     parties: Parties
     shell: Mapping[str, str] = {}
 
     @property
     def needs(self) -> Role:
-        """The lowest role that may call."""
+        """The lowest role that may make the call."""
         return _lowest(self.parties)
 
 
@@ -154,7 +154,7 @@ TOOLS: Final[Table] = {
 }
 # fmt: on
 
-#: Names of fields that choose what runs on this machine, which files it reads or which hosts it contacts.
+#: Names of fields that determine what runs on this machine, which files it reads or which hosts it contacts.
 _DANGEROUS: Final = re.compile(
     r"(?:.*_)?(?:test|tests|command|cmd|shell|script|argv|exec|dir|cwd|folder|worktree|path|paths|file|files"
     r"|url|uri|host|port|address|env|variable|key|token|secret)\Z"
@@ -181,7 +181,7 @@ def is_dangerous(field: str) -> bool:
 
 
 def check_row(name: str, row: RoleRow, fields: Iterable[str]) -> None:
-    """Raise LookupError if a dangerous field is missing in the row of a call that others may make."""
+    """Raise LookupError if a dangerous field is missing from the row of a call that others may make."""
     loose = [field for field in fields if is_dangerous(field) and field not in row.shell]
     if loose and row.parties != SHELL:
         raise LookupError(

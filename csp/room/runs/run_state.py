@@ -1,4 +1,4 @@
-"""The state of the review runs of a room: their messages and progress, and their texts for prompts.
+"""The state of a room's review runs: their messages, their progress and their texts for prompts.
 
 `ReviewRuns.apply` is the only way to change it. It decides nothing: the events themselves contain the next
 phase.
@@ -15,7 +15,7 @@ from csp.protocol.enums import AgentId, SessionId
 from csp.protocol.session_parts import EndReason
 from csp.room.sessions.session_state import cut
 
-#: How many ended runs are remembered; how many message keys of a run, to detect repeated messages.
+#: Number of ended runs remembered; number of message keys remembered per run, to detect repeated messages.
 KEPT_ENDED: Final = 200
 KEPT_KEYS: Final = 500
 
@@ -34,7 +34,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     terms: review.RunTerms = review.RunTerms()
     max_revisions: int = review.MAX_REVISIONS
     phase: review.RunPhase = review.RunPhase.SETUP
-    #: When it entered this phase, and how many reminders were posted since.
+    #: When it entered this phase, and how many reminders have been posted since.
     since: float = 0.0
     reminded: int = 0
     why: str = ""
@@ -43,7 +43,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     context: review.RunContext | None = None
     plan: review.Plan | None = None
     feedback: review.PlanFeedback | None = None
-    #: How often the reviewer asked for another plan.
+    #: How many times the reviewer has asked for another plan.
     alternatives: int = 0
     telemetry: tuple[review.Telemetry, ...] = ()
     #: Cycles count from 1, and a revision starts a new one; the steps are those of this cycle.
@@ -64,7 +64,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     ended_at: float | None = None
     branch: str = ""
     is_delivered: bool = False
-    #: Defects found in the accepted work afterwards.
+    #: Defects found later in the accepted work.
     defects: tuple[review.Defect, ...] = ()
 
     @property
@@ -81,7 +81,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def owes_branch(self) -> bool:
-        """Whether the accepted work still has to be put on a branch."""
+        """Whether the accepted work has yet to be put on a branch."""
         is_wanted = self.reason is EndReason.ACCEPTED and self.terms.on_accept is review.OnAccept.BRANCH
         return is_wanted and not self.is_delivered
 
@@ -218,7 +218,7 @@ def _said(run: ReviewRun, event: events.RunSaid) -> ReviewRun:
             is_critical = event.body.level is review.AlertLevel.CRITICAL
             return replace(run, alerts=run.alerts + 1, alert=event.body if is_critical else run.alert)
         case review.ReviewDecision():
-            # Resolved findings are closed and new ones added; their ids were assigned with the decision.
+            # Resolved findings are closed and new ones are added; their ids were assigned with the decision.
             resolved = event.body.resolved
             old = tuple(
                 replace(one, resolved=run.cycle) if one.id in resolved and one.is_open else one
@@ -236,13 +236,13 @@ def _said(run: ReviewRun, event: events.RunSaid) -> ReviewRun:
 
 # --- texts about a run -----------------------------------------------------------------------------
 
-#: How much of a diff and of the test output a prompt contains; the files contain everything.
+#: Maximum size of a diff and of test output in a prompt; the files contain everything.
 MAX_DIFF: Final = 24_000
 MAX_OUTPUT: Final = 4_000
 
 
 def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
-    """Return the values of placeholders that only the prompts of a run have."""
+    """Return the values of the placeholders that occur only in the prompts of a run."""
     role = run.role_of(agent) or review.RunRole.BUILDER
     other = review.RunRole.REVIEWER if role is review.RunRole.BUILDER else review.RunRole.BUILDER
     return {
@@ -264,7 +264,7 @@ def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
 
 
 def plan_text(plan: review.Plan | None) -> str:
-    """Return a plan as a list."""
+    """Format a plan as a list."""
     if plan is None:
         return "(no plan yet)"
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(plan.steps, start=1))
@@ -283,7 +283,7 @@ def _feedback(run: ReviewRun) -> str:
 
 
 def _work(run: ReviewRun, *, is_whole: bool) -> str:
-    """Return the last step with its diff and tests; for an intermediate step, only what was subscribed to."""
+    """Format the last step with its diff and tests; for an intermediate step, only the subscribed parts."""
     update = run.update
     if update is None:
         return "(nothing yet)"
@@ -314,7 +314,7 @@ def _fenced(text: str, kind: str = "") -> str:
 
 
 def summary_of(run: ReviewRun, reason: EndReason) -> str:
-    """Return a summary of a run: its result, and what each role did."""
+    """Return a summary of a run: its result and the work of each role."""
     done = run.update.step if run.update is not None else "nothing was done"
     counts = [f"{sum(one.severity is grade for one in run.findings)} {grade}" for grade in review.Severity]
     judged = f"risk {run.risk}; " if run.risk else ""

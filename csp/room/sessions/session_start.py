@@ -1,6 +1,6 @@
 """Start a session: its agents and its terms.
 
-A collaboration is a session that works on an objective for a caller who waits in another thread.
+A collaboration is a session that works on an objective for a caller waiting in another thread.
 """
 
 import re
@@ -27,7 +27,7 @@ from csp.room.sessions.turns import cancel
 
 
 def set_mode(draft: RoomDraft, command: SetMode) -> None:
-    """Start a session in place of the one that runs in its thread."""
+    """Start a session, replacing the one running in its thread."""
     mode = known_mode(command.mode)
     thread = command.thread or f"s-{draft.next_seq}"
     before = draft.sessions.live_in(thread)
@@ -62,14 +62,14 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
 
 
 def check_unsealed(draft: RoomDraft, sender: AgentId, before: Session | None = None) -> None:
-    """Raise if a participant in a sealed phase would put its text into the prompts of others."""
+    """Raise Refused if a participant in a sealed phase would put its text into others' prompts."""
     seals = [session for session in draft.sessions.seals_of(sender) if before is None or session != before.id]
     if seals:
         raise Refused(f"{sender} is in a sealed phase of {seals[0]}", "wait for its end, or stop it first")
 
 
 def say_first(draft: SessionDraft, sender: AgentId, text: str) -> None:
-    """Put a first message into the windows of all agents before anybody is asked."""
+    """Put a first message into all agents' windows before any of them is asked."""
     if text.strip():
         kind = HumanMessage if draft.room.is_person(sender) else AgentCall
         header = draft.room_draft.message_header(sender, ALL, text, thread=draft.session.thread)
@@ -87,7 +87,7 @@ def _check_run_id(draft: RoomDraft, run_id: str | None) -> None:
 
 
 def _start_run(draft: SessionDraft, command: SetMode) -> None:
-    """Start the run of a session; the builder waits until its worktree exists."""
+    """Start a session's run; the builder waits until its worktree exists."""
     terms, session = command.terms or RunTerms(), draft.session
     builder, reviewer = session.setup.agents
     run_id = terms.run_id or f"run-{draft.room_draft.next_seq}"
@@ -105,7 +105,7 @@ def _start_run(draft: SessionDraft, command: SetMode) -> None:
 
 
 def known_mode(mode: str) -> Mode:
-    """Return the mode with this name; raise BadInput with the known modes otherwise."""
+    """Return the mode with this name; otherwise raise BadInput with the known modes."""
     if mode not in set(Mode):
         raise BadInput(f"unknown mode {mode!r}", f"expected one of: {', '.join(Mode)}")
     return Mode(mode)
@@ -149,7 +149,7 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
 
 
 def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]:
-    """Return the named agents, or all online agents in the order in which they joined."""
+    """Return the named agents, or all online agents in the order they joined."""
     if command.agents is None:
         return tuple(
             one.id
@@ -177,7 +177,7 @@ def lead_of(
 ) -> AgentId | None:
     """Return the lead, if the mode has one: the orchestrator, else the first speaker.
 
-    In a collaboration the first speaker leads, because the orchestrator may be the one that waits for its
+    In a collaboration, the first speaker leads, because the orchestrator may be the one waiting for its
     result.
     """
     if row.phases[0].speaker is not NextSpeaker.LEAD:
@@ -197,7 +197,7 @@ def _member(agents: tuple[AgentId, ...], name: str | None, field: str) -> AgentI
 
 
 def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
-    """Raise if an agent is in another session; only API models can be in two."""
+    """Raise Refused if an agent is in another session; only API models can be in two."""
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
         if agent == MAILBOX or draft.room.participants[agent].kind is ParticipantKind.API:
             continue
@@ -210,15 +210,15 @@ def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
 # --- collaborations -------------------------------------------------------------------------------
 
 
-#: The modes of a collaboration; both consist of turns with a synthesis at the end.
+#: The modes of a collaboration; both consist of turns followed by a synthesis.
 STYLES: Final = (Mode.ROUND_ROBIN, Mode.ORCHESTRATOR)
 STEPS: Final = 10
 _SESSION_ID: Final = re.compile(r"s-\d+\Z")
 
 
 def collaborate(draft: RoomDraft, command: Collaborate) -> None:
-    """Start a collaboration, or continue one that runs or has ended."""
-    # An agent in a collaboration could otherwise start collaborations without end.
+    """Start a collaboration, or continue one that is running or has ended."""
+    # An agent in a collaboration could otherwise start collaborations endlessly.
     for session in draft.sessions.live_with(command.sender):
         if session.setup.collaboration is not None:
             hint = "finish your turn there; its caller can begin another one"
@@ -292,7 +292,7 @@ def _terms(command: Collaborate, before: Collaboration) -> Collaboration:
 def _collaboration_limits(
     command: Collaborate, agents: tuple[AgentId, ...], before: Limits, rules: RoomRules
 ) -> Limits:
-    """Return the limits of a collaboration; if a price is unknown, they limit tokens instead of cost."""
+    """Return the limits of a collaboration; if a price is unknown, tokens are limited instead of cost."""
     cost = command.cost or before.cost or rules.limits.cost
     is_dark = cost is not None and any(agent not in command.prices for agent in agents)
     return replace(before, cost=cost, tokens=before.tokens or (rules.limits.tokens if is_dark else None))
@@ -321,7 +321,7 @@ def _notes(
 
 
 def _go_on(draft: SessionDraft, command: Collaborate) -> None:
-    """Give a collaboration more steps; its thread, turn order, messages and spending stay."""
+    """Give a collaboration more steps, keeping its thread, turn order, messages and spending."""
     before = draft.session
     setup = _more(draft, command)
     other = draft.room.sessions.live_in(before.thread)

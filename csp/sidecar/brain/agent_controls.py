@@ -186,7 +186,7 @@ class AgentControls:
     async def _has_read_keys(self, dialog: ScreenDialog) -> bool:
         """Return whether the dialog has read all keys and is still open.
 
-        A CLI reads its keys in order, so it has read the earlier ones if it moves the selection. That is
+        A CLI reads keys in order, so it has read the earlier ones if it moves its selection. The selection
         is moved back, because Enter confirms the selected choice.
         """
         back = dialog.selected
