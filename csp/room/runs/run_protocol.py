@@ -206,7 +206,7 @@ def _line_of(body: review.AnyMessage) -> str:
 
 
 def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDecision:
-    """Return a decision as recorded, with its new findings numbered; raise if it contradicts itself."""
+    """Return a decision as recorded, with its new findings numbered; refuse one that contradicts itself."""
     known = {one.id: one for one in run.findings}
     named = (*decision.resolved, *(one.id for one in decision.findings if one.id in known))
     closed = [one for one in named if one not in known or not known[one].is_open]

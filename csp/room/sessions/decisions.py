@@ -1,4 +1,4 @@
-"""What a person can decide about a session: a tie, a limit that is near, a limit that ended it."""
+"""Decisions that a person can make about a session: on a tie, a nearly reached limit or a reached one."""
 
 from typing import Final
 

@@ -92,7 +92,7 @@ def handle_working(draft: RoomDraft, command: PostReply | Send) -> None:
 
 
 def _ask_of(room: Room, command: PostReply) -> Message | None:
-    """Return the turn request of a reply, by turn or by message; None if it is another agent's turn."""
+    """Return the turn request that a reply answers, by turn or message, or None if another agent has it."""
     if command.turn is not None:
         message = room.ask_of(command.turn)
     else:
