@@ -260,7 +260,9 @@ class AgentTextRunner:
 
     def _check_role(self) -> None:
         if not self._draft.room.is_orchestrator(self._command.sender):
-            raise Forbidden("the mode is the orchestrator's to ask for or to set", "ask it, or the human")
+            raise Forbidden(
+                "only the orchestrator may ask for or set the mode", "ask the orchestrator or the human"
+            )
 
 
 def _name(spoken: agent_text.Spoken) -> str:

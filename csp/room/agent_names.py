@@ -18,7 +18,7 @@ def to_id(name: str, role: JoinRole) -> AgentId:
     """Return the id for `name`; raise BadInput if it is empty or reserved."""
     wanted = _OTHER.sub("-", name.lower()).strip("-")[:MAX_ID].strip("-")
     if not wanted:
-        raise BadInput(f"name {name!r} has no letter or digit in it", "use a name such as 'claude'")
+        raise BadInput(f"name {name!r} contains no letter or digit", "use a name such as 'claude'")
     if wanted in RESERVED:
         raise BadInput(f"name {wanted!r} is reserved", f"reserved are: {', '.join(sorted(RESERVED))}")
     if wanted == ORCHESTRATOR and role is not JoinRole.ORCHESTRATOR:

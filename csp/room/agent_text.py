@@ -247,7 +247,7 @@ def _read(name: str, line: str, body: str) -> Spoken:
             return HandOver(to=_addressee(line), task=body) if is_task else misspelt(line, hint)
         case "final" | "mode.status":
             bare = Finish() if name == "final" else ShowMode()
-            return misspelt(line, f"put @{name} on a line of its own") if body else bare
+            return misspelt(line, f"put @{name} on its own line") if body else bare
         case "working" | "WORKING":
             return Working(note=body)
         case "NOOP":

@@ -51,13 +51,13 @@ def allow(draft: RoomDraft, command: AllowCommand) -> None:
         raise NotFound(f"unknown agent {command.agent!r}", nearest(command.agent, known))
     pattern = " ".join(command.pattern.split())
     if not is_plain_command(pattern):
-        problem = f"a rule cannot have shell syntax or several lines, got {command.pattern[:80]!r}"
+        problem = f"a rule cannot contain shell syntax or line breaks, got {command.pattern[:80]!r}"
         raise BadInput(problem, "give the first words of a command: pytest -q")
     if pattern in participant.rules.values():
         return
     if len(participant.rules) >= MAX_RULES:
         raise Refused(
-            f"{participant.id} has {MAX_RULES} approval rules already", "remove some: csp unallow N"
+            f"{participant.id} has {MAX_RULES} approval rules, the maximum", "remove some: csp unallow N"
         )
     header = draft.header(participant.id, ALL, f"{participant.id} may run: {pattern}")
     draft.emit(StateChanged(*header, allow=pattern))

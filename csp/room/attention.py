@@ -32,7 +32,7 @@ _SCREENS: Final = {"login": K.LOGIN, "trust": K.TRUST, "question": K.QUESTION}
 _TITLES: Final = {
     K.LOGIN: "{agent} asks you to log in",
     K.TRUST: "{agent} asks whether to trust its folder",
-    K.QUESTION: "{agent} asks you something",
+    K.QUESTION: "{agent} asks you a question",
     K.DIALOG: "{agent} has a dialog open",
     K.STUCK: "{agent} needs you in its pane",
 }
@@ -70,7 +70,7 @@ def _of_agent(room: Room, one: Participant, now: float) -> Iterator[AttentionIte
             kind=K.QUESTION,
             agent=one.id,
             since=one.question.at,
-            title=f"{one.id} asks you something",
+            title=f"{one.id} asks you a question",
             detail=one.question.text,
             answers=(_answer("r", "Reply", f"@{one.id}"),),
             level=L.INFO,
@@ -145,7 +145,7 @@ def _limited(one: Participant) -> AttentionItem:
 
 
 def _ended(one: Participant) -> AttentionItem:
-    restart = _answer("r", "Start it again", f"/restart {one.id}")
+    restart = _answer("r", "Restart it", f"/restart {one.id}")
     remove = _answer("x", "Remove it", f"/remove {one.id}")
     return AttentionItem(
         id=f"{K.ENDED}:{one.id}",
@@ -176,7 +176,7 @@ def _held(room: Room, one: Participant) -> Iterator[AttentionItem]:
                 kind=K.STUCK,
                 agent=one.id,
                 since=delivery.at,
-                title=f"#{message.seq} is stuck in the input box of {one.id}",
+                title=f"#{message.seq} is stuck in {one.id}'s input box",
                 detail=cut(message.text, MAX_DETAIL),
                 answers=(_answer("f", "Open its pane", f"/focus {one.id}"),),
             )
@@ -189,7 +189,7 @@ def _held_by_guard(agent: AgentId, message: Message, at: float) -> AttentionItem
         agent=agent,
         session=message.session or "",
         since=at,
-        title=f"#{message.seq} from {message.sender} to {agent} is held: many agent replies in a row",
+        title=f"#{message.seq} from {message.sender} to {agent} is held: too many agent replies in a row",
         detail=cut(message.text, MAX_DETAIL),
         answers=(
             _answer("y", "Release it", f"/continue {message.seq}"),
@@ -211,7 +211,7 @@ def _of_session(room: Room, session: Session) -> Iterator[AttentionItem]:
     elif is_near_limit(session):
         kind, title, since = (
             K.BUDGET,
-            f"{session.id} ({mode}) has nearly used up its limit",
+            f"{session.id} ({mode}) has nearly reached its limit",
             session.warned_at,
         )
     else:

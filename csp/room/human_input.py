@@ -169,7 +169,7 @@ def doubt_about(line: MessageLine) -> str:
         return "/quit" if text.lower() in _FOR_THE_PANE[:2] else "/help"
     words = text.split()
     is_command = "\n" not in text and words[0] == "csp" and len(words) > 1
-    return f"/{words[1]}, or in a shell {text}" if is_command else ""
+    return f"/{words[1]}, or in a shell: {text}" if is_command else ""
 
 
 def question_before_sending(line: MessageLine, to: str) -> str:
@@ -221,7 +221,7 @@ _BETWEEN: Final = re.compile(r"[\s,]+")
 def _read_router(text: str) -> TypedLine:
     match = _ROUTED.match(text)
     if match is None:
-        return InvalidLine(problem="expected a mode, agents, a colon, a goal", hint=ROUTER_USAGE)
+        return InvalidLine(problem="expected a mode, agents, a colon and a goal", hint=ROUTER_USAGE)
     return ModeLine(
         mode=match["mode"].lower(), topic=match["goal"].strip(), agents=_ids(match["agents"]) or None
     )

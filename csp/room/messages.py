@@ -181,12 +181,12 @@ def expiry(draft: RoomDraft, recipients: tuple[AgentId, ...], ttl_s: float | Non
 def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
     """Return whether `sender` has sent this id before; raise if the id belongs to somebody else."""
     if OWN_ID.match(message_id):
-        raise BadInput(f"id {message_id!r} has the form of the room's own ids", "use a uuid, for example")
+        raise BadInput(f"id {message_id!r} has the format of the room's own ids", "use, for example, a UUID")
     known = room.message(message_id)
     if known is None:
         return False
     if known.sender != sender:
-        raise Refused(f"id {message_id!r} is taken by somebody else's message", "use a new id")
+        raise Refused(f"id {message_id!r} is already used by another participant's message", "use a new id")
     return True
 
 
@@ -205,16 +205,16 @@ def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None
         participant = room.participants[agent]
         waiting = len(participant.queue)
         if waiting >= MAX_QUEUED or participant.queued_chars + len(text) > MAX_QUEUED_CHARS:
-            hint = f"see what it waits for with: csp status; drop it with: csp remove {agent}"
-            raise TooMany(f"{agent} has {waiting} messages waiting, it takes no more", hint)
+            hint = f"see why they wait with: csp status; drop them with: csp remove {agent}"
+            raise TooMany(f"{agent} has {waiting} messages waiting and accepts no more", hint)
 
 
 def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
     """Raise TooMany if the room already contains the maximum number of messages from agents."""
     waiting = sum([len(participant.queue) for participant in room.participants.values()])
     if recipients and waiting + len(recipients) > MAX_QUEUED_BY_AGENTS:
-        hint = "wait until some have been read; see what they wait for with: csp status"
-        raise TooMany(f"{waiting} messages wait in this room, it takes no more from agents", hint)
+        hint = "wait until some have been read; see why they wait with: csp status"
+        raise TooMany(f"{waiting} messages are waiting in this room, which accepts no more from agents", hint)
 
 
 def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: commands.Words) -> None:
@@ -253,7 +253,9 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
         hint = f"release it with: csp continue {message.id}"
         raise Refused(f"{message.id} is held by the loop guard", hint)
     if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.TURN:
-        raise Refused(f"{message.id} is held for the turn of {command.agent}", "it comes with that turn")
+        raise Refused(
+            f"{message.id} is held for the turn of {command.agent}", "it is delivered with that turn"
+        )
     if not may_move(delivery.state, command.state):
         problem = f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}"
         raise Refused(problem, "a finished delivery cannot be changed; use csp resend")
@@ -285,7 +287,7 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
         if {delivery.state for delivery in message.deliveries.values()} == {DeliveryState.WITHDRAWN}:
             raise Refused(f"#{message.seq} is already cancelled")
         states = [f"{agent} {delivery.outcome}" for agent, delivery in message.deliveries.items()]
-        why = ", ".join(states) or "nobody waits for it"
+        why = ", ".join(states) or "no recipient is waiting for it"
         raise Refused(f"too late to cancel #{message.seq}: {why}", "see what waits with: csp status")
 
 
@@ -333,7 +335,7 @@ def prune(draft: RoomDraft, command: commands.Prune) -> None:
             if message.seq < command.before:
                 hint = f"withdraw it with: csp cancel {message.id}"
                 raise Refused(f"{message.id} still waits for {participant.id}", hint)
-    text = f"everything before {command.before} was removed from the history"
+    text = f"the history before {command.before} was removed"
     draft.emit(events.Pruned(*draft.header(HUMAN, ALL, text), before=command.before))
 
 

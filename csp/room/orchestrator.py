@@ -92,12 +92,12 @@ def log_text(events: Iterable[AnyEvent]) -> str:
         if left < 0:
             break
         lines.append(line)
-    return _whole(lines[::-1]) if lines else "[CSP: nothing that concerns you has been said yet]"
+    return _whole(lines[::-1]) if lines else "[CSP: there are no messages that concern you yet]"
 
 
 def _whole(lines: list[str]) -> str:
     text = "\n".join(lines)
-    return f"[CSP: the last that concerns you, oldest first\n{text}]"
+    return f"[CSP: the latest messages that concern you, oldest first\n{text}]"
 
 
 # --- the digest of a session ---------------------------------------------------------------------

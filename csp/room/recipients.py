@@ -27,7 +27,7 @@ def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, .
             and (participant.online if command.only is None else participant.id in command.only)
         )
     if target == command.sender:
-        raise BadInput("a message to yourself goes nowhere", "name another participant, or 'all'")
+        raise BadInput("you cannot send a message to yourself", "name another participant, or 'all'")
     if target == HUMAN:
         return HUMAN, ()
     if target not in room.participants:

@@ -55,8 +55,8 @@ def _lowest(parties: Parties) -> Role:
 
 Table = Mapping[str, RoleRow]
 
-_REVIEW: Final = "leave it out, or begin the run in a terminal: csp review --test COMMAND"
-_MODEL: Final = "leave it out, or add the model in a terminal: csp add NAME --provider P --base-url URL"
+_REVIEW: Final = "omit it, or start the run in a terminal: csp review --test COMMAND"
+_MODEL: Final = "omit it, or add the model in a terminal: csp add NAME --provider P --base-url URL"
 
 # fmt: off
 ROUTES: Final[Table] = {
@@ -171,7 +171,7 @@ def row_of(table: Table, name: str) -> RoleRow:
     """Return the row of a route, an operation or a tool; raise LookupError if it has none."""
     row = table.get(name)
     if row is None:
-        raise LookupError(f"{name!r} has no row in the table of roles, see csp/room/roles.py")
+        raise LookupError(f"{name!r} has no row in the table of roles; see csp/room/roles.py")
     return row
 
 
@@ -185,7 +185,7 @@ def check_row(name: str, row: RoleRow, fields: Iterable[str]) -> None:
     loose = [field for field in fields if is_dangerous(field) and field not in row.shell]
     if loose and row.parties != SHELL:
         raise LookupError(
-            f"{name!r} takes {', '.join(loose)}, but its row in csp/room/roles.py does not say so"
+            f"{name!r} takes {', '.join(loose)}, but its row in csp/room/roles.py does not list them"
         )
 
 
@@ -195,7 +195,7 @@ def check_call(row: RoleRow, party: Party, what: str) -> None:
         return
     if party is Party.PAGE:
         raise Forbidden(f"a page may not {what}", "do it in a terminal, see: csp --help")
-    raise Forbidden(f"{party} may not {what}", f"it takes the {row.needs} token")
+    raise Forbidden(f"{party} may not {what}", f"it requires the {row.needs} token")
 
 
 def check_fields(row: RoleRow, party: Party, given: Iterable[str]) -> None:

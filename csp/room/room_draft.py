@@ -204,7 +204,7 @@ class RoomDraft:
     def emit(self, event: KnownEvent) -> None:
         """Add an event; from now on `room` is the room after it."""
         if event.seq != self.next_seq:
-            raise ValueError(f"event {event.seq} is emitted as number {self.next_seq}")
+            raise ValueError(f"event {event.seq} was emitted as number {self.next_seq}")
         self.events.append(event)
         if changes_sessions(event):
             self.has_sessions = self._has_new_sessions = True
@@ -335,7 +335,7 @@ class LayeredDict(dict[K, V]):
         return repr(dict(self.items()))
 
     def _unsupported(self, *_: object, **__: object) -> NoReturn:
-        raise NotImplementedError("a layered dict has no such method")
+        raise NotImplementedError("a layered dict does not support this method")
 
     # These would access only the dict's own storage.
     setdefault = popitem = clear = copy = __or__ = __ror__ = __ior__ = _unsupported

@@ -305,7 +305,7 @@ def test_stop_ends_it_at_once_and_nothing_more_is_posted(room: Room, way: str) -
     ("fields", "problem", "hint"),
     [
         ({"models": ["claude", "gpt-9"]}, "unknown agent 'gpt-9'", "gpt"),
-        ({"models": None}, "no models are named", "llama-8"),
+        ({"models": None}, "no models were named", "llama-8"),
         ({"mode": "brawl"}, "unknown mode 'brawl'", "round_robin"),
         ({"objective": ""}, "objective is empty", ""),
         ({"parallel": 0}, "Expected `int` >= 1 - at `$.parallel`", ""),

@@ -154,7 +154,7 @@ REFUSED: Final = [
     ("/add x -- 'unclosed", "the command cannot be read: no closing quotation (check its quotes)"),
     ("/focus claude", "this pane is not in tmux, so it cannot go to another one (attach with: csp up)"),
     ("@human hi", "that is you (name an agent, or all)"),
-    ("@router collaborate claude", "expected a mode, agents, a colon, a goal"),
+    ("@router collaborate claude", "expected a mode, agents, a colon and a goal"),
     (
         "/mode debate x --agents claude,nobody",
         "no agent 'nobody' is here (here are: claude, codex, mute)",

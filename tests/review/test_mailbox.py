@@ -127,7 +127,7 @@ def test_every_bad_file_is_a_clear_notice_and_changes_nothing(room: LiveRoom) ->
         "sender.json": ("builder", good, "sender is reviewer, but the file is in the folder of the builder"),
         "path.json": ("reviewer", {**good, "run_id": "../../etc"}, "run_id"),
         "unknown.json": ("reviewer", {**good, "run_id": "nobody"}, "unknown run 'nobody'"),
-        "early.json": ("reviewer", early, "may not come in phase start"),
+        "early.json": ("reviewer", early, "is not allowed in phase start"),
         "x" * 240 + ".json": ("reviewer", b"{}", "schema_version"),
         os.fsdecode(b"\xff.json"): ("reviewer", b"{}", "schema_version"),
     }

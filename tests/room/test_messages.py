@@ -850,7 +850,7 @@ def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> N
 def test_cancel_of_what_nobody_got_is_refused(live: LiveRoom) -> None:
     said = live.say(CLAUDE, HUMAN)
 
-    assert "nobody waits for it" in live.refuse(CancelMessage(message=said.id), Refused).message
+    assert "no recipient is waiting for it" in live.refuse(CancelMessage(message=said.id), Refused).message
 
 
 # --- deadlines -----------------------------------------------------------------------------------
@@ -971,7 +971,7 @@ def test_pruning_is_told(live: LiveRoom) -> None:
     event = one(live.do(Prune(before=2)), Pruned)
 
     assert (event.sender, event.target, event.before) == (HUMAN, ALL, 2)
-    assert event.text == "everything before 2 was removed from the history"
+    assert event.text == "the history before 2 was removed"
 
 
 @pytest.mark.parametrize(("before", "is_refused"), [(3, False), (4, True), (99, True)])

@@ -42,7 +42,7 @@ def known_run(runs: dict[str, ReviewRun], run_id: str) -> ReviewRun:
     """Return a run if it is remembered; otherwise raise NotFound with the known runs."""
     found = runs.get(run_id)
     if found is None:
-        hint = nearest(run_id, list(runs)) if runs else "begin one with: csp review start"
+        hint = nearest(run_id, list(runs)) if runs else "start one with: csp review start"
         raise NotFound(f"unknown run {run_id[:80]!r}", hint)
     return found
 
@@ -67,7 +67,7 @@ def say(draft: RoomDraft, command: SayInRun) -> None:
 
 def _check_live(run: ReviewRun) -> None:
     if run.is_over:
-        raise Refused(f"run {run.id} has ended: {run.reason}", "begin a new one with: csp review start")
+        raise Refused(f"run {run.id} has ended: {run.reason}", "start a new one with: csp review start")
 
 
 # --- results of CSP's worker -----------------------------------------------------------------------
@@ -163,11 +163,11 @@ def _record_defect(draft: RoomDraft, run: ReviewRun, command: ActOnRun) -> None:
         raise BadInput("a defect is missing", "say what was wrong: csp review defect RUN TEXT")
     if run.reason is not EndReason.ACCEPTED:
         hint = "its findings are judged with: csp review finding"
-        raise Refused(f"run {run.id} was not accepted, so its reviewer has missed nothing", hint)
+        raise Refused(f"run {run.id} was not accepted, so its reviewer cannot have missed a defect", hint)
     if any(one.text == text for one in run.defects):
         return
     if len(run.defects) == MAX_ITEMS:
-        raise Refused(f"run {run.id} has {MAX_ITEMS} defects already", "see: csp review show")
+        raise Refused(f"run {run.id} has {MAX_ITEMS} defects, the maximum", "see: csp review show")
     header = draft.run_header(run, text, by=command.sender)
     draft.emit(RunDefect(*header, defect=f"d-{len(run.defects) + 1}", severity=command.severity))
 
@@ -225,7 +225,7 @@ def _decide(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
         case P.APPROVAL, Decision.ACCEPT:
             _go(draft, run, command)
         case P.APPROVAL, _:
-            run_protocol.enter_phase(draft, P.PLAN, why or "a person wants another plan", by=by)
+            run_protocol.enter_phase(draft, P.PLAN, why or "a person requests another plan", by=by)
         case P.ESCALATED, Decision.ACCEPT:
             run_protocol.enter_phase(draft, P.CLOSING, why, by=by)
         case P.ESCALATED, _:
@@ -315,14 +315,14 @@ def read_message(text: str, role: RunRole, run_id: str) -> AnyMessage:
         if "message_type" in fields:
             objects.append(fields)
     if len(objects) > 1:
-        raise BadInput("there are several messages", "send one")
+        raise BadInput("it contains several messages", "send one")
     if objects:
         return _from_object(objects[0], role, run_id)
     entries, known = _entries(text), _MESSAGES[role]
     heads = [entry for entry in entries if entry.key in known]
     if not heads:
         hint = f"write {_EXPECTED[role]}, or the JSON message in a fence"
-        raise BadInput("there is no message in it", hint)
+        raise BadInput("it contains no message", hint)
     # If a text has several messages, one that ends a phase takes precedence.
     head = max(heads, key=lambda entry: list(known).index(entry.key))
     return read_body(known[head.key], _fields(head, entries))
@@ -340,7 +340,7 @@ def _from_object(fields: Fields, role: RunRole, run_id: str) -> AnyMessage:
         raise BadInput(f"unknown message_type {message_type[:80]!r}", hint)
     body = fields.get("body", {})
     if not isinstance(body, dict):
-        raise BadInput("body is no object", "send a JSON object as body")
+        raise BadInput("body is not an object", "send a JSON object as the body")
     return read_body(MessageType(message_type), body)
 
 

@@ -161,7 +161,7 @@ def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage)
     legal, message_type = LEGAL.get(run.phase, {}), review.type_of_body(body)
     if legal.get(message_type) is not role:
         expected = ", ".join(f"{name} by the {who}" for name, who in legal.items()) or "none, it waits"
-        what = f"{message_type} by the {role} may not come in phase {run.phase} of run {run.id}"
+        what = f"{message_type} by the {role} is not allowed in phase {run.phase} of run {run.id}"
         raise Refused(what, f"expected: {expected}")
     match body:
         case review.ExecutionUpdate():
@@ -171,7 +171,9 @@ def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage)
                 hint = f"use a name that does not begin with {review.OWN_METRICS}"
                 raise Refused(f"metric {own[0]!r} is CSP's own", hint)
             if len(body.metrics) > review.MAX_ITEMS:
-                raise Refused(f"{len(body.metrics)} metrics are too many", f"give {review.MAX_ITEMS} at most")
+                raise Refused(
+                    f"{len(body.metrics)} metrics exceed the limit", f"give {review.MAX_ITEMS} at most"
+                )
             tests = None if body.tests is None else replace(body.tests, claimed=True)
             return replace(body, tests=tests, figures=None)
         case review.PlanProposed():
@@ -226,7 +228,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
         weighty = [one for one in decision.findings if one.is_weighty]
         if weighty:
             grade = weighty[0].severity
-            raise Refused(f"accept does not go with a {grade} finding", "decide revise, or grade it minor")
+            raise Refused(f"cannot accept with a {grade} finding", "decide revise, or grade it minor")
         # The findings that caused revisions are resolved; minor findings remain as notes.
         done = [str(one.id) for one in run.open_findings if one.is_weighty]
         return replace(decision, resolved=tuple(dict.fromkeys((*decision.resolved, *done))))
@@ -236,7 +238,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
     if not left and not decision.findings:
         raise Refused("a revise needs a finding", "name what is wrong, as FINDING: major - text")
     # A revision for minor findings alone counts as an accept with notes.
-    note = f"revise for minor findings alone, taken as accept. {decision.rationale}".strip()
+    note = f"revise for minor findings only, treated as accept. {decision.rationale}".strip()
     return replace(decision, decision=review.Decision.ACCEPT, rationale=note[:2000])
 
 
@@ -259,7 +261,7 @@ def continue_after(draft: SessionDraft, body: review.AnyMessage) -> None:
         case review.ExecutionAlert():
             run = draft.known_run
             if body.level is review.AlertLevel.CRITICAL:
-                halt(draft, f"critical alert of {run.reviewer}: {body.text}")
+                halt(draft, f"critical alert from {run.reviewer}: {body.text}")
             else:
                 draft.notice(NoticeCode.RUN_ALERT(run=run.id, agent=run.reviewer, text=body.text))
         case review.ReviewDecision():
@@ -279,7 +281,7 @@ def _on_feedback(draft: SessionDraft, body: review.PlanFeedback) -> None:
     elif body.risk is review.Risk.HIGH:
         enter_phase(draft, P.APPROVAL, "the reviewer rates the risk as high")
     elif run.terms.approve:
-        enter_phase(draft, P.APPROVAL, "the plan is to be approved")
+        enter_phase(draft, P.APPROVAL, "the plan needs approval")
     else:
         enter_phase(draft, P.EXECUTION)
 
@@ -462,7 +464,7 @@ def remind(draft: SessionDraft) -> None:
     waited_s = now - (run.since or run.started_at)
     number = int(waited_s / REMIND_S + 1).bit_length() - 1
     minutes, is_call = waited_s / 60, run.phase in CALLS
-    whom = "a person" if is_call else f"a file of the {TURN_OF[run.phase]}"
+    whom = "a person" if is_call else f"a file from the {TURN_OF[run.phase]}"
     what = f"Run {run.id} has waited for {whom} for {minutes:.0f} minutes"
     draft.room_draft.emit(RunReminded(*draft.run_header(what), number=number))
     if is_call:

@@ -259,7 +259,7 @@ def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
         "seen": _work(run, is_whole=False),
         "cycle": str(run.cycle),
         "cycles": str(run.max_revisions + 1),
-        "why": f"Note of a person: {run.why}" if run.why else "",
+        "why": f"Note from a person: {run.why}" if run.why else "",
     }
 
 
@@ -293,12 +293,12 @@ def _work(run: ReviewRun, *, is_whole: bool) -> str:
         said = "Tests: none were run."
         if tests is not None:
             failed = "timed out" if tests.timed_out else f"FAILED (exit {tests.code})"
-            by = "as the builder says" if tests.claimed else "run by CSP"
+            by = "as reported by the builder" if tests.claimed else "run by CSP"
             said = f"Tests, {by}: `{tests.command}` {'passed' if tests.passed else failed}."
         output = tests.output[-MAX_OUTPUT:].strip() if tests is not None else ""
         parts.append(f"{said}\n\n{_fenced(output)}" if output else said)
     if is_whole or review.Telemetry.DIFFS in run.telemetry:
-        said = "Diff, as the builder has it" if diff else "Diff: none is known"
+        said = "Diff, as reported by the builder" if diff else "Diff: none available"
         if figures is not None:
             counts = f"{figures.files} files, +{figures.insertions} -{figures.deletions}"
             said = f"Diff, taken by CSP from git ({counts})"
@@ -331,7 +331,7 @@ def summary_of(run: ReviewRun, reason: EndReason) -> str:
     ]
     if run.update is not None and run.update.tests is not None:
         tests = run.update.tests
-        by = ", as the builder says" if tests.claimed else ""
+        by = ", as reported by the builder" if tests.claimed else ""
         lines.append(f"Tests{by}: {'passed' if tests.passed else 'failed'}")
     if run.context is not None and run.context.worktree:
         lines.append(f"Worktree: {run.context.worktree}")

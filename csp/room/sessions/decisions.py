@@ -40,5 +40,5 @@ def choices_for(sessions: Sessions, session: Session) -> dict[str, str]:
         leaders = tally_of(session).leaders
         return {one.label: f"{one.label} ({one.agent})" for one in leaders} | {NONE: "Leave it open"}
     if is_near_limit(session):
-        return {NOTED: "Let it go on", END: "End it now"}
+        return {NOTED: "Let it continue", END: "End it now"}
     return {NOTED: "OK"} if is_cut_short(sessions, session) else {}

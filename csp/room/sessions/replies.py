@@ -239,10 +239,10 @@ class _Reply:
                 self._ask_again(turn, "repair_review", problem)
                 return
             self._post(events.Activity, self._command)
-            fail(draft, turn, TurnState.FAILED, f"its reply is no message of a {role}: {problem}")
+            fail(draft, turn, TurnState.FAILED, f"its reply is not a valid {role} message: {problem}")
             if draft.session.is_running:
                 # It was already asked twice; an agent that does not answer at all is handled elsewhere.
-                give_up(draft, "though it was asked once more")
+                give_up(draft, "even after it was asked again")
             advance(draft)
             return
         self._accept(turn, agent_text.Envelope(message=envelope.message), said, None, _Taken(role, body))

@@ -118,7 +118,7 @@ def remind(draft: SessionDraft, agent: AgentId) -> None:
     # A repeated vote does not mean that the session has stalled.
     if repeats == 1 and session.stage.kind is not PhaseKind.BALLOT:
         draft.notice(NoticeCode.SAID_THE_SAME(agent=agent))
-        draft.wake(f"it stalls: {agent} repeated itself")
+        draft.wake(f"it has stalled: {agent} repeated itself")
     warn_of_limits(draft)
     due = max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)
     if session.setup.mode is Mode.AUTOPILOT and due > session.reminders:

@@ -81,9 +81,9 @@ def _check_run_id(draft: RoomDraft, run_id: str | None) -> None:
         return
     if not is_run_id(run_id):
         hint = "use small letters, digits, . _ - but neither two dots nor . or .lock at the end, 64 at most"
-        raise BadInput(f"{run_id[:80]!r} cannot be the id of a run", hint)
+        raise BadInput(f"{run_id[:80]!r} is not a valid run id", hint)
     if run_id in draft.room.runs.by_id:
-        raise Refused(f"there is a run {run_id!r} already", "choose another id, or leave it out")
+        raise Refused(f"a run {run_id!r} already exists", "choose another id, or omit it")
 
 
 def _start_run(draft: SessionDraft, command: SetMode) -> None:
@@ -158,7 +158,7 @@ def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]
         )
     named = tuple(AgentId(name.strip().lower()) for name in command.agents)
     if not named:
-        raise BadInput("agents is empty", "name at least one agent, or leave agents out to take all")
+        raise BadInput("agents is empty", "name at least one agent, or omit agents to use all")
     for name in named:
         if name == MAILBOX and command.mode == Mode.REVIEW:
             continue
@@ -203,7 +203,7 @@ def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
             continue
         others = [session for session in draft.sessions.live_with(agent) if session is not before]
         if others:
-            hint = f"end that one first with: csp stop, or choose others than {agent}"
+            hint = f"end that session first with: csp stop, or choose agents other than {agent}"
             raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)
 
 
@@ -221,7 +221,7 @@ def collaborate(draft: RoomDraft, command: Collaborate) -> None:
     # An agent in a collaboration could otherwise start collaborations endlessly.
     for session in draft.sessions.live_with(command.sender):
         if session.setup.collaboration is not None:
-            hint = "finish your turn there; its caller can begin another one"
+            hint = "finish your turn there; its caller can start another one"
             raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
     check_unsealed(draft, command.sender)
     before = _known(draft, command.session)
@@ -237,13 +237,13 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
         return None
     found = draft.sessions.find(name)
     if found is not None and found.setup.collaboration is None:
-        raise Refused(f"{found.id} is no collaboration", "leave session_id out to begin one")
+        raise Refused(f"{found.id} is not a collaboration", "leave session_id out to begin one")
     if found is None and _SESSION_ID.match(name):
         known = [str(one.id) for one in draft.sessions.by_id.values() if one.setup.collaboration]
         hint = nearest(name, known) if known else "leave session_id out to begin one"
         raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
     if name == DEFAULT_THREAD:
-        raise BadInput(f"{name!r} cannot be the name of a collaboration", "choose another one")
+        raise BadInput(f"{name!r} is not a valid collaboration name", "choose another one")
     return found
 
 
@@ -253,10 +253,10 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
 def _begin(draft: RoomDraft, command: Collaborate) -> None:
     mode = _style(command.mode or Mode.ROUND_ROBIN)
     if not command.objective.strip():
-        raise BadInput("objective is empty", "say what they should work on")
+        raise BadInput("objective is empty", "describe what they should work on")
     if command.agents is None:
         known = ", ".join(draft.room.participants) or "nobody yet"
-        raise BadInput("no models are named", f"name who should take part; in the room are: {known}")
+        raise BadInput("no models were named", f"name the participants; in the room are: {known}")
     agents = agents_of(draft.room, command)
     limits = _collaboration_limits(command, agents, Limits(), draft.rules)
     terms = _terms(command, Collaboration(thread=command.thread))
@@ -326,10 +326,12 @@ def _go_on(draft: SessionDraft, command: Collaborate) -> None:
     setup = _more(draft, command)
     other = draft.room.sessions.live_in(before.thread)
     if other is not None and other.id != before.id:
-        raise Refused(f"{other.id} runs in thread {before.thread}", f"end it first, or go on with {other.id}")
+        raise Refused(
+            f"{other.id} runs in thread {before.thread}", f"end it first, or continue with {other.id}"
+        )
     check_free(draft.room_draft, setup, before)
     steps = (setup.rounds or 0) - before.steps
-    text = f"goes on for {steps} steps at most"
+    text = f"continues for at most {steps} steps"
     draft.change(Change.CONTINUED, text, by=command.sender, setup=setup)
     draft.notice(NoticeCode.SESSION_CONTINUED(mode=setup.mode.upper(), steps=steps))
     for words in _notes(setup.mode, setup.agents, draft.terms, setup.limits, setup.prices):
@@ -338,7 +340,7 @@ def _go_on(draft: SessionDraft, command: Collaborate) -> None:
     is_at_rest = before.is_over or before.stage.kind is PhaseKind.SOLO
     for turn in list(draft.session.turns.values()):
         if is_at_rest or turn.agent not in setup.agents:
-            cancel(draft, turn, "it goes on without this turn")
+            cancel(draft, turn, "it continues without this turn")
     if is_at_rest:
         begin(draft)
     else:

@@ -167,7 +167,7 @@ def _decide(draft: SessionDraft, command: Steer) -> None:
     session = draft.session
     choices = choices_for(draft.room_draft.sessions, session)
     if not choices:
-        raise Refused(f"session {session.id} waits for no decision", "see: csp status")
+        raise Refused(f"session {session.id} is not waiting for a decision", "see: csp status")
     given = (command.choice or "").strip().lower()
     choice = next((one for one in choices if one.lower() == given), None)
     if choice is None:
@@ -199,9 +199,9 @@ def _current(draft: SessionDraft, agent: str | None) -> Turn:
     if turn is not None:
         return turn
     if wanted is None:
-        raise Refused(f"no turn is open in {draft.session.id}, it is paused", "resume it first")
+        raise Refused(f"no turn is open in {draft.session.id} because it is paused", "resume it first")
     owing = ", ".join(draft.session.waiting_for) or "nobody"
-    raise Refused(f"{wanted} has no open turn in {draft.session.id}", f"who has: {owing}")
+    raise Refused(f"{wanted} has no open turn in {draft.session.id}", f"open turns: {owing}")
 
 
 # --- tool calls of an agent in its turn --------------------------------------------------------------
@@ -212,7 +212,7 @@ def vote(draft: RoomDraft, command: CastVote) -> None:
     open_turns = _turns_of(draft, command.agent, command.session)
     ballots = [one for one in open_turns if one[0].session.stage.kind is PhaseKind.BALLOT]
     if not ballots:
-        raise Refused("no ballot waits for your vote", "vote when you are asked to, in your turn")
+        raise Refused("no ballot is waiting for your vote", "vote in your turn, when asked to")
     found, turn = ballots[0]
     labels = [candidate.label for candidate in found.session.stage.candidates]
     label = command.label.upper()
@@ -229,7 +229,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
         if row_of(found.session.setup).follows_handoff and not is_led:
             break
     else:
-        raise Refused("no turn of yours is open that can be handed over", "say it with a message instead")
+        raise Refused("you have no open turn that can be handed over", "send a message instead")
     known = [str(agent) for agent in found.session.agents]
     to = command.to.strip().lower()
     if to not in known:
@@ -423,7 +423,7 @@ def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
     if reason in _IN_THE_WAY and not turn.warned:
         draft.move(turn, TurnState.ASKED, reason, warned=True)
         draft.notice(NoticeCode.TURN_OBSTRUCTED(agent=turn.agent, reason=reason), HUMAN)
-        draft.wake(f"{turn.agent} is blocked: a {reason} is in the way of its turn")
+        draft.wake(f"{turn.agent} is blocked: a {reason} obstructs its turn")
         return
     turns.fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
     draft.wake(f"{turn.agent} could not be asked")

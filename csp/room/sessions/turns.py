@@ -85,7 +85,7 @@ def estimate_cost(
         dark = [turn for turn in session.turns.values() if turn.agent not in (agent, *session.setup.prices)]
         if dark and not told:
             return OverBudget(
-                f"nobody knows what a call of {agent} may cost until the one under way has told"
+                f"the cost of a call of {agent} is unknown until the current call has reported it"
             )
         put_in, rate = 0.0, 0.0
         cost = gauge.cost_usd * MARGIN if agent in session.gauges else max(told, default=0.0)
@@ -99,7 +99,7 @@ def estimate_cost(
     if cost > limit - taken:
         return OverBudget(
             f"the call of {agent} may cost {cost:.4f} USD; with {taken:.4f} of {limit:g} USD "
-            "spent or under way it could pass the limit"
+            "spent or in progress, it could pass the limit"
         )
     # Agents that are asked at the same time share the remaining budget.
     slots = max(session.width - len(session.turns), 1)
@@ -182,7 +182,7 @@ def _why_not(draft: SessionDraft, agent: AgentId, participant: Participant | Non
         return "benched after two timeouts until it posts something"
     most = draft.session.setup.limits.turns
     is_spent = most is not None and draft.session.asked >= most
-    return "no turns are left" if is_spent and draft.phase.kind is not PhaseKind.SOLO else ""
+    return "no turns left" if is_spent and draft.phase.kind is not PhaseKind.SOLO else ""
 
 
 def _pass_over(draft: SessionDraft, agent: AgentId, reason: str) -> None:

@@ -392,7 +392,7 @@ def test_lead_names_one_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"agents": None}, "no models are named"),
+        ({"agents": None}, "no models were named"),
         ({"agents": ()}, "agents is empty"),
         ({"agents": ("claude", "gpt9")}, "unknown agent 'gpt9'"),
         ({"agents": ("claude", "claude")}, "an agent is named twice"),
@@ -400,7 +400,7 @@ def test_lead_names_one_at_a_time() -> None:
         ({"mode": "debate"}, "a collaboration cannot be a debate"),
         ({"mode": "chaos"}, "unknown mode 'chaos'"),
         ({"mode": "orchestrator", "agents": ("claude",)}, "orchestrator takes at least 2 agents, got 1"),
-        ({"session": "default"}, "'default' cannot be the name of a collaboration"),
+        ({"session": "default"}, "'default' is not a valid collaboration name"),
     ],
 )
 def test_odd_wish_is_refused(fields: dict[str, Any], problem: str) -> None:
@@ -520,7 +520,7 @@ def test_good_synthesis_outlives_a_failed_one() -> None:
     work.fail(CLAUDE)
 
     assert work.session.result.text == "the whole"
-    assert "No synthesis was written: the last one stands." in work.notices
+    assert "No synthesis was written: the last one remains valid." in work.notices
     assert work.told()[-1].endswith("\nthe whole")
 
 
@@ -624,7 +624,7 @@ def test_unknown_or_other_sessions_do_not_go_on() -> None:
     work.start("round_robin")
     other = work.room.sessions.newest_in("default")
     assert other is not None
-    assert f"{other.id} is no collaboration" in work.refused(Collaborate(sender=HUMAN, session=other.id))
+    assert f"{other.id} is not a collaboration" in work.refused(Collaborate(sender=HUMAN, session=other.id))
 
 
 def test_words_of_one_who_is_no_person_are_its_own() -> None:
