@@ -265,7 +265,7 @@ class GatewayOptions:
     dir: Path
 
 
-# --- where the values come from ------------------------------------------------------------------
+# --- sources of the values -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class _File:
 
     path: Path
     data: dict[str, Any]
-    #: Whether it came with a repository, and was not named or written by the user.
+    #: Whether it came with a repository and was neither named nor written by the user.
     is_found: bool = False
 
     def get(self, key: str) -> object:
@@ -446,7 +446,7 @@ _LISTS: Final = ("agent", "allow")
 
 # --- agents --------------------------------------------------------------------------------------
 
-#: The role of an agent: `orchestrator`, or what it does.
+#: The role of an agent: `orchestrator` or its duty.
 WORD: Final = types.SettingType("one short word of a-z, 0-9 or -, such as reviewer", types.matching(DUTY))
 _AGENT_KINDS: Final[dict[str, types.SettingType[Any]]] = {
     "name": types.NAME,
@@ -578,7 +578,7 @@ def _read_allow(path: Path, entry: dict[str, object]) -> AllowSpec:
 def _found(place: str) -> Path:
     """Return a folder that the environment names, or one in the home directory."""
     if not place:
-        raise BadInput("HOME: expected the path of a home directory, but it is not set")
+        raise BadInput("HOME: expected the path of a home directory, got nothing")
     return Path(place)
 
 

@@ -205,7 +205,7 @@ def follow(
     while True:
         try:
             gateway = gateway or connect()
-            # The first response after a failure shows that the gateway is back, so it must come at once.
+            # The first response after a failure shows that the gateway is back, so it must not be delayed.
             wait_s = None if is_away else LONG_POLL_S
             items = page(gateway, after=after, wait=wait_s, limit=PAGE, **query)
         except Unreachable as exc:

@@ -24,7 +24,7 @@ from csp.fast_start.room_files import is_name, make_private_dir
 
 _OTHERS: Final = re.compile(r"[^a-z0-9]+")
 _GIT_FILE: Final = "gitdir: "
-#: A name is at most 32 characters, and a suffix takes five of them.
+#: A name has at most 32 characters, five of which are reserved for a suffix.
 _MAX_BASE: Final = 27
 _SUFFIX: Final = 4
 _UNNAMED: Final = "room"

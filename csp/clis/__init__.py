@@ -9,7 +9,7 @@ A folder is found by its files, so adding a folder adds a CLI everywhere:
   table.
 
 `csp up` and `csp doctor` look for every CLI with both files on the machine, and its command has a setting.
-`demo`, `generic` and `shell` have only a profile: only their screen is known. `plain` has only an adapter: a
+`demo`, `generic` and `shell` have only a profile: only their screen is used. `plain` has only an adapter: a
 transcript format that any program can write.
 
 The launcher imports these modules before the CLI starts, so they import as little as possible at the top.

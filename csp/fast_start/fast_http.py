@@ -143,7 +143,7 @@ def _more(receive: "Receive") -> bytes:
 
 
 def _number(digits: bytes, base: int) -> int:
-    # int() would accept signs, blanks and underscores.
+    # int() would accept signs, spaces and underscores.
     if not digits.isalnum():
         raise ConnectionError("the response is not valid HTTP")
     try:

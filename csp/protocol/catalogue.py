@@ -36,7 +36,7 @@ class ArgumentKind(StrEnum):
 
 
 class ModeOption(StrEnum):
-    """An option that a person can set for a mode, besides its topic, agents and length."""
+    """An option that a person can set for a mode in addition to its topic, agents and length."""
 
     FIRST = "first"
     SYNTH = "synth"
@@ -134,7 +134,7 @@ class Catalogue(Struct, frozen=True):
     notices: tuple[NoticeEntry, ...]
     #: The commands that the page supports.
     commands: tuple["CommandText", ...]
-    #: The agents that each group name stands for.
+    #: The agents in each group, by group name.
     groups: dict[str, tuple[str, ...]]
     #: The commands that only the pane supports.
     pane_commands: tuple["CommandText", ...] = ()
@@ -157,7 +157,7 @@ class ModeText(NamedTuple):
 
 
 # fmt: off
-#: The most used modes come first.
+#: The modes, most used first.
 MODE_TEXTS: Final[dict[Mode, ModeText]] = {
     Mode.DEBATE: ModeText("All agents state a position, then respond to each other in rounds; "
                           "with a ballot, they vote at the end."),
@@ -247,7 +247,7 @@ _ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (Argume
 # fmt: off
 #: The commands that people can type. The pane has a handler for those that do more than send a control.
 COMMANDS: Final = (
-    CommandEntry("agents", "list the agents and what each is doing", is_on_page=True, group=_AGENTS),
+    CommandEntry("agents", "list the agents and their activity", is_on_page=True, group=_AGENTS),
     CommandEntry("status", "show the mode, the current turn and the agents", is_on_page=True),
     CommandEntry("queue", "show undelivered messages and why", is_on_page=True, group=_MESSAGES),
     CommandEntry("history", "show the newest messages, or those of one agent",
@@ -287,7 +287,7 @@ COMMANDS: Final = (
                  control=ControlVerb.PAUSE, action=SessionAction.PAUSE, group=_MODES),
     CommandEntry("resume", "undo /pause", _MA, control=ControlVerb.RESUME, action=SessionAction.RESUME,
                  group=_MODES),
-    CommandEntry("needs", "list what needs you, with possible answers", group=_AGENTS),
+    CommandEntry("needs", "list items that need you, with their answers", group=_AGENTS),
     CommandEntry("answer", "answer the newest item (or /y, /n, Alt-Y)",
                  (ArgumentKind.MAYBE_WORD,), usage="[KEY]", group=_AGENTS),
     CommandEntry("approve", "approve an agent's dialog, or choose answer N", _MA + _N,
@@ -298,7 +298,7 @@ COMMANDS: Final = (
     CommandEntry("rules", "list the commands agents may run unasked", is_on_page=True, group=_AGENTS),
     CommandEntry("unallow", "remove an approval rule", (ArgumentKind.MAYBE_WORD,), usage="N",
                  is_on_page=True, group=_AGENTS),
-    CommandEntry("interrupt", "stop what an agent is doing", _A, control=ControlVerb.INTERRUPT,
+    CommandEntry("interrupt", "stop an agent's current work", _A, control=ControlVerb.INTERRUPT,
                  group=_AGENTS),
     CommandEntry("share", "also post replies to what you type in its pane", _A, control=ControlVerb.SHARE,
                  group=_AGENTS),

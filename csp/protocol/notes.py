@@ -46,7 +46,7 @@ class BoardChange(StrEnum):
 
 
 class Source(Struct, frozen=True):
-    """The event that a note was made from."""
+    """The event from which a note was created."""
 
     seq: int
     type: str

@@ -159,7 +159,7 @@ class NoticeCode(StrEnum):
         "ATTENTION: {agent} was given a file that no message requested: {detail}. It is paused, so nothing "
         "more is typed into its pane. Look at the pane, then release it with: csp resume {agent}")
     PAST_THE_ROOM = ("past_the_room",
-        "{agent} tried to write to {detail} past the room; only what goes through the room is delivered")
+        "{agent} tried to write to {detail} past the room; only messages sent through the room are delivered")
     APPROVED_BY_RULE = ("approved_by_rule",
         "{agent}: approved by {rule}: {command}. To stop this: {remedy}")
     AGENT_LEFT = "agent_left", "{agent} left: {detail}"

@@ -184,7 +184,7 @@ class VoteBody(enums.Struct, frozen=True):
 
 
 class HandoffBody(Handoff, frozen=True):
-    """The next agent after an open turn; takes effect with the reply."""
+    """The next agent after an open turn, effective with the reply."""
 
     session: enums.Id | None = None
 
@@ -331,7 +331,7 @@ class WatchParams(enums.Struct, frozen=True):
 
 
 class WatchBody(enums.Struct, frozen=True):
-    """The agent whose screen to watch; without one, the seq after which to send all events."""
+    """The agent whose screen to watch or, without one, the seq after which all events are sent."""
 
     after: Seq | None = None
     screen: enums.Name | None = None

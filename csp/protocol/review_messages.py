@@ -134,7 +134,7 @@ class Body(Struct, frozen=True, tag_field="message_type"):
 
 
 class RunContext(Struct, frozen=True):
-    """The working directory of a run: a worktree made from `base`, or a plain directory."""
+    """The working directory of a run: a worktree created from `base`, or a plain directory."""
 
     dir: str = ""
     worktree: str = ""
@@ -324,7 +324,7 @@ class RunTerms(Struct, frozen=True, kw_only=True):
     test: Note = ""
     test_timeout_s: Annotated[float, Meta(gt=0, le=7200)] = 600.0
     on_accept: OnAccept = OnAccept.BRANCH
-    #: Whether a person approves every plan, whatever its risk.
+    #: Whether a person must approve every plan, regardless of its risk.
     approve: bool = False
     dir: Annotated[str, Meta(max_length=4096)] = ""
 

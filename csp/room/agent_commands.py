@@ -97,7 +97,7 @@ def kind_of(
 
 
 class AgentTextRunner:
-    """The posting and execution of an agent's text in answer to the message `heard`.
+    """Posts an agent's text, an answer to the message `heard`, and runs the commands in it.
 
     `sent` contains the messages that the agent sent for the same prompt, as of before the prompt ended.
     """

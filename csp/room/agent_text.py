@@ -1,10 +1,10 @@
 """Parse the commands in an agent's text without mistaking text about commands for commands.
 
-A command starts in the first column of a line: a space, a bullet, a quote sign or a backtick before it makes
+A command starts in the first column of a line: a space, bullet, quote marker or backtick before it makes
 it prose. It counts only outside code; an unclosed fence runs to the end of the text. A body runs to the next
 command or a blank line; a fence that opens in a body belongs to it completely. Relayed text has U+2060 after
 its `@`, so a command that is quoted back does not count. Any text can be parsed, in linear time. No command
-starts after the first `chat_markdown.MAX_LINES` lines, but the body of the last one may go on.
+starts after the first `chat_markdown.MAX_LINES` lines, but the body of the last one may continue.
 """
 
 import re
@@ -237,12 +237,12 @@ def _read(name: str, line: str, body: str) -> Spoken:
     """Return the command that starts in `line`, with its body."""
     match name:
         case "all":
-            return SendTo(to="all", text=body) if body else misspelt(line, "give it a text: @all text")
+            return SendTo(to="all", text=body) if body else misspelt(line, "add a text: @all text")
         case "send":
             to = _addressee(line)
-            return SendTo(to=to, text=body) if body else misspelt(line, f"give it a text: @send.{to} text")
+            return SendTo(to=to, text=body) if body else misspelt(line, f"add a text: @send.{to} text")
         case "handoff":
-            hint = f"give it a task of 1 to {MAX_TASK} characters"
+            hint = f"add a task of 1 to {MAX_TASK} characters"
             is_task = 1 <= len(body) <= MAX_TASK
             return HandOver(to=_addressee(line), task=body) if is_task else misspelt(line, hint)
         case "final" | "mode.status":

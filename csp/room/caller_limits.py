@@ -54,7 +54,7 @@ def admit(agent: AgentId, counts: Mapping[AgentId, int], places: Places) -> Admi
     """Decide whether an agent may have another connection; `counts` has the connections of all agents."""
     own = counts.get(agent, 0)
     if own >= places.per_agent:
-        # It may replace an idle connection of its own.
+        # It may replace one of its own idle connections.
         return AdmissionVerdict(False, agent)
     if sum(counts.values()) < places.agents:
         return AdmissionVerdict(True)

@@ -5,13 +5,13 @@ It differs from CommonMark in these points:
 
 - HTML, entities and link definitions are text; `---` is a rule, also below a paragraph.
 - A line without its `>` or its indent ends the quote or the item (no lazy continuation).
-- Only signs that have a meaning here can be escaped, so paths and patterns keep their backslashes.
+- Only characters with a meaning here can be escaped, so paths and patterns keep their backslashes.
 - Next to a Chinese, Japanese or Korean letter, `*` and `~` open and close without a space.
 - An address becomes a link only if it is clearly a web or mail address; an image becomes a link.
 - A table ends at the first line without a bar.
 - Quotes and lists below `DEEPEST` levels, and after `MAX_CONTAINERS` of them, are text.
 
-The cost is linear in the text: levels, columns, runs of signs and addresses are bounded.
+The cost is linear in the text: levels, columns, runs of markers and addresses are bounded.
 """
 
 import re

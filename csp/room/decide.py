@@ -85,8 +85,8 @@ Handler = Callable[[RoomDraft, commands.Command], None]
 
 
 def _row(kind: type[C], handler: Callable[[RoomDraft, C], None]) -> tuple[type[commands.Command], Handler]:
-    """Return a row of the table; mypy checks that the handler takes commands of this kind."""
-    return kind, handler  # type: ignore[return-value]  # the table looks a handler up by the kind it takes
+    """Return a row of the table; mypy checks that the handler accepts commands of this kind."""
+    return kind, handler  # type: ignore[return-value]  # the table finds a handler by the kind it accepts
 
 
 #: The handler of each command.

@@ -130,7 +130,7 @@ def post_message(
 
 
 class SessionMarks(TypedDict, total=False):
-    """Fields that make a message outside a turn part of a session; see `MessageEvent`."""
+    """The fields that assign a message outside a turn to a session; see `MessageEvent`."""
 
     session_id: SessionId | None
     sealed: int
@@ -141,7 +141,7 @@ class SessionMarks(TypedDict, total=False):
 def _marks_of_agent(
     draft: RoomDraft, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
 ) -> SessionMarks:
-    """Return the fields that make an agent's message part of a session that concerns it.
+    """Return the fields that assign an agent's message to the session that it concerns.
 
     That is the sender's sealed session, else the thread's session, else any session with the sender
     or a recipient. A message that a member sends in a sealed phase is sealed: nobody gets it before the phase
@@ -288,7 +288,7 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
             raise Refused(f"#{message.seq} is already cancelled")
         states = [f"{agent} {delivery.outcome}" for agent, delivery in message.deliveries.items()]
         why = ", ".join(states) or "no recipient is waiting for it"
-        raise Refused(f"too late to cancel #{message.seq}: {why}", "see what waits with: csp status")
+        raise Refused(f"too late to cancel #{message.seq}: {why}", "list waiting messages with: csp status")
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:
@@ -306,7 +306,9 @@ def release(draft: RoomDraft, command: commands.ReleaseMessage) -> None:
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
             draft.move_delivery(message, agent, *held)
     if not draft.events:
-        raise Refused(f"#{message.seq} is not held by the loop guard", "see what waits with: csp status")
+        raise Refused(
+            f"#{message.seq} is not held by the loop guard", "list waiting messages with: csp status"
+        )
 
 
 def tick(draft: RoomDraft) -> None:

@@ -263,7 +263,7 @@ class LayeredDict(dict[K, V]):
     def __init__(self, base: dict[K, V]) -> None:
         super().__init__()
         self._base = base
-        #: Keys of `base` that were removed here; a key that is set again comes last.
+        #: Keys of `base` that were removed here; a key that is set again is last.
         self._hidden: set[K] = set()
 
     def merge(self) -> dict[K, V]:
@@ -314,7 +314,7 @@ class LayeredDict(dict[K, V]):
         return len(self._base) - len(self._hidden) + last
 
     def _is_last(self, key: K) -> bool:
-        """Return whether a key that was set here comes after those of `base`."""
+        """Return whether a key that was set here follows those of `base`."""
         return key in self._hidden or key not in self._base
 
     def keys(self) -> Any:

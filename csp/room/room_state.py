@@ -294,7 +294,7 @@ class Room(msgspec.Struct, omit_defaults=True):
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
     boards: Boards = msgspec.field(default_factory=Boards)
-    #: Usage of all replies, in sessions or not; usage of turns whose reply has not reported it yet.
+    #: The usage of all replies, in sessions or not, and of turns whose reply has not reported it yet.
     spent: Ledger = ()
     under_way: Unsettled = msgspec.field(default_factory=dict)
     #: The results of each caller's last calls that have an id chosen by the caller, by that id.

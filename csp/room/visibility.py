@@ -16,7 +16,7 @@ from csp.protocol.enums import ALL, AgentId, SessionId
 from csp.room.sessions.session_reducer import Sessions
 from csp.room.sessions.session_state import Ledger, Session, WindowItem
 
-#: A reader that takes part in nothing and reads what everybody may read. No participant can have this name.
+#: A reader outside all sessions, who may read only public events. No participant can have this name.
 ANYBODY: Final = AgentId("none")
 NO_SESSIONS: Final = Sessions()
 

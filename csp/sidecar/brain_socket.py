@@ -81,7 +81,7 @@ class RelayPort(asyncio.Protocol):
         self._send(relay_frames.RELEASE)
 
     def claim_words(self, words: tuple[str, ...]) -> None:
-        """Intercept these lines: one that a person types as a whole comes here instead of to the child."""
+        """Intercept these lines: a person who types one sends it here instead of to the child."""
         self._send(relay_frames.OURS, "\n".join(words).encode())
 
     def keep_note(self, note: bytes) -> None:

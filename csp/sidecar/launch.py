@@ -1,4 +1,4 @@
-"""Start a sidecar: the CLI in its own terminal, the brain beside it, and the relay in place of this process.
+"""Start a sidecar: the CLI in its own terminal, the brain next to it, and the relay in place of this process.
 
 The CLI should start as fast as without CSP, so this module imports little and does not query the CLI.
 """

@@ -67,7 +67,7 @@ def _gone(folder: str, entry: str, name: str) -> "Record | None":
 def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
     """Write a note that a sidecar is about to join, and return the launch id to join with.
 
-    The room may know a sidecar that was killed before it could write its record. The next sidecar of that
+    A sidecar may be killed after joining but before it could write its record. The next sidecar of that
     name reuses its launch id and thus gets the same agent id. If it cannot be written, joining continues.
     """
     folder = agents_dir(state_dir, room)

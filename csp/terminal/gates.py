@@ -42,7 +42,7 @@ class PaneFacts(msgspec.Struct, frozen=True, kw_only=True):
     #: The program has not been prompted yet.
     is_unasked: bool = False
     has_dialog: bool = False
-    #: A permission request is open, as far as is known.
+    #: A permission request is believed to be open.
     is_asking: bool = False
     last_key: float | None = None
     #: The composer has disappeared, so something else receives the keys.
@@ -124,7 +124,7 @@ def works_too_long(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
 
 
 def holds_draft(facts: PaneFacts, now: float) -> bool:
-    """Return whether the composer holds a person's draft, judged by recent keys first, then by the screen."""
+    """Return whether the composer contains a person's draft, judged first by recent keys, then by screen."""
     if facts.draft is None:
         return facts.may_hold_draft
     if facts.last_key is None:
@@ -148,7 +148,7 @@ def next_look(facts: PaneFacts, rules: GateRules, now: float) -> float | None:
 def agent_state(
     facts: PaneFacts, rules: GateRules, now: float, *, is_limited: bool = False, is_permission: bool = False
 ) -> ReportedAgentState:
-    """Return the state to show in the room; states that need a person come first.
+    """Return the state to show in the room; states that need a person take precedence.
 
     `is_limited` means that an account limit is active. `is_permission` means that the dialog asks about a
     tool, which can be answered even then, unlike a menu such as one that offers to lift the limit.

@@ -1,6 +1,6 @@
 """Follow our prompt on the screen of a program without a profile: locate it, then read its reply.
 
-The paste itself reveals the composer: the text that it makes appear at the caret is ours. A prompt
+The paste itself reveals the composer: the text that consequently appears at the caret is ours. A prompt
 has left the composer when it is no longer there and the place looks as it did before the paste. For a program
 without a transcript, the reply is the new text on its screen.
 """
@@ -65,7 +65,7 @@ class PasteContext(msgspec.Struct, frozen=True, kw_only=True):
 
     is_entered: bool = False
     is_clearing: bool = False
-    #: The program reads whole lines (canonical mode), so it has no line editor of its own.
+    #: The program reads whole lines (canonical mode), so it does not have its own line editor.
     reads_lines: bool = False
     #: The time allowed for the program to show a paste is over.
     is_late: bool = False

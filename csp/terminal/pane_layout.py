@@ -115,7 +115,7 @@ def share_out(agents: int, size: Size, form: LayoutForm) -> list[int]:
 
 
 def layout(agents: int, size: Size, form: LayoutForm, *, has_human: bool) -> str:
-    """Return the layout of one window for tmux's select-layout; the human pane comes first."""
+    """Return the layout of one window for tmux's select-layout, with the human pane first."""
     whole = Cell(cols=size.cols, rows=size.rows)
     if not has_human:
         return _checked(_grid(agents, whole, _columns_for(agents, whole)))

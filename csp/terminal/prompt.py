@@ -49,7 +49,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> str:
-        """Return the start of the last line, which is the same whatever news follows."""
+        """Return the start of the last line, which does not depend on the news in that line."""
         return f"[end #{self.tag}"
 
     def keys(self, *, is_pasted: bool) -> bytes:
@@ -79,7 +79,7 @@ def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -
 def _neutralised(text: str, sign: str, kept: set[int]) -> str:
     """Insert `sign` after each `@`, except at the positions in `kept`.
 
-    The sign makes the first name of a path one that does not exist. A `..` after it would remove that name
+    The sign turns the first name of a path into a nonexistent one. A `..` after it would remove that name
     again, so the dots are separated too.
     """
     places = {at + 1 for at, char in enumerate(text) if char == "@" and at not in kept}

@@ -12,7 +12,7 @@ import msgspec
 
 from csp.protocol.enums import DeliveryState, HeldReason
 
-#: How long the CLI may take to read what is written, to show it in its composer, or to clear the composer.
+#: Time limits for the CLI to read its input, to show it in its composer, and to clear the composer.
 WRITE_S: Final = 10.0
 SHOW_S: Final = 4.0
 CLEAR_S: Final = 1.5
@@ -278,7 +278,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
 
     @property
     def _proof_wait_s(self) -> float:
-        # If a message was swallowed before, its sender should be told soon.
+        # If a message was swallowed before, its sender should be notified soon.
         return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
     def _await_proof(self, seen: PasteObservation, now: float) -> list[Step]:

@@ -466,7 +466,7 @@ def test_unknown_price_is_told(room: Room) -> None:
     room.ended(handle)
 
     assert any("No price for llama-0;" in text for text in notices(room, handle))
-    assert any("The limit of 1,000,000 new tokens holds." in text for text in notices(room, handle))
+    assert any("The limit of 1,000,000 new tokens applies." in text for text in notices(room, handle))
 
 
 @pytest.mark.parametrize("turns", [36, pytest.param(110, marks=pytest.mark.full)])

@@ -199,7 +199,7 @@ REFUSED = {
     "@send codex hi": "write it as @send.codex",
     "@send human hi": "write it as @send.human",
     "@send all hi": "write it as @send.all",
-    "@all": "give it a text",
+    "@all": "add a text",
     "@mode.status": "orchestrator",
     '@mode.set debate "x"': "orchestrator",
 }

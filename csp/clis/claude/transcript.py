@@ -49,7 +49,7 @@ _MAIN: Final = "main"
 
 
 class _ShellInput(msgspec.Struct, forbid_unknown_fields=True):
-    """The input of the shell tool; another field may change what its command can do."""
+    """The input of the shell tool; any additional field may change the effect of its command."""
 
     command: str = ""
     description: str = ""

@@ -1,6 +1,6 @@
 """Read the chat file and hook events of Gemini CLI.
 
-Gemini writes a line before it runs the hook that reports it, so their times give the order. It records old
+Gemini writes a line before it runs the hook that reports it, so their times show the order. It records old
 messages again under new ids. Prompts are therefore read from the hook, and only those of the model's messages
 that have plain text are new.
 
@@ -140,7 +140,7 @@ class GeminiReader(TranscriptReader):
                 # The text of a subagent is only for Gemini.
                 items.append(tracker.Counted(id=record.id, usage=_usage(record.tokens, record.model)))
         happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
-        # The sort is stable; at the same time, lines come before hooks.
+        # The sort is stable: lines precede hooks with the same time.
         for at, _, what in sorted(happened, key=lambda one: one[:2]):
             items += self._event(what, at) if isinstance(what, HookEvent) else self._message(what, at, now)
         if self._state.fault_due is not None and now >= self._state.fault_due:

@@ -160,7 +160,7 @@ def _record_defect(draft: RoomDraft, run: ReviewRun, command: ActOnRun) -> None:
     """Record a defect that the reviewer missed; a repeated text has no effect."""
     text = (command.defect or "").strip()
     if not text:
-        raise BadInput("a defect is missing", "say what was wrong: csp review defect RUN TEXT")
+        raise BadInput("a defect is missing", "describe it: csp review defect RUN TEXT")
     if run.reason is not EndReason.ACCEPTED:
         hint = "its findings are judged with: csp review finding"
         raise Refused(f"run {run.id} was not accepted, so its reviewer cannot have missed a defect", hint)
@@ -209,7 +209,7 @@ def _resume(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
 
 def _abort(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     if not command.rationale.strip():
-        raise BadInput("an abort needs a rationale", "say why: csp review abort RUN WHY")
+        raise BadInput("an abort needs a rationale", "give a reason: csp review abort RUN WHY")
     end(draft, _AT_ABORT.get(run.phase, EndReason.ABORTED), by=command.sender, note=command.rationale)
 
 

@@ -81,7 +81,7 @@ def give_up(draft: SessionDraft, when: str) -> None:
         enter_phase(draft, P.EXECUTION)
         return
     wanted = next(iter(LEGAL[run.phase]))
-    halt(draft, f"{run.agent_of(TURN_OF[run.phase])} gave no valid {wanted} {when}")
+    halt(draft, f"{run.agent_of(TURN_OF[run.phase])} sent no valid {wanted} {when}")
 
 
 def enter_phase(
@@ -216,7 +216,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
         opened = ", ".join(str(one.id) for one in run.open_findings) or "none"
         raise Refused(f"finding {closed[0]} is not open, so it is not checked again", f"open: {opened}")
     if decision.decision is review.Decision.ABORT and not decision.rationale.strip():
-        raise Refused("an abort needs a rationale", "say why, as RATIONALE: text")
+        raise Refused("an abort needs a rationale", "give a reason, as RATIONALE: text")
     new = [one for one in decision.findings if one.id not in known]
     fresh = tuple(
         review.Finding(severity=one.severity, text=one.text, id=f"f-{number}")
@@ -236,7 +236,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
     if is_weighty or decision.decision is review.Decision.ABORT:
         return decision
     if not left and not decision.findings:
-        raise Refused("a revise needs a finding", "name what is wrong, as FINDING: major - text")
+        raise Refused("a revise needs a finding", "describe the problem, as FINDING: major - text")
     # A revision for minor findings alone counts as an accept with notes.
     note = f"revise for minor findings only, treated as accept. {decision.rationale}".strip()
     return replace(decision, decision=review.Decision.ACCEPT, rationale=note[:2000])
@@ -376,7 +376,7 @@ def run_view(run: ReviewRun) -> review.RunSummary:
 
 
 def run_detail(run: ReviewRun, folder: str = "") -> review.RunDetail:
-    """Return everything known about a run."""
+    """Return all details of a run."""
     return review.RunDetail(
         run=run_view(run),
         expects=tuple(LEGAL.get(run.phase, {})),

@@ -301,7 +301,7 @@ def _work(run: ReviewRun, *, is_whole: bool) -> str:
         said = "Diff, as reported by the builder" if diff else "Diff: none available"
         if figures is not None:
             counts = f"{figures.files} files, +{figures.insertions} -{figures.deletions}"
-            said = f"Diff, taken by CSP from git ({counts})"
+            said = f"Diff, computed by CSP from git ({counts})"
         parts.append(f"{said}:\n\n{_fenced(cut(diff, MAX_DIFF), 'diff')}" if diff else f"{said}.")
     return "\n\n".join(parts)
 

@@ -1,6 +1,6 @@
 """The table of modes, one row per mode, and their descriptions for the interfaces.
 
-A row defines the phases of a session, who speaks next in each phase, and what ends it. The session engine
+A row defines a session's phases, the next speaker in each phase, and its end. The session engine
 reads only these rows, so a new mode is a new row.
 """
 

@@ -73,7 +73,7 @@ def _end_run(draft: SessionDraft, reason: EndReason, note: str) -> None:
 def release_held(draft: SessionDraft, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
     """Release the messages held by the session, except those that the agents in `but` get with their turn.
 
-    Messages that another sealed phase also holds stay held until that phase ends.
+    Messages also held by another sealed phase remain held until that phase ends.
     """
     session, room = draft.session, draft.room
     held: list[tuple[Message, AgentId]] = []

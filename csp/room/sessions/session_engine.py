@@ -268,7 +268,7 @@ def _ballot_over(draft: SessionDraft) -> None:
 def _solo_over(draft: SessionDraft) -> None:
     session = draft.session
     if session.setup.collaboration is not None and not session.synthesis:
-        stands = "the last one remains valid" if session.result else "a summary takes its place"
+        stands = "the last one remains valid" if session.result else "a summary replaces it"
         draft.notice(NoticeCode.NO_SYNTHESIS(instead=stands))
     end(draft, draft.session.winding or EndReason.DONE)
 

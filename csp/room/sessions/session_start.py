@@ -237,10 +237,10 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
         return None
     found = draft.sessions.find(name)
     if found is not None and found.setup.collaboration is None:
-        raise Refused(f"{found.id} is not a collaboration", "leave session_id out to begin one")
+        raise Refused(f"{found.id} is not a collaboration", "omit session_id to start one")
     if found is None and _SESSION_ID.match(name):
         known = [str(one.id) for one in draft.sessions.by_id.values() if one.setup.collaboration]
-        hint = nearest(name, known) if known else "leave session_id out to begin one"
+        hint = nearest(name, known) if known else "omit session_id to start one"
         raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
     if name == DEFAULT_THREAD:
         raise BadInput(f"{name!r} is not a valid collaboration name", "choose another one")

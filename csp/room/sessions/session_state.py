@@ -113,7 +113,7 @@ class BallotVote(_State, frozen=True):
 
 #: Agents choose the names of their models; beyond this many rows, the model is omitted.
 MOST_ROWS: Final = 256
-#: Maximum number of turns whose usage is only provisional; beyond it, the oldest counts with its last report.
+#: Maximum number of turns with provisional usage; beyond it, the oldest counts with its last report.
 MOST_UNDER_WAY: Final = 256
 _MILLION: Final = 1_000_000
 
@@ -324,7 +324,7 @@ class Session(_State, frozen=True):
         return self.stage.number if self.stage.is_sealed and not self.is_over else 0
 
     def binds(self, agent: AgentId) -> bool:
-        """Return whether a message of `agent` is sealed now: it takes part, or did until it was kicked."""
+        """Return whether a message from `agent` is sealed now, as that of a current or kicked participant."""
         return bool(self.seal) and (agent in self.agents or any(one.agent == agent for one in self.done))
 
     @property

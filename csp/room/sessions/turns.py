@@ -40,13 +40,13 @@ from csp.room.sessions.turn_prompt import prompt, prompt_values, render, visible
 # plus the largest excess that the model has ever reported. The output is 1.5 times its longest reply so far,
 # or 1,000 tokens for the first. A call costs at least as much as the agent's most expensive call so far.
 # Without a known price, a call costs 1.5 times the agent's most expensive one so far; its first costs as much
-# as the most expensive call of other agents without a price; the very first such call is made alone, because
+# as the most expensive call of other agents without a price; only one first call is made at a time, because
 # its cost is unknown. Calls in progress count with the maximum that they may cost, and their output is
 # limited to that.
 
 
 BYTES_PER_TOKEN: Final = 3
-#: Tokens for the room's rules and the reply format, which come with the prompt.
+#: Tokens for the room's rules and the reply format, which accompany the prompt.
 OVERHEAD: Final = 500
 FIRST_OUTPUT: Final = 1000
 LEAST_OUTPUT: Final = 200
@@ -71,7 +71,7 @@ class OverBudget(NamedTuple):
 def estimate_cost(
     session: Session, agent: AgentId, prompt: str, before: int = 0, own_usd: float = 0.0
 ) -> CostEstimate | OverBudget:
-    """Estimate the cost of the call with this prompt; `before` is the number of tokens that come with it.
+    """Estimate the cost of the call with this prompt; `before` is the number of tokens sent before it.
 
     It replaces its agent's current call, which may cost `own_usd`. Only collaborations can be refused a
     call: elsewhere a cost limit is for emergencies.
@@ -276,7 +276,7 @@ def _signal(
         if delivery is not None and (
             delivery.is_held_for_turn or (delivery.state is DeliveryState.QUEUED and message.id in released)
         ):
-            room_draft.move_delivery(message, agent, DeliveryState.WITHDRAWN, f"it came with {turn}")
+            room_draft.move_delivery(message, agent, DeliveryState.WITHDRAWN, f"it was delivered with {turn}")
 
 
 # --- states of a turn ----------------------------------------------------------------------------

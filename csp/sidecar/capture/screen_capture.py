@@ -42,7 +42,7 @@ class ScreenCapture:
         self._began = time.monotonic()
         self._looked_at = self._seen_at = -1
         self._mark = 0
-        #: The text around the conversation, as far as it is known.
+        #: The known text around the conversation.
         self.surround = surround
         #: Whether the screen has shown the echo of the prompt.
         self._was_echoed = False

@@ -118,7 +118,7 @@ def load() -> ctypes.CDLL:
         raise OSError("pyghostty is not installed")
     package = Path(spec.origin).parent
     if not (package.parent / f"pyghostty-{VERSION}.dist-info").is_dir():
-        raise OSError(f"pyghostty is not at version {VERSION}, whose memory layout is known")
+        raise OSError(f"pyghostty is not at version {VERSION}, the only one with a known memory layout")
     path = next((package / "_lib" / name for name in _LIBRARIES if (package / "_lib" / name).exists()), None)
     if path is None:
         raise OSError(f"no native library in {package}")

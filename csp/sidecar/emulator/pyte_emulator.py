@@ -33,7 +33,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<control>[\x00-\x1a\x1c-\x1f\x7f-\x9f])"
 )
 _UNFINISHED: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*)")
-# Control characters inside a sequence take effect at once, as if they came before it.
+# Control characters inside a sequence take effect at once, as if they preceded it.
 _MIXED: Final = re.compile(r"\x1b\[[ -?]*[\x00-\x17\x19\x1c-\x1f][ -?\x00-\x17\x19\x1c-\x1f]*")
 _INNER: Final = re.compile(r"[\x00-\x17\x19\x1c-\x1f]+")
 _STRING_END: Final = re.compile(r"[\x07\x18\x1a\x1b]")
@@ -58,7 +58,7 @@ _CSI: Final = {final: name for final, name in pyte.Stream.csi.items() if final n
 }
 #: Sequences that do not cancel a pending wrap at the margin first.
 _AT_MARGIN: Final = frozenset("ISTZbrsu")
-#: The number of parameters of sequences that take other than one.
+#: The number of parameters of sequences whose number is not one.
 _PARAMETERS: Final = {"H": 2, "f": 2, "r": 2, "s": 0, "u": 0}
 _JOINER: Final = "\u200d"
 _EMOJI_STYLE: Final = "\ufe0f"

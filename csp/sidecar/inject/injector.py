@@ -56,7 +56,7 @@ class Injector:
         self._client = client
         self._progress = progress
         self._hand_over = hand_over
-        #: Called with each submitted prompt for which no proof will come.
+        #: Called with each submitted prompt for which there will be no proof.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
         #: Called before each paste, while the screen still shows its earlier content.
         self.on_pasting: Callable[[], None] = lambda: None

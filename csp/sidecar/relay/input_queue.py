@@ -13,7 +13,7 @@ _MAX_LOOK_S = 0.25
 _BACKSPACE = 0x7F
 _BACKSPACES = (_BACKSPACE, 0x08)
 _ENTER = 0x0D
-#: Keys after which the composer is empty, whatever it contained.
+#: Keys that always leave the composer empty.
 _WIPES = (_ENTER, 0x03, 0x15)
 _LONGEST = 32
 
@@ -119,7 +119,7 @@ class UnreadInput:
         self.look_at = NEVER
 
     def add(self, tags: list[Tag], now: float) -> None:
-        """Remember inputs that were just written. The kernel takes a moment to pass them on."""
+        """Remember inputs that were just written; the kernel delivers them after a short delay."""
         if tags:
             self._tags += tags
             self._period_s = _FIRST_LOOK_S

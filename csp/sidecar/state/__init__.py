@@ -1,1 +1,1 @@
-"""The state of the CLI, as known to the brain."""
+"""The brain's view of the CLI's state."""

@@ -18,7 +18,7 @@ from csp.terminal.reply_tracker import Tracker
 from csp.terminal.screen import Frame
 from csp.terminal.submit_machine import SubmitRules
 
-#: The time that a busy CLI may take to report a prompt that a person has sent.
+#: How long a busy CLI may take to report a prompt that a person has sent.
 AWAITED_S: Final = 4.0
 #: The delay before a new screen is read. Reading takes milliseconds, and the CLI's own report, which
 #: arrives with its last output, must not wait for it.
@@ -151,7 +151,7 @@ class CliState:
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether the screen alone looks like the end of a turn."""
+        """Return whether, judging by the screen alone, the turn has ended."""
         now = time.monotonic()
         facts = replace(self.snapshot(now), is_turn_open=False, is_end_known=False)
         return not is_busy(facts, self.gate_rules, now) and not facts.has_dialog

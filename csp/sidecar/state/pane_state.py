@@ -281,7 +281,7 @@ class PaneState:
             self._quiet_since = now
 
     def _note_dialog(self, now: float) -> None:
-        """End the wait for an answer that was given without a report."""
+        """Stop waiting for an answer to a permission request, because it was given without a report."""
         if self._asked_at is None:
             return
         is_shown = self._reading.dialog is not None

@@ -506,7 +506,7 @@ def test_person_is_called_when_no_message_comes() -> None:
     run.reply(CLAUDE, "words")
 
     assert (run.run.phase, run.run.back) == (P.HALTED, P.PLAN)
-    assert run.run.why == "claude gave no valid plan.proposed even after it was asked again"
+    assert run.run.why == "claude sent no valid plan.proposed even after it was asked again"
     assert [ask.text.split()[0] for ask in run.asks(CLAUDE)] == ["<build_plan>", "<repair_review>"]
     assert run.all(Activity)
 

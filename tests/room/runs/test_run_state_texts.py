@@ -55,7 +55,7 @@ def test_work_has_tests_and_the_diff_of_git() -> None:
 
     assert text == (
         "Submitted: all\n\nTests, run by CSP: `make` FAILED (exit 2).\n\n```\nboom\n```\n\n"
-        "Diff, taken by CSP from git (2 files, +3 -1):\n\n```diff\n+```\n\n```"
+        "Diff, computed by CSP from git (2 files, +3 -1):\n\n```diff\n+```\n\n```"
     )
 
 
@@ -74,7 +74,7 @@ def test_step_shows_what_was_subscribed_to() -> None:
     seen = run_values(replace(run, telemetry=(Telemetry.TESTS,)), CODEX)["seen"]
     assert seen == "Step: one\n\nTests, run by CSP: `make` passed."
     seen = run_values(replace(run, telemetry=(Telemetry.DIFFS,)), CODEX)["seen"]
-    assert seen == "Step: one\n\nDiff, taken by CSP from git (2 files, +3 -1)."
+    assert seen == "Step: one\n\nDiff, computed by CSP from git (2 files, +3 -1)."
 
 
 def test_tests_that_took_too_long_or_were_not_run() -> None:

@@ -130,7 +130,7 @@ def test_blank_synthesis_leaves_a_summary(blank: str) -> None:
     work.reply(CLAUDE, blank)
 
     assert work.session.result is None
-    assert "No synthesis was written: a summary takes its place." in work.notices
+    assert "No synthesis was written: a summary replaces it." in work.notices
     assert "- claude: one" in work.told()[0]
 
 
@@ -617,7 +617,7 @@ def test_unknown_or_other_sessions_do_not_go_on() -> None:
     unknown = work.refuse(Collaborate(sender=HUMAN, session="s-99"), NotFound)
     assert (unknown.message, unknown.hint) == (
         "unknown collaboration 's-99', or it ended too long ago",
-        "leave session_id out to begin one",
+        "omit session_id to start one",
     )
     work.collaborate()
     assert work.id in work.refuse(Collaborate(sender=HUMAN, session="s-99"), NotFound).hint
