@@ -288,7 +288,7 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
             raise Refused(f"#{message.seq} is already cancelled")
         states = [f"{agent} {delivery.outcome}" for agent, delivery in message.deliveries.items()]
         why = ", ".join(states) or "no recipient is waiting for it"
-        raise Refused(f"too late to cancel #{message.seq}: {why}", "list waiting messages with: csp status")
+        raise Refused(f"too late to cancel #{message.seq}: {why}", "see the queue with: csp status")
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:
@@ -306,9 +306,7 @@ def release(draft: RoomDraft, command: commands.ReleaseMessage) -> None:
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
             draft.move_delivery(message, agent, *held)
     if not draft.events:
-        raise Refused(
-            f"#{message.seq} is not held by the loop guard", "list waiting messages with: csp status"
-        )
+        raise Refused(f"#{message.seq} is not held by the loop guard", "see the queue with: csp status")
 
 
 def tick(draft: RoomDraft) -> None:

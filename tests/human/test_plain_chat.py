@@ -274,7 +274,9 @@ def test_a_message_that_has_arrived_is_named_by_its_number(room: LiveRoom) -> No
     claude.report(claude.next_item(), "confirmed")
     done = plain(room, f"/cancel {sent['seq']}\n")
 
-    said = f"too late to cancel #{sent['seq']}: claude has already received it (list waiting messages with: /status)\n"
+    said = (
+        f"too late to cancel #{sent['seq']}: claude has already received it (see the queue with: /status)\n"
+    )
     assert done.stderr == said
     assert plain(room, f"/cancel #{sent['seq']}\n").stderr == said
 
