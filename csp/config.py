@@ -1,4 +1,4 @@
-"""Read the settings of a run from one table.
+"""Read a run's settings from one table.
 
 Settings has the names, types and defaults; ROWS defines how each is set from outside. A value comes from the
 first of: a flag, the environment, ./csp.toml, the user's config.toml, the default. Settings records which.
@@ -126,7 +126,7 @@ class Settings:
         return {**CLI_DEFAULTS, **self.of_clis}[name] if name in CLI_DEFAULTS else getattr(self, name)
 
     def command_of(self, cli: str) -> tuple[str, ...]:
-        """Return the command of a supported CLI."""
+        """Return a supported CLI's command."""
         command: tuple[str, ...] = self.value(command_setting(cli))
         return command
 
@@ -156,7 +156,7 @@ _AS_BEFORE: Final = "as it was before, else 0"
 
 
 def command_setting(cli: str) -> str:
-    """Return the name of the setting for the command of a CLI."""
+    """Return the name of the setting for a CLI's command."""
     return f"{cli}_cmd"
 
 
@@ -201,7 +201,7 @@ ROWS: Final = (
     _row("agent", "", types.LINE, "agent in whose pane a command runs; set by the sidecar"),
     _row("room", "room", types.ROOM,
          "room to start or to use", key="name", flag="--room", default=_OWN_ROOM),
-    _row("history_dir", "room", types.PATH, "folder of the journals", flag="--history", default=_LOCAL),
+    _row("history_dir", "room", types.PATH, "folder for the journals", flag="--history", default=_LOCAL),
     _row("layout", "room", types.LAYOUT,
          "layout of the room's windows: top, left or focus; auto depends on the width", flag="--layout"),
     _row("worktrees", "room", types.BOOLEAN,
@@ -238,7 +238,7 @@ ROWS: Final = (
     _row("max_cost_usd", "limits", types.COST,
          "cost after which a mode is stopped", key="cost_usd", unit="US dollars"),
     _row("board_replies", "board", types.BOOLEAN,
-         "put the replies of a session on its whiteboard", key="replies"),
+         "put a session's replies on its whiteboard", key="replies"),
     _row("board_summary_after", "board", types.FROM_NOTHING,
          "notes after which a whiteboard is summarised; 0 for never", key="summary_after"),
     _row("board_summariser", "board", types.LINE,
@@ -583,7 +583,7 @@ def _found(place: str) -> Path:
 
 
 def history_dir_of(room: str, project: Project, claims: Collection[Claim], env: Mapping[str, str]) -> Path:
-    """Return the folder for the history of a room if no setting names one."""
+    """Return the folder for a room's history if no setting names one."""
     claim = next((claim for claim in claims if claim.room == room), None)
     if claim is not None:
         return Path(claim.history)

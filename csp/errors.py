@@ -4,7 +4,7 @@ CspError
 ├── BadInput             the peer sent malformed data: 400, continue
 │   ├── TooLarge         over a size limit: 413
 │   └── Unauthenticated  no token, or an unknown one: 401
-├── Refused              a rule of the room forbids it: 409, with the reason
+├── Refused              a room rule forbids it: 409, with the reason
 │   ├── Forbidden        this role may not do it: 403
 │   ├── NotFound         no such participant, message or route: 404
 │   └── TooMany          a queue or a limit of connections is full: 429

@@ -109,7 +109,7 @@ class GatewayClient:
             raise Unreachable(what, "is it a csp gateway?") from exc
         except (OSError, UnicodeError) as exc:
             if "CERTIFICATE_VERIFY_FAILED" in str(exc):
-                hint = "set SSL_CERT_FILE to the certificate of the gateway"
+                hint = "set SSL_CERT_FILE to the gateway's certificate"
                 raise UntrustedCertificate(f"the certificate of {self.url} is not trusted", hint) from exc
             reason = str(getattr(exc, "strerror", "") or exc).lower()
             raise Unreachable(f"cannot reach {self.url}: {reason}") from exc

@@ -1,4 +1,4 @@
-"""Find the project of a directory and the name of its room.
+"""Find a directory's project and the name of its room.
 
 A project is a git repository, or a directory without one. All worktrees of a repository are one project: git
 keeps their shared data in one folder, and the path of that folder is the project's identity. One small file
@@ -120,7 +120,7 @@ def room_name(project: Project, claims: Collection[Claim]) -> str:
 
 
 def _new_name(project: Project, taken: Collection[str]) -> str:
-    """Return the name of the directory; a short suffix makes it valid and unique."""
+    """Return the directory's name, made valid and unique with a short suffix if needed."""
     folder = project.home.name.lower()
     if is_name(folder) and folder not in taken:
         return folder

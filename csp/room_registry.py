@@ -1,4 +1,4 @@
-"""Announce a running room to the commands of its user, and find the room of a command.
+"""Announce a running room to its user's commands, and find the room for a command.
 
 A gateway keeps `<state dir>/<room>.json` locked while it runs. The lock, not the pid, shows that the room is
 running: the kernel releases it with the process, but a pid may belong to another process after a restart.

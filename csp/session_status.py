@@ -34,7 +34,7 @@ class SessionStatus:
         return self.mode != _FREEFORM
 
     def word_for(self, agent: str, state: str) -> str:
-        """Return the state of an agent; for an idle agent in a session, return whether it has the turn."""
+        """Return an agent's state; for an idle agent in a session, return whether it has the turn."""
         if state != _IDLE or agent not in self.agents or not self.is_running:
             return state
         return YOUR_TURN if agent in self.waiting_for else WAITING

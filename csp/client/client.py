@@ -179,7 +179,7 @@ class Client:
         ending: enums.Ending = enums.Ending.DONE,
         reason: str = "",
     ) -> Sent:
-        """Post the output of this participant; with `reply_to` it goes to the sender of that message.
+        """Post this participant's output; with `reply_to`, it goes to that message's sender.
 
         `activity` is not the answer yet. `local` answers text that a person typed in the pane; it is posted
         only if the pane is shared. An `ending` other than done shows how the turn failed, and `reason` why.
@@ -323,6 +323,6 @@ def _checked(url: str) -> str:
 
 
 def owner_of(token: str) -> AgentId | None:
-    """Return the agent that a token belongs to, which is its prefix; None for the room's token."""
+    """Return the agent named in a token's prefix; None for the room's token."""
     match = _AGENT_TOKEN.match(token)
     return AgentId(match["agent"]) if match else None

@@ -84,7 +84,7 @@ class CliAdapter:
     install = ""
     #: The options with which the CLI runs as the orchestrator if nobody has chosen another command.
     orchestrator_options: tuple[str, ...] = ()
-    #: Whether the wiring passes on the rules of the room.
+    #: Whether the wiring passes on the room's rules.
     takes_rules = False
     #: Whether the CLI can use our MCP server.
     has_mcp = False
@@ -138,7 +138,7 @@ class CliAdapter:
         raise NotImplementedError
 
     def find_transcripts(self, hint: "Path", session_id: str, pid: int) -> "FoundTranscripts":
-        """Return the transcripts of a run that no hook names."""
+        """Return those transcripts of a run that no hook names."""
         from csp.clis.transcript_reader import FoundTranscripts
 
         return FoundTranscripts()

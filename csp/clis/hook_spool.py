@@ -1,4 +1,4 @@
-"""Read hook events from the spool directory of a run.
+"""Read hook events from a run's spool directory.
 
 A hook writes its complete event under a hidden name and renames it to `<pid>.json`, so it never waits for a
 reader. An event stays on disk until it is settled, so an event read by a brain that died is read again.

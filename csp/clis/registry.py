@@ -1,4 +1,4 @@
-"""Find the folders of the CLIs: their profiles and their adapters."""
+"""Find the CLIs' folders, which contain their profiles and adapters."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Compare the installed version of a CLI with the versions that its profile was tested with."""
+"""Compare a CLI's installed version with the versions that its profile was tested with."""
 
 import subprocess
 from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from csp.clis.registry import adapter_names, find_adapter
 
 
 def wire(kind: str, run: CliRun) -> Wired:
-    """Return the run of a CLI with our wiring, which writes files to its folder."""
+    """Return a CLI's run with our wiring, which writes files to its folder."""
     adapter = find_adapter(kind)
     if kind not in adapter_names() or not adapter.is_session(run.argv):
         return Wired(argv=run.argv, env=run.env)

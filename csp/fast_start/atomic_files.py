@@ -1,6 +1,6 @@
 """Write small files atomically: a crash leaves either the old file or the new one, never a partial file.
 
-This module imports only modules that every Python process has loaded, because the start of a sidecar also
+This module imports only modules that every Python process has loaded, because a starting sidecar also
 writes files.
 """
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 #: A system program, such as git, ps or nice.
 TOOL = "tool"
-#: A csp process, such as a check of the journal or the brain of a sidecar.
+#: A csp process, such as a journal check or a sidecar's brain.
 HELPER = "helper"
 #: A csp process that calls an API model; `keys` names the variables that its SDK reads.
 CONNECTOR = "connector"
@@ -56,7 +56,7 @@ def child_environment(
     keys: "Collection[str]" = (),
     secrets: "Collection[str]" = (),
 ) -> dict[str, str]:
-    """Return the environment of a child.
+    """Return the environment for a child process.
 
     `own` are additional variables for this child, such as its token. `keys` are variables that a connector
     gets even if they are secret, because its SDK reads them. A variable with one of `secrets` in its

@@ -96,7 +96,7 @@ def token_path(state_dir: str, room: str, agent: str, kind: str = "token") -> st
 
 
 def save_token(state_dir: str, room: str, agent: str, token: str, kind: str = "token") -> str:
-    """Write the token of an agent to a file that only its user can read; return its path."""
+    """Write an agent's token to a file that only its user can read; return the file's path."""
     path = token_path(state_dir, room, agent, kind)
     try:
         make_private_dir(state_dir)

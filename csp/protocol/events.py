@@ -135,7 +135,7 @@ class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
 
 
 class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
-    """A note was added to the board of a session or of the room; `key` is the writer's id for it."""
+    """A note was added to a session's board or the room's board; `key` is the writer's id for it."""
 
     idx: int
     session_id: enums.SessionId | None = None
@@ -279,7 +279,7 @@ class Left(Event, frozen=True, omit_defaults=True, tag="left"):
 
 
 class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
-    """The state or the permissions of a participant changed.
+    """A participant's state or permissions changed.
 
     `asks` is the kind of its dialog or screen. `allow` is the pattern of a new approval rule, whose number is
     that of this event; `disallow` is the number of a rule that is no longer valid.

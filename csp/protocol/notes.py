@@ -76,7 +76,7 @@ class HitView(Struct, frozen=True):
 
 
 class BoardBody(Struct, frozen=True):
-    """A new note for the board of a session or of the room; a repeated id writes nothing."""
+    """A new note for a session's board or the room's board; a repeated id writes nothing."""
 
     text: Text
     session: BoardName | None = None

@@ -181,7 +181,7 @@ class NoticeCode(StrEnum):
 
 _N = NoticeCode
 
-#: Notices that divide the messages of a session into parts; interfaces show them as headings.
+#: Notices that divide a session's messages into parts; interfaces show them as headings.
 HEADINGS: Final = frozenset(
     {_N.MODE, _N.ROUND, _N.SESSION_PAUSED, _N.SESSION_RESUMED, _N.SESSION_CONTINUED}
     | {code for code in _N if code.startswith("ended_")} - {_N.ENDED_STOPPED_BY_USER, _N.ENDED_CANCELED}

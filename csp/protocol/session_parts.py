@@ -98,7 +98,7 @@ class Collaboration(Struct, frozen=True):
     parallel: int = 1
     #: The time limit of a step.
     step_s: float = 300.0
-    #: The number of notes after which the board of the session is summarised.
+    #: The number of notes after which the session's board is summarised.
     summarise_at: int = 50
 
 

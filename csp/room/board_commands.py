@@ -54,7 +54,7 @@ def has_space(draft: RoomDraft, session: str | None, text: str) -> bool:
 
 
 def notice_full(draft: RoomDraft, session: SessionId, thread: str) -> None:
-    """Post a single notice when the replies of a session no longer fit on its board."""
+    """Post a single notice when a session's replies no longer fit on its board."""
     if draft.room.boards.of(session).is_full:
         return
     text = f"the whiteboard of {session} is full, so replies are no longer added"
@@ -74,7 +74,7 @@ def _is_repeated(room: Room, command: WriteNote) -> bool:
 
 
 def _known_board(room: Room, session: str | None) -> tuple[SessionId | None, str]:
-    """Return the session of a board and its thread; the session is None for the room's own board."""
+    """Return a board's session and its thread; the session is None for the room's own board."""
     if session in (None, ROOM_BOARD):
         return None, DEFAULT_THREAD
     found = room.sessions.get(session)
@@ -173,7 +173,7 @@ def _fail(draft: RoomDraft, name: str, ask: Ask, why: str) -> None:
 
 
 def keep_notes(draft: RoomDraft, command: SetBoardProvider) -> None:
-    """Record which provider stores the notes of a board, unless that is already recorded."""
+    """Record which provider stores a board's notes, unless that is already recorded."""
     known, thread = _known_board(draft.room, command.session)
     board = draft.room.boards.of(known)
     if (board.provider, board.store) == (command.provider, command.store):

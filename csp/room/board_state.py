@@ -34,7 +34,7 @@ ASK_S: Final = 600.0
 RETRY_AFTER: Final = 10
 #: The share of its size limit at which a board is compacted.
 CROWDED: Final = 0.8
-#: Token budget for search hits in the window of a turn; with fewer tokens, part of a note is useless.
+#: Token budget for search hits in the window of a turn; a smaller part of a note is useless.
 HIT_TOKENS: Final = 800
 _LEAST_TOKENS: Final = 30
 #: Token budget for the notes in a summary prompt, and the size limit of the previous summary.

@@ -312,7 +312,7 @@ class SayInRun(Command, frozen=True, kw_only=True):
 
 
 class PrepareRun(Command, frozen=True, kw_only=True):
-    """Set the working directory of a run."""
+    """Set a run's working directory."""
 
     run: str
     context: review.RunContext
@@ -352,7 +352,7 @@ class ActOnRun(Command, frozen=True, kw_only=True):
 
 
 class WriteNote(Command, frozen=True, kw_only=True):
-    """Write a note on the board of a session or of the room; a repeated id writes nothing."""
+    """Write a note on a session's board or the room's board; a repeated id writes nothing."""
 
     sender: AgentId
     text: str
@@ -372,7 +372,7 @@ class Summarise(Command, frozen=True, kw_only=True):
 
 
 class SetBoardProvider(Command, frozen=True, kw_only=True):
-    """Set which provider stores the notes of a board for searching."""
+    """Set the provider that stores a board's notes for searching."""
 
     session: str
     provider: Provider
@@ -423,11 +423,11 @@ AnyCommand = (
 )
 
 
-# --- the rules of a room: times, limits and prompt texts -------------------------------------------
+# --- a room's rules: times, limits and prompt texts ---- -------------------------------------------
 
 
 class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
-    """The size of the conversation window of a turn: the maximum number of items and of tokens."""
+    """The size of a turn's conversation window: the maximum number of items and of tokens."""
 
     items: int = 8
     tokens: int = 2500

@@ -316,7 +316,7 @@ _TEXTS: Final = (ArgumentKind.TEXT, ArgumentKind.MAYBE_TEXT, ArgumentKind.MAYBE_
 
 
 def read_arguments(row: CommandEntry, rest: str) -> list[str]:
-    """Return the arguments of a command; raise BadInput if one is missing, invalid or unexpected."""
+    """Return a command's arguments; raise BadInput if one is missing, invalid or unexpected."""
     takes_text = bool(row.takes) and row.takes[-1] in _TEXTS
     words = rest.split(None, len(row.takes) - 1) if takes_text else rest.split()
     if len(words) > len(row.takes):
@@ -334,7 +334,7 @@ def read_arguments(row: CommandEntry, rest: str) -> list[str]:
     return words
 
 
-# --- the last message of an agent ----------------------------------------------------------------
+# --- an agent's last message ---------------------------------------------------------------------
 
 _LAST: Final = re.compile(r"(?<!\{)\{(?P<agent>[A-Za-z0-9][A-Za-z0-9-]{0,31})\.last\}")
 #: Escaped braces, which are plain text.

@@ -17,7 +17,7 @@ MAX_PARTICIPANTS: Final = 1000
 #: A control that was sent long ago must not approve the dialog that is on the screen now.
 CONTROL_TTL_S: Final = 30.0
 
-#: Controls that change the stored state of a participant; all others require it to be online.
+#: Controls that change a participant's stored state; all others require it to be online.
 _PAUSED: Final = {ControlVerb.PAUSE: True, ControlVerb.RESUME: False}
 _SHARED: Final = {ControlVerb.SHARE: True, ControlVerb.NOSHARE: False}
 

@@ -253,9 +253,7 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
         hint = f"release it with: csp continue {message.id}"
         raise Refused(f"{message.id} is held by the loop guard", hint)
     if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.TURN:
-        raise Refused(
-            f"{message.id} is held for the turn of {command.agent}", "it is delivered with that turn"
-        )
+        raise Refused(f"{message.id} is held for {command.agent}'s turn", "it is delivered with that turn")
     if not may_move(delivery.state, command.state):
         problem = f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}"
         raise Refused(problem, "a finished delivery cannot be changed; use csp resend")

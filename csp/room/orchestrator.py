@@ -100,11 +100,11 @@ def _whole(lines: list[str]) -> str:
     return f"[CSP: the latest messages that concern you, oldest first\n{text}]"
 
 
-# --- the digest of a session ---------------------------------------------------------------------
+# --- a session's digest --------------------------------------------------------------------------
 
 
 def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str]) -> str:
-    """Return the digest of a session: its events, statements and open turns, without sealed content."""
+    """Return a session's digest: its events, statements and open turns, without sealed content."""
     why = cut("; ".join(reasons), _PART)
     waiting = cut(", ".join(session.waiting_for) or "nobody", _PART)
     paused = " (paused)" if session.status is Status.PAUSED else ""

@@ -1,4 +1,4 @@
-"""Find the recipients of a message: one participant, several, or all."""
+"""Find a message's recipients: one participant, several or all."""
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from csp.room.room_state import Room
 
 
 def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, ...]]:
-    """Return the target and the recipients of a message; raise an error if nobody could receive it.
+    """Return a message's target and recipients; raise an error if nobody could receive it.
 
     Several names separated by commas form one target: each of them gets the same message.
     """

@@ -108,7 +108,7 @@ class RoomDraft:
     """A collector of one command's events; `room` is always the room after them.
 
     An event is built by its own constructor: `draft.emit(Left(*draft.header(agent, ALL, text), reason=...))`.
-    The given room is not changed, unless its owner calls `take_over` at the end.
+    The given room is not changed unless its owner calls `take_over` at the end.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class RoomDraft:
         return self.header(sender, target, text, thread=thread, id=id or MessageId(f"m-{self.next_seq}"))
 
     def run_header(self, run: ReviewRun, text: str, *, by: AgentId = SYSTEM) -> RunHeader:
-        """Return the first fields of the next event for an event of a run."""
+        """Return the first fields of the next event for a run's event."""
         return (*self.header(by, ALL, text, thread=run.thread), run.session, run.id)
 
     def emit(self, event: KnownEvent) -> None:
@@ -411,11 +411,11 @@ class SessionDraft:
     # --- emitting --------------------------------------------------------------------------------
 
     def header(self, sender: AgentId, text: str) -> SessionHeader:
-        """Return the first fields of the next event, for an event of the session."""
+        """Return the first fields of the next event for an event of the session."""
         return (*self.room_draft.header(sender, ALL, text, thread=self.session.thread), self._id)
 
     def run_header(self, text: str, *, by: AgentId | None = None) -> RunHeader:
-        """Return the first fields of the next event, for an event of the session's run."""
+        """Return the first fields of the next event for an event of the session's run."""
         return self.room_draft.run_header(self.known_run, text, by=by or SYSTEM)
 
     def change(
@@ -456,7 +456,7 @@ class SessionDraft:
         warned: bool = False,
         handoff: Handoff | None = None,
     ) -> None:
-        """Emit a new state of a turn, or a remark about it."""
+        """Emit a turn's new state, or a remark about the turn."""
         text = f"{turn.agent}: {state}" + (f" ({reason})" if reason else "")
         self.room_draft.emit(
             TurnMoved(

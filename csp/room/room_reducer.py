@@ -1,4 +1,4 @@
-"""Apply events to the state of a room.
+"""Apply events to a room's state.
 
 `apply` is the only way to change a room. It updates the room in place and returns it: the gateway owns one
 room, and a copy per event would cost more than the event. It never fails: an event about an unknown

@@ -79,7 +79,7 @@ class Channel(StrEnum):
 
 
 class SentMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message sent for the current prompt of an agent, with the data needed to recognise it again."""
+    """A message sent for an agent's current prompt, with the data needed to recognise it again."""
 
     id: MessageId
     target: AgentId
@@ -121,7 +121,7 @@ def find_duplicate(
     return None
 
 
-# --- the state of a room ----------------------------------------------------------------------------
+# --- a room's state ---------------------------------------------------------------------------------
 
 
 class Delivery(msgspec.Struct, array_like=True):
@@ -318,7 +318,7 @@ class Room(msgspec.Struct, omit_defaults=True):
         return self.messages.get(key) or self.waiting.get(key)
 
     def ask_of(self, turn: str) -> Message | None:
-        """Return the request message of a turn if it is still remembered."""
+        """Return a turn's request message if it is still remembered."""
         message_id = self.asks.get(turn)
         return None if message_id is None else self.message(message_id)
 

@@ -37,7 +37,7 @@ def is_visible_to(event: events.AnyEvent, agent: AgentId, sessions: Sessions) ->
         case events.NoticePosted():
             return event.target in (ALL, agent)
         case events.StateChanged():
-            # The arguments of a tool call are only for the agent and the people of the room.
+            # The arguments of a tool call are only for the agent and the people in the room.
             return event.dialog is None or agent == event.sender
         case (
             events.Joined()
@@ -86,7 +86,7 @@ def may_watch(agent: AgentId, reader: AgentId | None) -> bool:
 
 
 def can_see_item(session: Session, item: WindowItem, agent: AgentId, sessions: Sessions) -> bool:
-    """Return whether `agent` may see an item of a session now."""
+    """Return whether `agent` may see a session's item now."""
     is_sealed = bool(item.sealed) and item.sealed == session.seal
     if agent != item.sender and (is_sealed or sessions.is_sealed(item.seals)):
         return False

@@ -209,7 +209,7 @@ def new_session() -> str:
 
 
 def find_command(command: str, env: "Mapping[str, str]", cwd: str) -> str:
-    """Return the path of a command as the user's own shell would find it."""
+    """Return a command's path as the user's own shell would find it."""
     found = _which(command, env)
     if found is None:
         hint = "check its spelling, or give its path" if "/" not in command else "check the path"

@@ -52,13 +52,13 @@ class LayoutForm(msgspec.Struct, frozen=True):
     share: int
 
     def human(self, size: Size) -> "Cell":
-        """Return the cell of the human pane in a window with agents."""
+        """Return the human pane's cell in a window with agents."""
         if self.name is LayoutName.LEFT:
             return Cell(cols=_part(size.cols, self.share, HUMAN_MIN_COLS, MIN_COLS), rows=size.rows)
         return Cell(cols=size.cols, rows=_part(size.rows, self.share, HUMAN_MIN_ROWS, MIN_ROWS + 1))
 
     def share_of(self, human: "Cell", size: Size) -> int:
-        """Return the share of a human pane of this size."""
+        """Return the share that corresponds to a human pane of this size."""
         part, whole = (human.cols, size.cols) if self.name is LayoutName.LEFT else (human.rows, size.rows)
         # Rounded up, so that the share yields the same size again.
         return min(950, max(50, -(-1000 * part // whole)))

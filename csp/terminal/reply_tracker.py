@@ -171,7 +171,7 @@ Item = (
     | Ended
     | Switched
 )
-#: Some items pass the tracker unchanged, so they are outcomes too.
+#: Some items pass through the tracker unchanged, so they are also outcomes.
 Outcome = (
     Confirmed
     | CapturedActivity

@@ -92,7 +92,7 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(row.text for row in self.rows).rstrip("\n")
 
 
-# --- rules to read the screen of a CLI ------------------------------------------------------------
+# --- rules for reading a CLI's screen -------------------------------------------------------------
 
 
 class SignPlace(StrEnum):

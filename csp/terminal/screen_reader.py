@@ -1,4 +1,4 @@
-"""Read the state of a CLI from its screen: composer, dialog and busy indicators."""
+"""Read a CLI's state from its screen: composer, dialog and busy indicators."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -348,7 +348,7 @@ def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules)
 
 
 def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
-    """Find the choices at the end of the screen, one of which is marked."""
+    """Find the choices at the end of the screen, one of which is marked as selected."""
     lines = [_unframed(row.text, rules) for row in screen.rows]
     numbered = _numbered(lines, rules)
     found = numbered or _listed(screen, lines, rules)

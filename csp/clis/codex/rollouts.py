@@ -1,7 +1,7 @@
 """Find the rollouts of one running Codex.
 
 Codex has no flag for its session. The rollouts of a run are those that its own processes have open for
-writing, which distinguishes two runs in one directory. Codex also reads rollouts of other runs at its start.
+writing, which distinguishes two runs in one directory. Codex also reads other runs' rollouts at startup.
 """
 
 import contextlib

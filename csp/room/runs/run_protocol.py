@@ -306,7 +306,7 @@ def revise(draft: SessionDraft, why: str = "", *, by: AgentId | None = None) -> 
 
 
 def announce(draft: SessionDraft) -> None:
-    """Announce the start of the run in the builder's name; its worktree is ready."""
+    """Announce the run's start on behalf of the builder, because its worktree is ready."""
     run = draft.known_run
     body = review.SessionStart(
         goal=run.goal or "(no goal was given)",

@@ -90,7 +90,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.builder if role is review.RunRole.BUILDER else self.reviewer
 
     def role_of(self, agent: AgentId) -> review.RunRole | None:
-        """Return the role of an agent, or None."""
+        """Return an agent's role, or None."""
         return next((role for role in review.RunRole if self.agent_of(role) == agent), None)
 
 
@@ -102,7 +102,7 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
         return ReviewRuns(dict(self.by_id))
 
     def of_session(self, session: SessionId) -> ReviewRun | None:
-        """Return the run of a session."""
+        """Return a session's run."""
         return next((run for run in self.by_id.values() if run.session == session), None)
 
     def apply(self, event: events.AnyEvent) -> None:
@@ -242,7 +242,7 @@ MAX_OUTPUT: Final = 4_000
 
 
 def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
-    """Return the values of the placeholders that occur only in the prompts of a run."""
+    """Return the values of the placeholders that occur only in a run's prompts."""
     role = run.role_of(agent) or review.RunRole.BUILDER
     other = review.RunRole.REVIEWER if role is review.RunRole.BUILDER else review.RunRole.BUILDER
     return {

@@ -69,7 +69,7 @@ def handle_reply(draft: RoomDraft, command: PostReply) -> None:
 
 
 def _handle_alert(draft: RoomDraft, command: PostReply) -> None:
-    """Handle an unprompted alert of a reviewer; text that stays in its pane is ignored."""
+    """Handle a reviewer's unprompted alert; text that stays in its pane is ignored."""
     alert = None if command.local or not draft.before.runs.by_id else read_alert(command.text)
     if alert is None:
         return

@@ -141,7 +141,7 @@ _LINE: Final = 200
 
 
 def outcome(session: Session, reason: EndReason, now: float) -> str:
-    """Return the result of a session, or else a summary of its messages."""
+    """Return a session's result, or else a summary of its messages."""
     return session.result.text if session.result is not None else summary(session, reason, now).text
 
 

@@ -21,7 +21,7 @@ STALLS: Final = 3
 
 
 def begin(draft: SessionDraft) -> None:
-    """Request the first turns of a session."""
+    """Request a session's first turns."""
     _enter(draft, 0, 1)
     advance(draft)
 

@@ -81,7 +81,7 @@ def _figure(value: float) -> str:
 
 
 def minutes_over_at(session: Session) -> float | None:
-    """Return when the time limit of a session ends, if it has one."""
+    """Return when a session reaches its time limit, if it has one."""
     minutes = session.setup.limits.minutes
     if minutes is None or session.stage.kind is PhaseKind.SOLO:
         return None

@@ -392,7 +392,7 @@ def without_texts(session: Session) -> Session:
     return replace(session, items=(), outputs=outputs, result=None, votes=votes, setup=setup)
 
 
-# --- the sessions of a room -----------------------------------------------------------------------
+# --- a room's sessions ----------------------------------------------------------------------------
 
 
 KEPT_ENDED: Final = 16

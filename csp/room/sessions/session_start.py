@@ -292,7 +292,7 @@ def _terms(command: Collaborate, before: Collaboration) -> Collaboration:
 def _collaboration_limits(
     command: Collaborate, agents: tuple[AgentId, ...], before: Limits, rules: RoomRules
 ) -> Limits:
-    """Return the limits of a collaboration; if a price is unknown, tokens are limited instead of cost."""
+    """Return a collaboration's limits; if a price is unknown, tokens are limited instead of cost."""
     cost = command.cost or before.cost or rules.limits.cost
     is_dark = cost is not None and any(agent not in command.prices for agent in agents)
     return replace(before, cost=cost, tokens=before.tokens or (rules.limits.tokens if is_dark else None))

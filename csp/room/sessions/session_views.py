@@ -109,7 +109,7 @@ def session_view(session: Session, spent: Ledger | None = None) -> SessionView:
 def collaboration_view(
     session: Session, terms: Collaboration, after: int | None, spent: Ledger | None = None
 ) -> CollaborationView:
-    """Return the progress of a collaboration, with the progress lines after the first `after` ones."""
+    """Return a collaboration's progress, with the progress lines after the first `after` ones."""
     first = session.courses - len(session.course)
     known = max((after or 0) - first, 0)
     used = session.used

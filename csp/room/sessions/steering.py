@@ -64,7 +64,7 @@ def next_turn(draft: RoomDraft, command: NextTurn) -> None:
 
 
 def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
-    """Restart the clock of an agent's turns, up to the maximum time of a turn.
+    """Restart the clock of an agent's turns, up to a turn's maximum time.
 
     The usage reported so far may exceed a limit, which ends the turn.
     """
@@ -80,7 +80,7 @@ def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
 
 
 def _note_usage(draft: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage) -> None:
-    """Record the usage of a turn so far, unless its reply has already reported it."""
+    """Record a turn's usage so far, unless its reply has already reported it."""
     session = draft.session
     now, seen = session.turns.get(agent), session.under_way.get(turn)
     is_open = now is not None and now.id == turn
@@ -223,7 +223,7 @@ def vote(draft: RoomDraft, command: CastVote) -> None:
 
 
 def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
-    """Store the handoff of a turn until its reply."""
+    """Store a turn's handoff until its reply."""
     for found, turn in _turns_of(draft, command.agent, command.session):
         is_led = found.phase.speaker is NextSpeaker.LEAD and turn.agent != found.session.setup.lead
         if row_of(found.session.setup).follows_handoff and not is_led:
@@ -241,7 +241,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
 def _turns_of(
     draft: RoomDraft, agent: AgentId, session: str | None = None
 ) -> list[tuple[SessionDraft, Turn]]:
-    """Return the open turns of an agent, or only those in a session if it is named."""
+    """Return an agent's open turns, or only those in a named session."""
     return [
         (SessionDraft(draft, one.id), one.turns[agent])
         for one in draft.sessions.live_with(agent)
@@ -362,7 +362,7 @@ class TurnClock(NamedTuple):
 
 
 def clock_of(room: Room, turn: Turn, rules: RoomRules) -> TurnClock:
-    """Return the next change of a turn if nobody acts."""
+    """Return a turn's next change if nobody acts."""
     timeout_s = _timeout_s(room, turn, rules)
     match turn.state:
         case TurnState.ASKED:

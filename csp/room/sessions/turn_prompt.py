@@ -194,5 +194,5 @@ def _share(count: int) -> int:
 
 
 def agrees(text: str) -> bool:
-    """Return whether a reply has a line AGREE outside code."""
+    """Return whether a reply contains an AGREE line outside code."""
     return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(first_lines(text)[0]))

@@ -85,7 +85,7 @@ def estimate_cost(
         dark = [turn for turn in session.turns.values() if turn.agent not in (agent, *session.setup.prices)]
         if dark and not told:
             return OverBudget(
-                f"the cost of a call of {agent} is unknown until the current call has reported it"
+                f"the cost of a call of {agent} is unknown until the current call has been reported"
             )
         put_in, rate = 0.0, 0.0
         cost = gauge.cost_usd * MARGIN if agent in session.gauges else max(told, default=0.0)
@@ -215,7 +215,7 @@ def _text(
     items: list[WindowItem],
     problem: str = "",
 ) -> str:
-    """Return the complete prompt of a turn with these items in its window."""
+    """Return the complete prompt for a turn with these items in its window."""
     session, size = draft.session, draft.rules.window
     kind = draft.room.participants[agent].kind
     values = prompt_values(session, agent, kind, round, size, draft.room.sessions, items)
@@ -289,12 +289,12 @@ def delivered(draft: SessionDraft, turn: Turn) -> None:
 
 
 def working(draft: SessionDraft, turn: Turn, note: str = "") -> None:
-    """Restart the clock of a turn; in a sealed phase the note is not recorded."""
+    """Restart a turn's clock; in a sealed phase, the note is not recorded."""
     draft.move(turn, TurnState.WORKING, "" if draft.session.seal else note)
 
 
 def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
-    """Restart the clock of a turn, up to the maximum time of a turn."""
+    """Restart a turn's clock, up to a turn's maximum time."""
     began = draft.now if turn.delivered_at is None else turn.delivered_at
     is_spent = draft.now - began >= draft.rules.longest_s
     participant = draft.participant(turn.agent)
@@ -316,10 +316,10 @@ def cast(draft: SessionDraft, turn: Turn, vote: BallotVote, reply: MessageId | N
 
 
 def blocked(draft: SessionDraft, turn: Turn, detail: str) -> None:
-    """Stop the clock of a turn that waits for a person."""
+    """Stop the clock of a turn that is waiting for a person."""
     if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
         draft.move(turn, TurnState.BLOCKED)
-        # The content of the dialog is only for the agent and the people of the room.
+        # The dialog's content is only for the agent and the people in the room.
         words = NoticeCode.NEEDS_PERSON(agent=turn.agent)
         if detail:
             words = NoticeCode.NEEDS_PERSON_FOR(agent=turn.agent, detail=detail)

@@ -60,6 +60,6 @@ def tally(votes: Mapping[AgentId, BallotVote], named: Sequence[Candidate], voter
 
 
 def tally_of(session: Session) -> Tally:
-    """Count the last ballot of a session."""
+    """Count a session's last ballot."""
     named = session.stage.candidates or session.counted
     return tally(session.votes, named, len(session.agents))

@@ -55,7 +55,7 @@ _PENDING: Final = (DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPED
 
 
 async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -> None:
-    """Wait for the greeting of the relay, connect to the room, then work until the child has ended."""
+    """Wait for the relay's greeting, connect to the room, then work until the child has ended."""
     early: list[tuple[bytes, bytes]] = []
     greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -258,7 +258,7 @@ class Brain:
                 self._report(item, ReportedState.FAILED, UNKNOWN)
 
     def _report(self, item: Deliver, state: ReportedState, reason: str) -> None:
-        """Report the final state of a message that is not typed."""
+        """Report the final state of a message that will not be typed."""
 
         async def report() -> None:
             with contextlib.suppress(CspError):
@@ -284,7 +284,7 @@ class Brain:
             self._handover_timer = asyncio.get_running_loop().call_later(HANDOVER_S, self._hand_over)
 
     def _hand_over(self) -> None:
-        """Save the state of this brain at the relay for the next brain."""
+        """Save this brain's state at the relay for the next brain."""
         if self._handover_timer is not None:
             self._handover_timer.cancel()
             self._handover_timer = None

@@ -133,7 +133,7 @@ class RelayEvents:
             self._note_restart("")
         elif phase.startswith(relay_frames.NOT_RESTARTED):
             self._note_restart(phase.removeprefix(relay_frames.NOT_RESTARTED).decode(errors="replace"))
-        log.info("phase of the child changed", extra={"phase": phase.decode(errors="replace")})
+        log.info("child phase changed", extra={"phase": phase.decode(errors="replace")})
 
     def _note_restart(self, problem: str) -> None:
         if self._restarted is not None and not self._restarted.done():

@@ -109,7 +109,7 @@ class StateReporter:
         self.notify(NoticeKind.FILE_ATTACHED, outcome.path)
 
     def note_asked(self, asked: Asked) -> None:
-        """Record a permission request of the CLI.
+        """Record a permission request from the CLI.
 
         If there are two at once, it is unknown which of them is on the screen, so no rule may answer it.
         """
@@ -280,7 +280,7 @@ class TurnKeepalive:
         self._looked_at = time.monotonic()
 
     async def run(self) -> None:
-        """Report work on a turn of the room, until cancelled."""
+        """Report work on a turn given by the room, until cancelled."""
         while True:
             await asyncio.sleep(KEEPALIVE_S)
             asked = [self._progress.find(tag) for tag in self._cli.tracker.tags]

@@ -133,7 +133,7 @@ class ScreenCapture:
         return without_last(text, [sign.pattern for sign in rules.busy] if reading.is_busy else [])
 
     def _outputs(self) -> tuple[list[str], list[str]]:
-        """Return the output of the program at the time of the paste, and its output now."""
+        """Return the program's output at the time of the paste and its current output."""
         pane = self._cli.pane
         return without_scrollbar(pane.remembered, pane.screen.cols), self._conversation()
 

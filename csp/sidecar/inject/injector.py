@@ -280,7 +280,7 @@ class Injector:
         self, message: str, state: ReportedState, reason: str, job: Injection | None = None
     ) -> None:
         """Report a delivery state until the room has stored it; if the room refuses it, end the injection."""
-        # The initial prompt is not a message of the room.
+        # The initial prompt is not a message from the room.
         is_reported = not message
         try:
             while not is_reported:

@@ -79,7 +79,7 @@ class MessageProgress:
         return self.current is not None and self.current.typing.has_touched
 
     def is_at(self, turn: str) -> bool:
-        """Return whether the prompt of a turn is being typed."""
+        """Return whether a turn's prompt is being typed."""
         return self.current is not None and self.current.item.turn == turn
 
     def remember(self, item: Deliver) -> None:

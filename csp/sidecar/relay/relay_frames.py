@@ -13,7 +13,7 @@ SIZE = b"W"  # u16 rows, u16 columns
 PHASE = b"P"  # one of the words below
 ENDED = b"X"  # json: code or signal
 DONE = b"D"  # u32: the tag of an INPUT that the child has completely read
-WORD = b"C"  # a line of the person that is one of OURS; the child did not get it
+WORD = b"C"  # a line typed by the person that is one of OURS; the child did not get it
 REFUSED = b"F"  # u32: the tag of an INPUT_UNLESS that was not written
 
 # In both directions: opaque bytes of a brain, stored for the next one.

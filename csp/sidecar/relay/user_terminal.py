@@ -131,7 +131,7 @@ class UserTerminal:
             _set(self.keys, _raw(self.before))
 
     def restore(self) -> None:
-        """Restore the original state of the terminal, if it still exists."""
+        """Restore the terminal's original state if the terminal still exists."""
         if self.before is not None:
             try:
                 _set(self.keys, self.before)
@@ -156,7 +156,7 @@ class UserTerminal:
         self.unshown = data[count:]
 
     def size(self) -> bytes | None:
-        """Return the size of the terminal as a struct winsize; None if there is no terminal."""
+        """Return the terminal's size as a struct winsize, or None if there is no terminal."""
         if self._sizes < 0:
             return None
         try:

@@ -168,7 +168,7 @@ class CliState:
             return PastePlace.EMPTY
         marker = self.profile.rules.composer.paste_marker
         if marker is not None and marker.fullmatch(composer.text.strip()):
-            # The marker is ours if no key of a person can have reached the composer since our paste.
+            # The marker is ours if no key from a person can have reached the composer since our paste.
             last_key, now = self.pane.ledger.last_key, time.monotonic()
             is_ours = last_key is None or last_key < pasted_at or now - pasted_at < MAX_HOLD_S
             return PastePlace.HERE if is_ours else PastePlace.OTHER

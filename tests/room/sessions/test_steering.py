@@ -352,7 +352,7 @@ def test_what_is_held_for_a_turn_cannot_be_reported_on(play: Play) -> None:
     sent = play.say(CLAUDE, CODEX)
     command = ReportDelivery(agent=CODEX, message=sent.id, state=DeliveryState.CONFIRMED)
 
-    assert play.refuse(command, Refused).message == f"{sent.id} is held for the turn of codex"
+    assert play.refuse(command, Refused).message == f"{sent.id} is held for codex's turn"
 
 
 def test_agent_whose_coming_stood_in_a_lost_line_is_passed_over(play: Play) -> None:
