@@ -106,7 +106,7 @@ class Settings:
     agents: tuple[AgentSpec, ...] = ()
     #: Names that stand for several agents, from [groups] of csp.toml.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: The names of the agents of each saved line-up.
+    #: The names of the agents in each saved line-up.
     lineups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Commands that need no approval, from the [[allow]] tables of csp.toml.
     allow: tuple[AllowSpec, ...] = ()

@@ -5,9 +5,9 @@ CspError
 │   ├── TooLarge         over a size limit: 413
 │   └── Unauthenticated  no token, or an unknown one: 401
 ├── Refused              a room rule forbids it: 409, with the reason
-│   ├── Forbidden        this role may not do it: 403
+│   ├── Forbidden        this role may not do that: 403
 │   ├── NotFound         no such participant, message or route: 404
-│   └── TooMany          a queue or a limit of connections is full: 429
+│   └── TooMany          a queue is full or a connection limit is reached: 429
 └── Broken               an internal failure: log, stop or wait
     ├── StorageFull      the journal cannot grow: 507 until it can
     ├── StorageFailed    the disk is unreliable: the gateway stops

@@ -183,7 +183,7 @@ def newest(gateway: GatewayClient, limit: int, **query: Query) -> "list[Object]"
 
 
 def oldest(gateway: GatewayClient, after: int = 0, **query: Query) -> "Iterator[Object]":
-    """Yield the history after a seq, oldest first, to its end."""
+    """Yield the whole history after a seq, oldest first."""
     while items := page(gateway, after=after, limit=PAGE, **query):
         yield from items
         after = field(items[-1], "seq", int)

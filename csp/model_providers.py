@@ -13,8 +13,8 @@ class Provider(NamedTuple):
 
     `extra` is the package of its SDK and also the extra that installs it. `opens` is the function in
     csp.agents.api.providers that calls it. `prices` is its name in the price list, or empty for a server with
-    unknown prices. Such a server gets a key only if the user names one, because it must not see the keys of
-    other providers. `variables` are the other variables that its SDK reads.
+    unknown prices. Such a server gets a key only if the user names one, because it must not see other
+    providers' keys. `variables` are the other variables that its SDK reads.
     """
 
     extra: str

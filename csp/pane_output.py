@@ -39,7 +39,7 @@ class PaneOutput(Vt100_Output):
             super().disable_bracketed_paste()
 
     def write_above(self, app: "Application[Any]", text: str) -> None:
-        """Write lines above the output of a running application, in one write.
+        """Write lines above a running application's output, in a single write.
 
         prompt_toolkit's own method would temporarily switch the terminal to cooked mode: keys typed at that
         moment would be echoed into the text, and a paste would be split.

@@ -71,7 +71,7 @@ class Claim:
 
     @property
     def home(self) -> Path | None:
-        """The directory where the room is opened; None if it is gone."""
+        """The directory where the room is opened; None if it no longer exists."""
         folders = (Path(self.dir), _home_of(self.identity), Path(self.identity))
         return next((folder for folder in folders if folder is not None and folder.is_dir()), None)
 

@@ -183,7 +183,7 @@ def _file_digest(file: str) -> str:
 
 
 class Accepted:
-    """The acceptances of this user: a private file for each path, outside of all repositories."""
+    """This user's acceptances: one private file per path, stored outside all repositories."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         state = process_environment.xdg(env, "XDG_STATE_HOME", ".local/state")

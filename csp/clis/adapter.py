@@ -32,7 +32,7 @@ class CliRun:
         self.folder, self.argv, self.env = os.fspath(folder), list(argv), dict(env)
         self.cwd = cwd or os.getcwd()
         self.spool = os.path.join(self.folder, "spool")
-        #: A new UUID, used where the user has not chosen a session.
+        #: A new UUID, used if the user has not chosen a session.
         self.session_id = session_id
         #: The instructions about the room, in addition to the user's own instructions.
         self.rules = rules.strip()
@@ -144,5 +144,5 @@ class CliAdapter:
         return FoundTranscripts()
 
     def find_subagents(self, transcript: "Path") -> "list[Path]":
-        """Return the transcripts of the subagents of a conversation."""
+        """Return the transcripts of a conversation's subagents."""
         return []

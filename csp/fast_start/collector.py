@@ -1,4 +1,4 @@
-"""Load large modules without the pauses of the garbage collector."""
+"""Load large modules without garbage collection pauses."""
 
 import gc
 from collections.abc import Iterator

@@ -100,7 +100,7 @@ class CommandEntry(Struct, frozen=True, kw_only=False):
     """A command that a person can type.
 
     Any interface can perform one with `control`, `action` or `on_message` without special code: it sends
-    that control to the named agent, applies that action to the running session, or to the named message.
+    the control to the named agent, or applies the action to the running session or the named message.
     """
 
     name: str

@@ -51,5 +51,5 @@ class MessageEvent(Event, frozen=True, omit_defaults=True):
     #: How an agent sent it during its turn (`tool` or `words`), and the earlier message with the same text.
     via: str = ""
     repeats: MessageId | None = None
-    #: Other sealed phases that its sender is in: the phase of each of their sessions.
+    #: The sender's other sealed phases: the number of the phase by session.
     seals: dict[SessionId, int] = field(default_factory=dict)

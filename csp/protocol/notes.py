@@ -85,7 +85,7 @@ class BoardBody(Struct, frozen=True):
 
 
 class SummariseBody(Struct, frozen=True):
-    """The board to summarise and the agent that should do it."""
+    """The board to summarise and the agent to summarise it."""
 
     by: Name
     session: BoardName | None = None

@@ -292,7 +292,7 @@ class RunMessageBody(Struct, frozen=True):
 
 
 def read_body(message_type: MessageType, fields: dict[str, Any]) -> AnyMessage:
-    """Decode a body, or raise BadInput with the wrong field."""
+    """Decode a body, or raise BadInput with the name of the invalid field."""
     try:
         body: AnyMessage = msgspec.convert(fields | {"message_type": message_type.value}, AnyMessage)
     except msgspec.ValidationError as exc:
@@ -442,7 +442,7 @@ class RunStartedView(Struct, frozen=True):
 
 
 class RunSaidView(Struct, frozen=True):
-    """`repeated`: the same message was accepted before, so nothing happened."""
+    """`repeated` means that the same message was accepted before, so it had no effect."""
 
     success: bool
     run: RunSummary

@@ -35,7 +35,7 @@ def numbered(wanted: AgentId, number: int) -> AgentId:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """Return a hint that names the closest known word, or all of them."""
+    """Return a hint that names the closest known word, or else all known words."""
     close = get_close_matches(word.lower(), known, n=1)
     if close:
         return f"did you mean {close[0]!r}?"

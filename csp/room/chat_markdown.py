@@ -155,7 +155,7 @@ def _bounded(rule: _BlockRule) -> _BlockRule:
 
 
 def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a paragraph, or a heading if a line of `=` follows."""
+    """Parse a paragraph, or a heading if a line of `=` follows."""
     rules = state.md.block.ruler.getRules("paragraph")
     parent, state.parentType = state.parentType, "paragraph"
     line, kind, tag = start + 1, "paragraph", "p"
@@ -329,7 +329,7 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
 
 # --- which lines are code ------------------------------------------------------------------------
 #
-# A line is code if it starts in a fence or within a code span. Indented code is not looked for, because
+# A line is code if it starts in a fence or within a code span. Indented code is not recognised, because
 # nothing after a leading space has a meaning for the room.
 
 #: Maximum number of lines that are examined; a line takes up to a tenth of a millisecond.

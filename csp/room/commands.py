@@ -53,7 +53,7 @@ class Join(Command, frozen=True, kw_only=True):
 
 
 class Rejoin(Command, frozen=True, kw_only=True):
-    """Return as the owner of `agent`, authenticated by its token; a restarted sidecar has a new `launch`."""
+    """Rejoin as the owner of `agent`, authenticated by its token; a restarted sidecar has a new `launch`."""
 
     agent: AgentId
     capabilities: Capabilities | None = None
@@ -278,7 +278,7 @@ class HandOffTurn(Command, frozen=True, kw_only=True):
 
 
 class Stop(Command, frozen=True, kw_only=True):
-    """End the session of a thread at once, or all sessions if there is no thread."""
+    """End a thread's session at once, or all sessions if no thread is given."""
 
     sender: AgentId
     thread: str | None = DEFAULT_THREAD

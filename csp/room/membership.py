@@ -1,4 +1,4 @@
-"""Rules for participants: join, leave, be removed, report a state, receive controls."""
+"""Rules for participants: joining, leaving, removal, state reports and controls."""
 
 from typing import Final
 

@@ -45,7 +45,7 @@ SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason
 
 
 def send(draft: RoomDraft, command: commands.Send) -> None:
-    """Post a message, unless it was posted before."""
+    """Post a message unless it was posted before."""
     room = draft.room
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
@@ -103,7 +103,7 @@ def post_message(
     recipients: tuple[AgentId, ...],
     words: AgentWords,
 ) -> None:
-    """Emit a message caused by `asked`; the caller has checked the queues of the recipients."""
+    """Emit a message caused by `asked`; the caller has checked the recipients' queues."""
     is_human = draft.before.is_person(command.sender)
     hops = 0 if is_human else hops_after(asked)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
@@ -200,7 +200,7 @@ def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tupl
 
 
 def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None:
-    """Raise TooMany if a recipient has no space for a message."""
+    """Raise TooMany if a recipient's queue is full."""
     for agent in recipients:
         participant = room.participants[agent]
         waiting = len(participant.queue)
@@ -348,7 +348,7 @@ def _known_message(room: Room, message_id: str) -> Message:
 
 
 def is_due(participant: Participant, message: Message) -> bool:
-    """Return whether `participant` should act on a message of its queue now."""
+    """Return whether `participant` should act on a message in its queue now."""
     if message.kind is DeliverKind.CONTROL:
         return True
     return not participant.paused and message.deliveries[participant.id].reason not in ROOM_HOLDS
@@ -455,7 +455,7 @@ def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, Age
 
 
 def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
-    """Return the state of one delivery, with the room's own reason if it waits."""
+    """Return the state of one delivery, with the room's own reason if it is waiting."""
     delivery = message.deliveries[agent]
     state, reason = delivery.state, delivery.reason
     participant = room.participants.get(agent)

@@ -49,7 +49,7 @@ class RoleRow(NamedTuple):
 
 @cache
 def _lowest(parties: Parties) -> Role:
-    # Called for every request, and looking up an enum member by its value is slow.
+    # This is called for every request, and looking up an enum member by its value is slow.
     return next(role for role in Role if Party(role) in parties)
 
 

@@ -1,4 +1,4 @@
-"""The draft of a room: the events that a command causes, and the resulting room."""
+"""The draft of a room: a command's events and the resulting room."""
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, Final, NoReturn, TypeVar
@@ -238,7 +238,7 @@ class RoomDraft:
 
 K = TypeVar("K")
 V = TypeVar("V")
-#: Up to this many entries, a copy is faster than reading through.
+#: Up to this many entries, a copy is faster than a layered dict.
 SMALL: Final = 64
 
 
@@ -385,7 +385,7 @@ class SessionDraft:
 
     @property
     def phase(self) -> PhaseRow:
-        """The row of the phase that the session is in."""
+        """The table row of the session's current phase."""
         session = self.session
         return row_of(session.setup).phases[session.stage.row]
 

@@ -43,7 +43,7 @@ ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
 # --- the states of a delivery ---------------------------------------------------------------------
 
 
-#: The allowed next states of a delivery. `submitted` needs no more work, but may still be confirmed.
+#: The allowed next states of a delivery. `submitted` needs no further work, but may still be confirmed.
 MOVES: Final[dict[S, frozenset[S]]] = {
     S.QUEUED: frozenset(S) - {S.QUEUED},
     S.HELD: frozenset(S),
@@ -334,12 +334,12 @@ class Room(msgspec.Struct, omit_defaults=True):
 
     @property
     def orchestrator(self) -> Participant | None:
-        """The orchestrator of the room, if it is online."""
+        """The room's orchestrator, if it is online."""
         here = self.participants.values()
         return next((one for one in here if one.role is JoinRole.ORCHESTRATOR and one.online), None)
 
     def unfinished(self, ids: Iterable[MessageId]) -> Iterator[Message]:
-        """Yield the messages of a queue."""
+        """Yield the messages in a queue."""
         return (self.messages.get(key) or self.waiting[key] for key in ids)
 
     # `apply` changes participants and messages only through these two methods.

@@ -56,7 +56,7 @@ class PaneFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How strict the gates are for one profile."""
+    """The strictness of the gates for one profile."""
 
     typing_quiet_s: float = 0.5
     #: How long the screen or the title must look idle: an idle title can precede a dialog.
@@ -124,7 +124,7 @@ def works_too_long(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
 
 
 def holds_draft(facts: PaneFacts, now: float) -> bool:
-    """Return whether the composer contains a person's draft, judged first by recent keys, then by screen."""
+    """Return whether the composer contains a person's draft, judged by recent keys, then by the screen."""
     if facts.draft is None:
         return facts.may_hold_draft
     if facts.last_key is None:

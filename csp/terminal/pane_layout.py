@@ -33,7 +33,7 @@ class LayoutName(StrEnum):
     FOCUS = "focus"
 
 
-#: The human pane's share of the window in thousandths, since with whole percents its size would drift.
+#: The human pane's share of the window in thousandths, because whole percentages would make its size drift.
 SHARES: Final = {LayoutName.TOP: 400, LayoutName.LEFT: 450, LayoutName.FOCUS: 1000}
 _HALF: Final = 500
 

@@ -26,7 +26,7 @@ _BREAKS: Final = re.compile(r"\r\n|[\r\x0b\x0c\x85]")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
 #: How our own prompts quote commands for the reply. A character after the `@` would be copied too, and the
-#: copy would not be a command; in backticks no CLI acts on it.
+#: copy would not be a command; no CLI acts on text in backticks.
 _SHOWN: Final = re.compile(r"(?<=`)@(?=(?:handoff\.NAME task|final|working)`)")
 #: A path after an `@`, as far as any CLI reads one: a quoted path may contain spaces.
 _PATH: Final = re.compile(r"@(?:\"[^\"]*\"?|\\.|[^\s\"])*", re.DOTALL)

@@ -95,9 +95,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """Token usage of one answer of the model.
+    """The token usage of one of the model's answers.
 
-    The same id again replaces the earlier count, unless it was counted in an earlier turn.
+    A repeated id replaces the earlier count, unless it was counted in an earlier turn.
     """
 
     id: str

@@ -105,7 +105,7 @@ class SignPlace(StrEnum):
 
 
 class Frame(StrEnum):
-    """How a CLI separates its composer from the rest."""
+    """The way a CLI separates its composer from the rest of the screen."""
 
     BORDERS = "borders"  # between two border rows
     SHADED = "shaded"  # between two border rows, or else by its background
@@ -124,7 +124,7 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComposerRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How the composer is drawn."""
+    """The appearance of the composer."""
 
     frame: Frame = Frame.NONE
     top: re.Pattern[str] | None = None
@@ -150,7 +150,7 @@ class DialogKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a dialog with choices is drawn."""
+    """The appearance of a dialog with choices."""
 
     #: Groups `mark` (empty unless selected), `number`, `label`.
     choice: re.Pattern[str] | None = None
@@ -170,7 +170,7 @@ class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScreenRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a CLI that is needed to read its screen."""
+    """All rules needed to read a CLI's screen."""
 
     #: Rows that are never part of an answer.
     furniture: re.Pattern[str] | None = None

@@ -56,7 +56,7 @@ class SubmitPhase(Enum):
     ANNOUNCED = auto()  # `typed` is being written to the journal
     PASTED = auto()  # the text is on its way into the composer
     SHOWN = auto()  # Enter was pressed
-    SENT = auto()  # the composer is empty again; waits for the proof
+    SENT = auto()  # the composer is empty again; waiting for proof
     CLEARING = auto()
     STUCK = auto()
     DONE = auto()
@@ -75,7 +75,7 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     is_composer_empty: bool = False
     #: It is no longer where it was, although no empty composer is shown.
     has_left: bool = False
-    #: The screen shows neither a composer nor the message, and may be about to be drawn.
+    #: The screen shows neither a composer nor the message, and may not have been drawn yet.
     is_unseen: bool = False
     has_dialog: bool = False
     #: The CLI itself has reported that it accepted the prompt.
@@ -345,7 +345,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             # A person has sent it or removed it.
             return self._end(DeliveryState.FAILED, self._problem or UNSURE)
         if self._entered:
-            # It may have been submitted, and typing it again could duplicate it, so only a proof counts.
+            # It may have been submitted, and typing it again could duplicate it, so only proof counts.
             return self._sent(now)
         if not self.rules.proof_s:
             # A starting program may have read it long before it shows it: typed again, it would be

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeAdapter(CliAdapter):
-    """Claude Code: wired with a settings file and options, followed through its transcript and hooks."""
+    """Claude Code: wired with a settings file and options, and followed through its transcript and hooks."""
 
     label = "Claude Code"
     install = "npm install -g @anthropic-ai/claude-code"

@@ -154,7 +154,7 @@ class _State(msgspec.Struct):
     stop: _Stop | None = None
     ended: dict[str, None] = {}
     seen: dict[str, None] = {}
-    #: Lines that arrived before their predecessor, each with the time until which it waits for it.
+    #: Lines that arrived before their predecessor, each with the time until which it waits.
     parked: list[tuple[float, _Record]] = []
     #: The prompt whose end one of the user's hooks rejected; its first Stop hook is ignored.
     reopened: str = ""
@@ -168,7 +168,7 @@ class _State(msgspec.Struct):
 
 
 class ClaudeReader(TranscriptReader):
-    """Reads one run of Claude Code with all its sessions."""
+    """A reader of one run of Claude Code with all its sessions."""
 
     _state: _State
 

@@ -1,4 +1,4 @@
-"""Find the rollouts of one running Codex.
+"""Find the rollouts of one running Codex process.
 
 Codex has no flag for its session. The rollouts of a run are those that its own processes have open for
 writing, which distinguishes two runs in one directory. Codex also reads other runs' rollouts at startup.

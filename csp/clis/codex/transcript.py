@@ -95,7 +95,7 @@ class _State(msgspec.Struct):
 
 
 class CodexReader(TranscriptReader):
-    """Reads one run of Codex with all its rollouts."""
+    """A reader of one run of Codex with all its rollouts."""
 
     _state: _State
 

@@ -119,7 +119,7 @@ class _State(msgspec.Struct):
 
 
 class GeminiReader(TranscriptReader):
-    """Reads one run of Gemini CLI with all its sessions."""
+    """A reader of one run of Gemini CLI with all its sessions."""
 
     _state: _State
 

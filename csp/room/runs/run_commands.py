@@ -140,7 +140,7 @@ def act(draft: RoomDraft, command: ActOnRun) -> None:
         case RunAction.RESUME:
             _resume(session_draft, run, command)
         case _:
-            # Only RunAction.ABORT is left.
+            # Only RunAction.ABORT remains.
             _abort(session_draft, run, command)
     advance(session_draft)
 

@@ -1,4 +1,4 @@
-"""The mode engine: moves a session from turn to turn and from phase to phase until it ends."""
+"""The mode engine, which moves a session from turn to turn and from phase to phase until it ends."""
 
 from collections.abc import Callable
 from typing import Final

@@ -125,7 +125,7 @@ def _unsealed(session: Session) -> Session:
 
 
 def _resumed(session: Session, now: float) -> Session:
-    """Restart the clocks from where they were when the session was paused."""
+    """Resume the clocks from their values at the time of the pause."""
     paused_at = session.paused_at or now
 
     def later(then: float) -> float:
@@ -276,7 +276,7 @@ def _noted_step(session: Session, event: events.TurnMoved) -> Session:
 def _replied(session: Session, event: events.TurnMoved) -> Session:
     last = session.last
     if last is None or last.turn != event.turn:
-        # It replied without a text.
+        # Its reply had no text.
         last = state.TurnReply(event.turn, event.agent)
     stalls = session.stalls
     if event.agent == session.setup.lead:

@@ -45,7 +45,7 @@ class Turn(_State, frozen=True):
 
 
 class UsageGauge(_State, frozen=True):
-    """Maxima over an agent's calls: output, input beyond our own estimate, and cost."""
+    """Maxima over an agent's calls: output, input in excess of our own estimate, and cost."""
 
     output: int = 0
     over: int = 0

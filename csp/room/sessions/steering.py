@@ -256,7 +256,7 @@ _ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
 
 
 def react(draft: RoomDraft) -> None:
-    """Let the sessions react to the events of the batch so far."""
+    """Let the sessions react to the batch's events so far."""
     events = list(draft.events)
     # Remove participants from the session before processing the consequences, so that they are not asked.
     for event in events:

@@ -41,7 +41,7 @@ from csp.room.sessions.turn_prompt import prompt, prompt_values, render, visible
 # or 1,000 tokens for the first. A call costs at least as much as the agent's most expensive call so far.
 # Without a known price, a call costs 1.5 times the agent's most expensive one so far; its first costs as much
 # as the most expensive call of other agents without a price; only one first call is made at a time, because
-# its cost is unknown. Calls in progress count with the maximum that they may cost, and their output is
+# its cost is unknown. Calls in progress count at the maximum that they may cost, and their output is
 # limited to that.
 
 

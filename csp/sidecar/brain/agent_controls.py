@@ -58,7 +58,7 @@ class AgentControls:
         self._injector = injector
         self._restart = restart
         self._hand_over = hand_over
-        #: The command that the CLI asks to run now.
+        #: The command that the CLI is asking to run.
         self._asked_command = asked_command
         #: Controls started by this brain or its predecessors.
         self.begun = dict.fromkeys(list(begun)[-BEGUN_KEPT:])

@@ -65,7 +65,7 @@ class BrainHandover(msgspec.Struct, frozen=True):
 
 
 class BrainStart(msgspec.Struct, frozen=True):
-    """The greeting of the relay."""
+    """The relay's greeting."""
 
     pid: int
     rows: int

@@ -80,7 +80,7 @@ class StateReporter:
         self.asked: Asked | None = None
         self._read_limit: Limit | None = None
         self._read_until: float | None = None
-        #: The limit of the account as the CLI reported it: its text and its end.
+        #: The account's limit as reported by the CLI: its text and its end.
         self.limit: tuple[str, float | None] | None = None
         #: Whether a warning has paused the agent: nothing is typed until a person resumes it.
         self._is_alarmed = False

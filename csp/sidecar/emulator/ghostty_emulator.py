@@ -43,7 +43,7 @@ DATA_MODE: Final = 37
 MIN_COLS: Final = 20
 MIN_ROWS: Final = 5
 MAX_SIDE: Final = 1000
-# The library limits bytes of styled cells. This value is large enough that the limit of lines applies first.
+# The library limits the bytes of styled cells. This value is so large that the line limit applies first.
 BYTES_PER_CELL: Final = 32
 BRACKETED_PASTE: Final = 2004
 GRAPHEME_CLUSTERS: Final = 2027

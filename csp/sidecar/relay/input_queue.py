@@ -111,7 +111,7 @@ class InputQueue:
 
 
 class UnreadInput:
-    """A schedule of checks of whether the child has read its input, at increasing intervals."""
+    """A scheduler that checks, at increasing intervals, whether the child has read its input."""
 
     def __init__(self) -> None:
         self._tags: list[Tag] = []

@@ -7,7 +7,7 @@ The relay must use as little memory as possible, so this module imports nothing.
 # Relay to brain.
 START = b"S"  # json: pid, rows, cols, starts, held_keys, tty
 OUTPUT = b"O"  # raw output of the child
-GAP = b"G"  # u64: the number of bytes of output that were dropped here
+GAP = b"G"  # u64: the number of output bytes that were dropped here
 KEYS = b"K"  # raw input from the person's terminal, at the time it was read
 SIZE = b"W"  # u16 rows, u16 columns
 PHASE = b"P"  # one of the words below
@@ -16,7 +16,7 @@ DONE = b"D"  # u32: the tag of an INPUT that the child has completely read
 WORD = b"C"  # a line typed by the person that is one of OURS; the child did not get it
 REFUSED = b"F"  # u32: the tag of an INPUT_UNLESS that was not written
 
-# In both directions: opaque bytes of a brain, stored for the next one.
+# In both directions: opaque bytes from a brain, stored for the next one.
 NOTE = b"N"
 
 # Brain to relay.

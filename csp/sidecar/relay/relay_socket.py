@@ -138,7 +138,7 @@ class BrainBacklog:
         self._frames_bytes = 0
 
     def add_output(self, data: bytes) -> None:
-        """Append output of the child."""
+        """Append output from the child."""
         self._output += data
         self._end += len(data)
         if len(self._output) > MAX_OUTPUT_BYTES + _SLACK_BYTES:
