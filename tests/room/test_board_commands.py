@@ -109,7 +109,7 @@ def test_same_id_writes_nothing_again(live: Play) -> None:
 def test_id_of_somebody_else_is_refused(live: Play) -> None:
     live.do(WriteNote(sender=CLAUDE, text="x", id="own-1"))
 
-    assert "taken" in live.refuse(WriteNote(sender=CODEX, text="x", id="own-1"), Refused).message
+    assert "already used" in live.refuse(WriteNote(sender=CODEX, text="x", id="own-1"), Refused).message
     assert "own ids" in live.refuse(WriteNote(sender=CODEX, text="x", id="n-1"), BadInput).message
 
 

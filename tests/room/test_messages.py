@@ -295,7 +295,7 @@ def test_id_of_another_sender_is_refused(live: LiveRoom, command: AnyCommand) ->
     live.say(CLAUDE, CODEX, id="mine")
 
     message = live.refuse(command, Refused).message
-    assert "'mine' is taken" in message
+    assert "'mine' is already used" in message
     assert "claude" not in message
 
 
