@@ -344,7 +344,7 @@ def test_a_room_full_of_messages_takes_more_from_people_alone(
     error = live.refuse(Send(sender=CLAUDE, to=CODEX, text="hi"), TooMany)
     live.say(HUMAN, CODEX)
 
-    assert "2 messages wait in this room" in error.message
+    assert "2 messages are waiting in this room" in error.message
 
 
 def test_answer_into_a_full_queue_is_refused(live: LiveRoom, monkeypatch: pytest.MonkeyPatch) -> None:
