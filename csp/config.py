@@ -208,7 +208,7 @@ ROWS: Final = (
          "whether every CLI works in its own git worktree", flag="--worktrees", default=_AS_BEFORE),
     _row("history_cap", "room", types.COUNT, "number of newest events kept in memory"),
     _row("durability", "room", types.DURABILITY,
-         "when a message is acknowledged: flush survives a gateway crash, fsync a power cut",
+         "failures that an acknowledged message survives: flush a gateway crash, fsync also a power cut",
          flag="--durability"),
     _row("config_file", "", types.PATH, "file to read instead of ./csp.toml"),
     _row("orchestrator", "room", types.BOOLEAN, "also start an orchestrator"),

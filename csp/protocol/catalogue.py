@@ -195,7 +195,7 @@ HELD_REASONS: Final = (
     HeldReasonEntry(id=HeldReason.TYPING, text="somebody is typing in its pane"),
     HeldReasonEntry(id=HeldReason.DRAFT, text="draft (you have text in its input box)"),
     HeldReasonEntry(id=HeldReason.PAUSED, text="paused", remedy="/resume {agent}"),
-    HeldReasonEntry(id=HeldReason.TURN, text="delivered with its next turn"),
+    HeldReasonEntry(id=HeldReason.TURN, text="will be delivered with its next turn"),
     HeldReasonEntry(id=HeldReason.LOOP, text="8 agent-to-agent messages in a row",
                     remedy="/continue"),
     HeldReasonEntry(id=HeldReason.STUCK, text="leftover text in its input box",

@@ -40,7 +40,7 @@ async def test_why_a_message_waits_is_said_in_words(parts: Parts) -> None:
         "somebody is typing in its pane",
         "draft (you have text in its input box)",
         "paused",
-        "delivered with its next turn",
+        "will be delivered with its next turn",
         "8 agent-to-agent messages in a row",
         "leftover text in its input box",
         "no such reason",
