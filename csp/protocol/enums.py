@@ -18,7 +18,7 @@ ALL: Final = AgentId("all")
 ROUTER: Final = AgentId("router")
 
 MAX_TEXT_BYTES: Final = 256 * 1024
-#: The text of an empty reply.
+#: The text used for an empty reply.
 NO_TEXT: Final = "(no text)"
 # JSON may escape one byte of text as six, so the raw body is allowed more than the text in it.
 MAX_BODY_BYTES: Final = 6 * MAX_TEXT_BYTES + 16 * 1024
@@ -30,7 +30,7 @@ OwnId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["
 Name = Annotated[str, Meta(min_length=1, max_length=128, examples=["claude"])]
 Thread = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", examples=["default"])]
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, examples=["hello"])]
-#: The text of a failed turn, which may be empty.
+#: The text of a reply to a failed turn, which may be empty.
 MaybeText = Annotated[str, Meta(max_length=MAX_TEXT_BYTES, examples=["done"])]
 Note = Annotated[str, Meta(max_length=2000)]
 Word = Annotated[str, Meta(max_length=256)]

@@ -68,7 +68,7 @@ class GateRules(msgspec.Struct, frozen=True, kw_only=True):
 def closed_gate(
     facts: PaneFacts, rules: GateRules, now: float, *, is_urgent: bool = False, is_waived: bool = False
 ) -> HeldReason | None:
-    """Return the first closed gate, which is why nothing may be typed now, or None.
+    """Return the reason why nothing may be typed now, from the first closed gate, or None.
 
     `is_waived` means that the message has waited for so long that apparent work no longer holds it.
     """

@@ -25,7 +25,7 @@ _TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
 
 
 class BrainHandover(msgspec.Struct, frozen=True):
-    """The state handed from one brain process to its successor through the relay."""
+    """The state that one brain process hands over to its successor through the relay."""
 
     #: The state of the follower at a time when the room had received everything that resulted from it.
     follower: bytes = b""

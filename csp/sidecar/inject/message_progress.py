@@ -47,7 +47,7 @@ class Injection(msgspec.Struct, kw_only=True):
     #: Whether the relay refused to write them because a person's keys arrived first.
     is_refused: bool = False
     pasted_at: float = 0.0
-    #: The time by which the paste should be on the screen.
+    #: The time by which the paste should be visible on the screen.
     see_at: float | None = None
     #: The locator of the prompt on a screen whose composer no rule describes.
     landing: PasteLocator | None = None

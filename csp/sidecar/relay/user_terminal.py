@@ -1,4 +1,4 @@
-"""The person's terminal: raw while the child runs, restored afterwards.
+"""The person's terminal, which is raw while the child runs and restored afterwards.
 
 While it is raw, a locked record in a folder contains its original state. An unlocked record was left by a
 killed relay; the next start in that terminal restores the terminal first.
