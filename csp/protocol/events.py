@@ -149,7 +149,7 @@ class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
 
 
 class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
-    """A board got a provider, became full or was compacted, or a summary was requested or failed."""
+    """A board got a provider, became full or was compacted, or a summary by `by` was requested or failed."""
 
     change: BoardChange
     session_id: enums.SessionId | None = None

@@ -121,7 +121,7 @@ def test_every_bad_file_is_a_clear_notice_and_changes_nothing(room: LiveRoom) ->
     good = run.message("reviewer", "session.ack", note="hello")
     early = run.message("reviewer", "review.decision", decision="accept")
     bad: dict[str, tuple[str, object, str]] = {
-        "half.json": ("reviewer", json.dumps(good).encode()[:60], "not json"),
+        "half.json": ("reviewer", json.dumps(good).encode()[:60], "not valid JSON"),
         "malformed.json": ("reviewer", {**good, "body": {"telemetry": "all"}}, "session.ack: expected"),
         "version.json": ("reviewer", {**good, "schema_version": "9"}, "schema_version"),
         "sender.json": ("builder", good, "sender is reviewer, but the file is in the folder of the builder"),
