@@ -1,8 +1,8 @@
 """Build the environments of child processes.
 
 The environment of every process that CSP starts is built here. For programs that work for CSP, it is a list
-of the variables that the child needs. For the user's own programs, it is the user's environment without the
-identity and the secrets of CSP. The same user's processes can read those from files: this keeps secrets from
+of the variables that the child needs. For the user's own programs, it is the user's environment without
+CSP's identity and secrets. The same user's processes can read those from files: this keeps secrets from
 being handed out, but it is not a security boundary.
 """
 

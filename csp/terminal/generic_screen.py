@@ -1,7 +1,7 @@
 """Follow our prompt on the screen of a program without a profile: locate it, then read its reply.
 
 The paste itself reveals the composer: the text that consequently appears at the caret is ours. A prompt
-has left the composer when it is no longer there and the place looks as it did before the paste. For a program
+has left the composer when it is no longer shown and its place looks as before the paste. For a program
 without a transcript, the reply is the new text on its screen.
 """
 

@@ -1,7 +1,7 @@
 """Compute the windows and sizes of a room's panes, in tmux's own layout notation.
 
 There are three forms. `top`: the human pane is at the top of the first window, with the agents below it.
-`left`: it is at the left, with the agents beside it in a column. `focus`: it has the first window to itself.
+`left`: it is on the left, with the agents beside it in a column. `focus`: it has the first window to itself.
 Agents are side by side if they are wide enough, else in columns of several, else in more windows. In a
 narrow terminal each agent has its own window, because two panes side by side would be unreadable.
 """
@@ -20,7 +20,7 @@ GOOD_ROWS: Final = 10
 #: Minimum size of the human pane, including its title line.
 HUMAN_MIN_ROWS: Final = 9
 HUMAN_MIN_COLS: Final = 40
-#: From this width on, the human pane is at the left; below the second width, each agent has its own window.
+#: From this width on, the human pane is on the left; below the second width, each agent has its own window.
 WIDE_COLS: Final = 160
 NARROW_COLS: Final = 100
 

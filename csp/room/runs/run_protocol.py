@@ -246,7 +246,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
 
 
 def continue_after(draft: SessionDraft, body: review.AnyMessage) -> None:
-    """Move the run to the phase that follows a message."""
+    """Move the run to the phase that follows the message."""
     match body:
         case review.SessionStart():
             enter_phase(draft, P.START)

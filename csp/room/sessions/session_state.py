@@ -324,7 +324,7 @@ class Session(_State, frozen=True):
         return self.stage.number if self.stage.is_sealed and not self.is_over else 0
 
     def binds(self, agent: AgentId) -> bool:
-        """Return whether a message from `agent` is sealed now, as that of a current or kicked participant."""
+        """Return whether messages from `agent` are sealed now: it takes part, or did until it was kicked."""
         return bool(self.seal) and (agent in self.agents or any(one.agent == agent for one in self.done))
 
     @property
