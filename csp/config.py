@@ -1,7 +1,7 @@
-"""Read the settings of a run from one table.
+"""Read a run's settings from one table.
 
-Settings has the names, types and defaults; ROWS says how each is set from outside. A value comes from the
-first of: a flag, the environment, ./csp.toml, the user's config.toml, the default. Settings remembers which.
+Settings has the names, types and defaults; ROWS defines how each is set from outside. A value comes from the
+first of: a flag, the environment, ./csp.toml, the user's config.toml, the default. Settings records which.
 """
 
 import os
@@ -22,7 +22,7 @@ from csp.room.duties import DUTY
 from csp.trust import GROUPS, LINEUPS, ROLES, Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"
-#: Each CLI that CSP knows, by its name.
+#: The supported CLIs by name.
 CLIS: Final = {name: find_adapter(name) for name in cli_names()}
 _ORCHESTRATOR: Final = next(
     (name, *cli.orchestrator_options) for name, cli in CLIS.items() if cli.orchestrator_options
@@ -34,7 +34,7 @@ _ORCHESTRATOR: Final = next(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """One [[agent]] of csp.toml; an empty command means the profile's own.
+    """One [[agent]] table of csp.toml; an empty command means the profile's default.
 
     With a provider it is an API model, which has no command.
     """
@@ -43,12 +43,12 @@ class AgentSpec:
     command: tuple[str, ...] = ()
     profile: str = ""
     role: str = "agent"
-    #: What it does, in one word that the others are shown.
+    #: Its duty, in one word that is shown to the other participants.
     duty: str = ""
-    #: What it is told when it starts.
+    #: The prompt that it gets when it starts.
     prompt: str = ""
     cwd: Path | None = None
-    #: None: as the room says for all agents.
+    #: None means the room's setting for all agents.
     worktree: bool | None = None
     provider: str = ""
     model: str = ""
@@ -58,7 +58,7 @@ class AgentSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowSpec:
-    """One [[allow]] of csp.toml: a command that an agent may run without asking a person."""
+    """One [[allow]] table of csp.toml: a command that an agent may run without asking a person."""
 
     agent: str
     command: str
@@ -66,7 +66,7 @@ class AllowSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every setting of a run with its default; `load_settings` builds it once."""
+    """All settings of a run with their defaults; `load_settings` builds them once."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -101,20 +101,20 @@ class Settings:
     board_summariser: str = ""
     board_max_kb: int = 65536
     board_provider: str = "local"
-    #: Settings that come with the CLIs, by their names, such as `claude_cmd`, where they are not the default.
+    #: Settings defined by the CLIs, by name, such as `claude_cmd`, if they differ from the default.
     of_clis: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[AgentSpec, ...] = ()
     #: Names that stand for several agents, from [groups] of csp.toml.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: The names of the agents of each saved line-up.
+    #: The names of the agents in each saved line-up.
     lineups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Commands that need no person, from the [[allow]] tables of csp.toml.
+    #: Commands that need no approval, from the [[allow]] tables of csp.toml.
     allow: tuple[AllowSpec, ...] = ()
     state_dir: Path = Path()
     #: The project that the run belongs to; None only for settings that no run has.
     project: Project | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
-    #: Settings of ./csp.toml that its user has not accepted; they are not applied.
+    #: Settings of ./csp.toml that the user has not accepted; they are not applied.
     withheld: Untrusted | None = None
 
     def is_set(self, name: str) -> bool:
@@ -126,17 +126,17 @@ class Settings:
         return {**CLI_DEFAULTS, **self.of_clis}[name] if name in CLI_DEFAULTS else getattr(self, name)
 
     def command_of(self, cli: str) -> tuple[str, ...]:
-        """Return the command of a CLI that CSP knows."""
+        """Return a supported CLI's command."""
         command: tuple[str, ...] = self.value(command_setting(cli))
         return command
 
     def has_peers(self, cli: str) -> bool:
-        """Tell whether a CLI may write to other agents of its own kind."""
+        """Return whether a CLI may write to other agents of its own kind."""
         return bool(self.of_clis.get(_peers_setting(cli)))
 
 
 class Row(NamedTuple):
-    """How one setting is set from outside; an empty column means that it cannot be set there."""
+    """The external sources of one setting; an empty column means that it cannot be set there."""
 
     name: str
     env: str
@@ -149,14 +149,14 @@ class Row(NamedTuple):
     secret: bool = False
 
 
-_LOCAL: Final = "~/.local/share/csp/history; of a clone of CSP its own history"
-_OWN_ROOM: Final = "the one of the directory"
-_NEXT: Final = "8765, else the next free one"
+_LOCAL: Final = "~/.local/share/csp/history; in a clone of CSP, its own history"
+_OWN_ROOM: Final = "the room of the directory"
+_NEXT: Final = "8765, else the next free port"
 _AS_BEFORE: Final = "as it was before, else 0"
 
 
 def command_setting(cli: str) -> str:
-    """Return the name of the setting that has the command of a CLI."""
+    """Return the name of the setting for a CLI's command."""
     return f"{cli}_cmd"
 
 
@@ -173,7 +173,7 @@ def _row(
     env: str = "",
     **more: Any,
 ) -> Row:
-    """Return a row; its variable and its key follow from its name, unless they are given."""
+    """Return a row; its variable and its key are derived from its name unless they are given."""
     env, key = env or f"CSP_{name.upper()}", f"{section}.{key or name}" if section else ""
     return Row(name=name, env=env, key=key, kind=kind, help=help, **more)
 
@@ -195,41 +195,41 @@ CLI_DEFAULTS: Final[dict[str, Any]] = {command_setting(name): (name,) for name i
 ROWS: Final = (
     _row("host", "room", types.LINE, "address the gateway listens on", flag="--host"),
     _row("port", "room", types.PORT,
-         "port it listens on; 0 takes any free one", flag="--port", default=_NEXT),
-    _row("gateway_url", "", types.WEB, "gateway to talk to, instead of looking for a running room"),
-    _row("auth_token", "", types.LINE, "token to speak with; it decides the sender", secret=True),
-    _row("agent", "", types.LINE, "agent in whose pane a command runs; the sidecar sets it"),
+         "port the gateway listens on; 0 for any free port", flag="--port", default=_NEXT),
+    _row("gateway_url", "", types.WEB, "gateway to use instead of looking for a running room"),
+    _row("auth_token", "", types.LINE, "token for authentication; it determines the sender", secret=True),
+    _row("agent", "", types.LINE, "agent in whose pane a command runs; set by the sidecar"),
     _row("room", "room", types.ROOM,
-         "room to start or to talk to", key="name", flag="--room", default=_OWN_ROOM),
-    _row("history_dir", "room", types.PATH, "folder of the journals", flag="--history", default=_LOCAL),
+         "room to start or to use", key="name", flag="--room", default=_OWN_ROOM),
+    _row("history_dir", "room", types.PATH, "folder for the journals", flag="--history", default=_LOCAL),
     _row("layout", "room", types.LAYOUT,
-         "form of the room's windows: top, left, focus; auto follows the width", flag="--layout"),
+         "layout of the room's windows: top, left or focus; auto depends on the width", flag="--layout"),
     _row("worktrees", "room", types.BOOLEAN,
-         "whether every CLI works in a git worktree of its own", flag="--worktrees", default=_AS_BEFORE),
-    _row("history_cap", "room", types.COUNT, "newest events kept in memory"),
+         "whether every CLI works in its own git worktree", flag="--worktrees", default=_AS_BEFORE),
+    _row("history_cap", "room", types.COUNT, "number of newest events kept in memory"),
     _row("durability", "room", types.DURABILITY,
-         "what an acknowledged message survives: flush a crash of the gateway, fsync a power cut",
+         "failures that an acknowledged message survives: flush a gateway crash, fsync also a power cut",
          flag="--durability"),
-    _row("config_file", "", types.PATH, "file to read in place of ./csp.toml"),
-    _row("orchestrator", "room", types.BOOLEAN, "start an orchestrator too"),
+    _row("config_file", "", types.PATH, "file to read instead of ./csp.toml"),
+    _row("orchestrator", "room", types.BOOLEAN, "also start an orchestrator"),
     _row("orch_cmd", "room", types.COMMAND, "command of the orchestrator"),
     *_COMMAND_ROWS,
     _row("strict_cli_check", "room", types.BOOLEAN,
-         "fail, instead of going on without, when a CLI is not installed"),
+         "fail if a CLI is not installed, instead of starting without it"),
     *_PEERS_ROWS,
     _row("injection_timeout_s", "room", types.NUMBER,
-         "wait for an unknown CLI to look idle", env="CSP_INJECTION_TIMEOUT", unit="seconds"),
+         "how long to wait for an unknown CLI to look idle", env="CSP_INJECTION_TIMEOUT", unit="seconds"),
     _row("offline_after_s", "room", types.NUMBER,
          "silence after which a participant counts as offline", unit="seconds"),
     _row("message_ttl_s", "room", types.NUMBER,
-         "age at which a message nobody could take expires", unit="seconds"),
-    _row("turn_warn_ms", "limits", types.COUNT, "length of a turn that brings a warning", unit="ms"),
-    _row("turn_timeout_ms", "limits", types.COUNT, "length of a turn after which it passes on", unit="ms"),
-    _row("soft_turns", "limits", types.COUNT, "turns from one reminder to the next"),
+         "age at which an undeliverable message expires", unit="seconds"),
+    _row("turn_warn_ms", "limits", types.COUNT, "turn length that triggers a warning", unit="ms"),
+    _row("turn_timeout_ms", "limits", types.COUNT, "turn length after which the turn passes on", unit="ms"),
+    _row("soft_turns", "limits", types.COUNT, "turns between reminders"),
     _row("soft_tokens", "limits", types.COUNT,
-         "new tokens (not read from a cache) from one reminder to the next"),
-    _row("window_items", "limits", types.COUNT, "newest items that a prompt quotes, 24 at most"),
-    _row("window_tokens", "limits", types.COUNT, "tokens that these take at most"),
+         "new tokens (not read from a cache) between reminders"),
+    _row("window_items", "limits", types.COUNT, "number of newest items quoted in a prompt, at most 24"),
+    _row("window_tokens", "limits", types.COUNT, "maximum number of tokens of these items"),
     _row("max_turns", "limits", types.COUNT, "turns after which a mode is stopped", key="turns"),
     _row("max_tokens", "limits", types.COUNT,
          "new tokens (not read from a cache) after which a mode is stopped", key="tokens"),
@@ -238,15 +238,15 @@ ROWS: Final = (
     _row("max_cost_usd", "limits", types.COST,
          "cost after which a mode is stopped", key="cost_usd", unit="US dollars"),
     _row("board_replies", "board", types.BOOLEAN,
-         "put the replies of a session on its whiteboard", key="replies"),
+         "put a session's replies on its whiteboard", key="replies"),
     _row("board_summary_after", "board", types.FROM_NOTHING,
-         "notes after which a whiteboard is summed up; 0 for never", key="summary_after"),
+         "notes after which a whiteboard is summarised; 0 for never", key="summary_after"),
     _row("board_summariser", "board", types.LINE,
-         "agent that sums it up, else the session's synth or the orchestrator", key="summariser"),
+         "agent that summarises it, else the session's synth or the orchestrator", key="summariser"),
     _row("board_max_kb", "board", types.FROM_NOTHING,
-         "text that a whiteboard holds; 0 for no limit", key="max_kb", unit="KiB"),
+         "maximum size of a whiteboard's text; 0 for no limit", key="max_kb", unit="KiB"),
     _row("board_provider", "board", types.PROVIDER,
-         "who searches it: local, or openai where OPENAI_API_KEY is set", key="provider"),
+         "search provider: local, or openai if OPENAI_API_KEY is set", key="provider"),
 )
 # fmt: on
 
@@ -265,7 +265,7 @@ class GatewayOptions:
     dir: Path
 
 
-# --- where the values come from ------------------------------------------------------------------
+# --- sources of the values -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class _File:
 
     path: Path
     data: dict[str, Any]
-    #: Whether it came with a repository, and was not named or written by the user.
+    #: Whether it came with a repository and was neither named nor written by the user.
     is_found: bool = False
 
     def get(self, key: str) -> object:
@@ -291,8 +291,8 @@ def load_settings(
 ) -> Settings:
     """Build the settings of this run; raise BadInput with the source of a wrong value.
 
-    What ./csp.toml sets, but the user has not accepted, is left out unless `ask` says yes. The file is read
-    once: what was shown is what is used.
+    Settings in ./csp.toml that are not accepted are ignored unless `ask` returns true. The file is read
+    once, so the settings applied are those that were shown.
     """
     env = process_environment() if env is None else env
     cwd = current_dir() if cwd is None else cwd
@@ -323,13 +323,13 @@ def load_settings(
 
 
 def settings_for(settings: Settings, dir: Path, env: Mapping[str, str]) -> Settings:
-    """Return the settings for a room of another directory: its own name and history, unless they are set."""
+    """Return the settings for another directory's room, with its own name and history unless they are set."""
     claims = read_claims(claims_folder(env))
     return _of_project(settings, _project_of(dir, claims, env), claims, env)
 
 
 def _project_of(dir: Path, claims: Collection[Claim], env: Mapping[str, str]) -> Project:
-    # A room of the home directory is not that of everything in it.
+    # A room of the home directory does not extend to the directories in it.
     return project_of(dir, {claim.identity for claim in claims} - {os.path.realpath(places.home(env)), "/"})
 
 
@@ -346,7 +346,7 @@ def _of_project(
 def _with_trust(
     files: list[_File], env: Mapping[str, str], ask: Ask | None
 ) -> tuple[list[_File], Untrusted | None]:
-    """Return the accepted parts of the files, and the rest."""
+    """Return the accepted parts of the files, and the settings that were not accepted."""
     for at, file in enumerate(files):
         found = examine(file.path, file.data) if file.is_found else None
         if found is not None and not Accepted(env).has(found) and not (ask is not None and ask(found)):
@@ -361,7 +361,7 @@ def read_project_file(path: Path) -> dict[str, Any] | None:
 
 
 def current_dir() -> Path:
-    """Return the working directory; raise if it was removed."""
+    """Return the working directory; raise BadInput if it was removed."""
     try:
         return Path.cwd()
     except FileNotFoundError as exc:
@@ -384,7 +384,7 @@ def _find(
 
 
 def _read_files(env: Mapping[str, str], cwd: Path, project: Project) -> list[_File]:
-    """Return the csp.toml of this directory, or else that of its project, then the user's own file."""
+    """Return the csp.toml of this directory or else of its project, followed by the user's own file."""
     chosen = env.get("CSP_CONFIG_FILE")
     if chosen:
         local = _read_file(cwd / types.read_text(types.PATH, chosen, "CSP_CONFIG_FILE"))
@@ -404,12 +404,12 @@ def _read_file(path: Path, *, is_found: bool = False) -> _File | None:
         return None
     except OSError as exc:
         raise BadInput(f"cannot read {str(path)!r}: {(exc.strerror or '').lower()}") from exc
-    import tomllib  # most runs have no file to read
+    import tomllib  # most runs have no such file
 
     try:
         data = tomllib.loads(raw.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise BadInput(f"{path}: not valid toml: {str(exc)[:1].lower()}{str(exc)[1:]}") from exc
+        raise BadInput(f"{path}: not valid TOML: {str(exc)[:1].lower()}{str(exc)[1:]}") from exc
     _check_keys(path, data)
     return _File(path, data, is_found)
 
@@ -446,7 +446,7 @@ _LISTS: Final = ("agent", "allow")
 
 # --- agents --------------------------------------------------------------------------------------
 
-#: The role of an agent: `orchestrator`, or what it does.
+#: The role of an agent: `orchestrator` or its duty.
 WORD: Final = types.SettingType("one short word of a-z, 0-9 or -, such as reviewer", types.matching(DUTY))
 _AGENT_KINDS: Final[dict[str, types.SettingType[Any]]] = {
     "name": types.NAME,
@@ -475,14 +475,14 @@ def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
             agents = tuple(_read_agent(file.path, entry) for entry in entries)
             names = [agent.name for agent in agents]
             if doubles := {name for name in names if names.count(name) > 1}:
-                problem = f"agent.name: expected names that differ, got {min(doubles)!r} twice"
+                problem = f"agent.name: expected unique names, got {min(doubles)!r} twice"
                 raise BadInput(f"{file.path}: {problem}")
             return agents
     return ()
 
 
 def _read_groups(files: list[_File]) -> dict[str, tuple[str, ...]]:
-    """Return the groups of all files; the first one that names a group counts."""
+    """Return the groups of all files; the first file that defines a group takes precedence."""
     found: dict[str, tuple[str, ...]] = {}
     for file in files:
         table = file.data.get(GROUPS, {})
@@ -514,7 +514,7 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
     where = f"{path}: agent {values['name']!r}"
     missing = [name for name in ("provider", "model") if name not in values]
     if of_model and missing:
-        raise BadInput(f"{where}: {of_model[0]} needs a {missing[0]} beside it", f'{missing[0]} = "..."')
+        raise BadInput(f"{where}: {of_model[0]} also needs a {missing[0]}", f'{missing[0]} = "..."')
     both = [name for name in _OF_CLIS if name in values]
     if of_model and both:
         raise BadInput(f"{where}: a model behind an API has no {both[0]}", f"leave out {both[0]} or provider")
@@ -524,7 +524,7 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
 
 
 def _read_lineups(files: list[_File]) -> dict[str, tuple[str, ...]]:
-    """Return the saved line-ups of all files; of two with one name that of the first file."""
+    """Return the saved line-ups of all files; the first file that defines a line-up takes precedence."""
     found: dict[str, tuple[str, ...]] = {}
     for file in reversed(files):
         for name, table in file.data.get(LINEUPS, {}).items():
@@ -572,44 +572,44 @@ def _read_allow(path: Path, entry: dict[str, object]) -> AllowSpec:
     return AllowSpec(agent=values["agent"].lower(), command=values["command"])
 
 
-# --- where things live ---------------------------------------------------------------------------
+# --- locations -----------------------------------------------------------------------------------
 
 
 def _found(place: str) -> Path:
-    """Return a folder named by the environment, or one in the home directory."""
+    """Return a folder that the environment names, or one in the home directory."""
     if not place:
         raise BadInput("HOME: expected the path of a home directory, got nothing")
     return Path(place)
 
 
 def history_dir_of(room: str, project: Project, claims: Collection[Claim], env: Mapping[str, str]) -> Path:
-    """Return the folder that holds the history of a room, where no setting names one."""
+    """Return the folder for a room's history if no setting names one."""
     claim = next((claim for claim in claims if claim.room == room), None)
     if claim is not None:
         return Path(claim.history)
     folders = history_dirs(env)
-    # A room of an earlier version, which had no claim yet.
+    # A room from an earlier version, which did not make claims.
     if found := next((folder for folder in folders if (folder / room / "journal.jsonl").exists()), None):
         return found
     return folders[0] if project.root == clone_dir() else folders[-1]
 
 
 def history_dirs(env: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the folders that may hold histories: that of the clone this package runs from, the user's."""
+    """Return the folders that may contain histories: that of this package's clone, and the user's."""
     clone = clone_dir()
     own = _found(places.xdg(env, "XDG_DATA_HOME", ".local/share")) / "csp" / "history"
     return (clone / "history", own) if clone else (own,)
 
 
 def earlier_rooms(env: Mapping[str, str]) -> list[tuple[str, Path]]:
-    """Return the rooms that have a history but no claim, with their folders: those of earlier versions."""
+    """Return the rooms from earlier versions, which have a history but no claim, with their folders."""
     claimed = {claim.room for claim in read_claims(claims_folder(env))}
     journals = [path for folder in history_dirs(env) for path in sorted(folder.glob("*/journal.jsonl"))]
     return [(path.parent.name, path.parent) for path in journals if path.parent.name not in claimed]
 
 
 def clone_dir() -> Path | None:
-    """Return the top of the clone that this package runs from, if it was not installed."""
+    """Return the root of the clone that this package runs from, or None if it was installed."""
     top = Path(__file__).resolve().parent.parent
     is_clone = (top / ".git").exists() or (top / "pyproject.toml").exists()
     return top if is_clone and (top / "history").is_dir() else None
@@ -624,7 +624,7 @@ def default_state_dir(env: Mapping[str, str]) -> Path:
 
 
 def show(value: object) -> str:
-    """Format a value as for the environment."""
+    """Format a value as in an environment variable."""
     match value:
         case None | "" | ():
             return "none"
@@ -639,7 +639,7 @@ def show(value: object) -> str:
 
 
 def shown(settings: Settings, row: Row) -> str:
-    """Return the value of a row for display; a secret is not shown."""
+    """Return the value of a row for display; secrets are masked."""
     value = settings.value(row.name)
     return "********" if row.secret and value else show(value)
 

@@ -4,11 +4,11 @@ CspError
 ├── BadInput             the peer sent malformed data: 400, continue
 │   ├── TooLarge         over a size limit: 413
 │   └── Unauthenticated  no token, or an unknown one: 401
-├── Refused              a rule of the room forbids it: 409, with the reason
-│   ├── Forbidden        this role may not do it: 403
+├── Refused              a room rule forbids it: 409, with the reason
+│   ├── Forbidden        this role may not do that: 403
 │   ├── NotFound         no such participant, message or route: 404
-│   └── TooMany          a queue or a limit of connections is full: 429
-└── Broken               a failure of our own: log, stop or wait
+│   └── TooMany          a queue is full or a connection limit is reached: 429
+└── Broken               an internal failure: log, stop or wait
     ├── StorageFull      the journal cannot grow: 507 until it can
     ├── StorageFailed    the disk is unreliable: the gateway stops
     ├── JournalLocked    another gateway writes to this room
@@ -61,7 +61,7 @@ class NotFound(Refused):
 
 
 class TooMany(Refused):
-    """A limit was reached; `after_s` says when to try again, if known."""
+    """A limit was reached; `after_s` is the time until a retry makes sense, if known."""
 
     status = 429
 
@@ -91,11 +91,11 @@ class Unreachable(Broken):
 
 
 class UntrustedCertificate(Unreachable):
-    """The certificate of a gateway is not one that this machine trusts."""
+    """This machine does not trust the certificate of a gateway."""
 
 
 class CallFailed(Broken):
-    """A provider failed; the error says whether to try again, and when if known."""
+    """A provider failed; the error indicates whether to try again and, if known, when."""
 
     status = 502
 

@@ -1,6 +1,6 @@
 """A blocking HTTP client for a gateway.
 
-Short commands use this client, so it loads next to nothing. JSON is not decoded into types here; functions
+Short commands use this client, so its imports are minimal. JSON is not decoded into types here; functions
 such as `field` check the few values that a command uses.
 """
 
@@ -21,13 +21,13 @@ else:
 
 Query = str | int | float | None
 TIMEOUT_S = 30.0
-#: The time for repeating a call whose answer was lost; a supervised gateway restarts sooner.
+#: How long a call is repeated if its response was lost; a supervised gateway restarts sooner.
 REPEAT_S = 10.0
 REPEAT_EVERY_S = 0.1
 PAGE = 500
 LONG_POLL_S = 20.0
 
-#: The exceptions of error statuses; anything else is Broken.
+#: The exceptions for error statuses; any other status raises Broken.
 BY_STATUS: dict[int, type[CspError]] = {
     error.status: error
     for error in (
@@ -44,11 +44,11 @@ class GatewayClient:
         self.url = url.rstrip("/")
         self._parts = Url(url)
         if not token.isascii() or not token.isprintable():
-            raise BadInput("CSP_AUTH_TOKEN: expected a token of ascii characters")
+            raise BadInput("CSP_AUTH_TOKEN: expected a token of ASCII characters")
         self._headers = {"X-Auth-Token": token, "Accept": "application/json"}
 
     def get(self, path: str, **query: Query) -> "Any":
-        """Return the answer to a GET; a `wait` in the query extends the timeout."""
+        """Return the response to a GET; a `wait` in the query extends the timeout."""
         from urllib.parse import urlencode
 
         given = {key: value for key, value in query.items() if value is not None}
@@ -56,14 +56,14 @@ class GatewayClient:
         return self._ask("GET", f"{path}?{urlencode(given)}" if given else path, None, TIMEOUT_S + wait_s)
 
     def post(self, path: str, body: "Object | None" = None) -> "Any":
-        """Return the answer to a POST."""
+        """Return the response to a POST."""
         return self._ask("POST", path, dumps(body or {}).encode("ascii"), TIMEOUT_S)
 
     def post_once(self, path: str, body: "Object | None" = None) -> "Any":
-        """Return the answer to a POST that must not be executed twice.
+        """Return the response to a POST that must not be executed twice.
 
-        A gateway that dies may have executed the call before it could answer. So the call has an id and is
-        repeated with it until a gateway answers; a repeated call gets the same answer as the first one.
+        A gateway that dies may have executed the call before it could respond. So the call has an id and is
+        repeated with it until a gateway responds; a repeated call gets the same response as the first one.
         """
         import os
         import time
@@ -82,7 +82,7 @@ class GatewayClient:
                 return _read(status, raw, self.url)
 
     def delete(self, path: str) -> "Any":
-        """Return the answer to a DELETE."""
+        """Return the response to a DELETE."""
         return self._ask("DELETE", path, None, TIMEOUT_S)
 
     def _ask(self, method: str, path: str, body: bytes | None, timeout_s: float) -> "Any":
@@ -97,19 +97,19 @@ class GatewayClient:
         timeout_s: float,
         on_sent: "Callable[[], None]" = lambda: None,
     ) -> tuple[int, bytes]:
-        """Send a request; return the status and body of the answer, or raise Unreachable if there is none."""
+        """Send a request; return the response's status and body, or raise Unreachable if there is none."""
         try:
             return exchange(self._parts, method, path, self._headers, body, timeout_s, on_sent)
         except ConnectionRefusedError as exc:
             raise Unreachable(f"no gateway answers at {self.url}", "start one with: csp up") from exc
         except TimeoutError as exc:
-            raise Unreachable(f"the gateway at {self.url} gave no answer within {timeout_s:g} s") from exc
+            raise Unreachable(f"the gateway at {self.url} did not respond within {timeout_s:g} s") from exc
         except ConnectionError as exc:
-            what = f"the gateway at {self.url} broke off its answer"
+            what = f"the gateway at {self.url} closed the connection mid-response"
             raise Unreachable(what, "is it a csp gateway?") from exc
         except (OSError, UnicodeError) as exc:
             if "CERTIFICATE_VERIFY_FAILED" in str(exc):
-                hint = "set SSL_CERT_FILE to the certificate of the gateway"
+                hint = "set SSL_CERT_FILE to the gateway's certificate"
                 raise UntrustedCertificate(f"the certificate of {self.url} is not trusted", hint) from exc
             reason = str(getattr(exc, "strerror", "") or exc).lower()
             raise Unreachable(f"cannot reach {self.url}: {reason}") from exc
@@ -128,14 +128,14 @@ def _read(status: int, raw: bytes, url: str) -> "Any":
 
 
 def segment(text: str) -> str:
-    """Return the text quoted as one segment of a path."""
+    """Return the text, quoted as one path segment."""
     from urllib.parse import quote
 
     return quote(text, safe="")
 
 
 def note_path(note: str) -> str:
-    """Return the path of a note; raise NotFound for other words, which could name another route."""
+    """Return the path of a note; raise NotFound for any other word, which could name another route."""
     number = note.removeprefix("n-")
     if number == note or not (number.isascii() and number.isdigit()):
         raise NotFound(f"unknown note {note!r}", "see: csp board show")
@@ -143,7 +143,7 @@ def note_path(note: str) -> str:
 
 
 def field(value: object, key: str, kind: "type[T]") -> "T":
-    """Return a value of an answer, or raise Broken if the answer has another shape."""
+    """Return a field of a response, or raise Broken if it is missing or of another type."""
     found = value.get(key) if isinstance(value, dict) else None
     if kind is float and isinstance(found, int):
         found = float(found)
@@ -156,7 +156,7 @@ def field(value: object, key: str, kind: "type[T]") -> "T":
 
 
 def objects(value: object) -> "list[Object]":
-    """Return the answer if it is a list of objects, or raise Broken."""
+    """Return the response if it is a list of objects, or raise Broken."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise Broken("the gateway's answer is not a list of objects", "gateway and CLI versions may differ")
     return value
@@ -183,7 +183,7 @@ def newest(gateway: GatewayClient, limit: int, **query: Query) -> "list[Object]"
 
 
 def oldest(gateway: GatewayClient, after: int = 0, **query: Query) -> "Iterator[Object]":
-    """Yield the history after a seq, oldest first, to its end."""
+    """Yield the whole history after a seq, oldest first."""
     while items := page(gateway, after=after, limit=PAGE, **query):
         yield from items
         after = field(items[-1], "seq", int)
@@ -195,17 +195,17 @@ def follow(
     tell: "Callable[[Unreachable | None], None]",
     **query: Query,
 ) -> "Iterator[Object]":
-    """Yield new items after a seq, without end.
+    """Yield new items after a seq indefinitely.
 
-    If the gateway is unreachable, `tell` is called with the error, and the next attempt follows when it
-    returns. After each answer, `tell` is called with None.
+    If the gateway is unreachable, `tell` is called with the error; the next attempt is made when it
+    returns. After each response, `tell` is called with None.
     """
     gateway: GatewayClient | None = None
     is_away = False
     while True:
         try:
             gateway = gateway or connect()
-            # The first answer after a failure shows that the gateway is back, so it must not wait for news.
+            # The first response after a failure shows that the gateway is back, so it must not be delayed.
             wait_s = None if is_away else LONG_POLL_S
             items = page(gateway, after=after, wait=wait_s, limit=PAGE, **query)
         except Unreachable as exc:

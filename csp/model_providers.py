@@ -1,6 +1,6 @@
 """The table of model providers, with one row for each.
 
-To add a provider, add a row here and, if it has its own API, a function in csp.agents.api.providers.
+To add a provider, add a row here and, if it has its own API, a function to csp.agents.api.providers.
 """
 
 from typing import Final, NamedTuple
@@ -11,10 +11,10 @@ from csp.errors import BadInput
 class Provider(NamedTuple):
     """A provider of models.
 
-    `extra` is the package of its SDK and also the extra that installs it. `opens` is the function of
+    `extra` is the package of its SDK and also the extra that installs it. `opens` is the function in
     csp.agents.api.providers that calls it. `prices` is its name in the price list, or empty for a server with
-    unknown prices. Such a server gets a key only if the user names one, because it must not see the keys of
-    other providers. `variables` are the other variables that its SDK reads.
+    unknown prices. Such a server gets a key only if the user names one, because it must not see other
+    providers' keys. `variables` are the other variables that its SDK reads.
     """
 
     extra: str
@@ -45,7 +45,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
 
 
 def provider_named(name: str) -> Provider:
-    """Return a provider, or raise BadInput with a list of all providers."""
+    """Return the provider with this name, or raise BadInput with a list of all providers."""
     found = PROVIDERS.get(name)
     if found is None:
         raise BadInput(f"unknown provider {name!r}", f"expected one of: {', '.join(PROVIDERS)}")
@@ -53,7 +53,7 @@ def provider_named(name: str) -> Provider:
 
 
 def well_known() -> list[str]:
-    """Return the providers that need only a key."""
+    """Return the providers that need nothing but a key."""
     return [name for name, row in PROVIDERS.items() if row.needs_key]
 
 

@@ -10,18 +10,18 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 
 class PaneOutput(Vt100_Output):
-    """A terminal output that can hold writes back, so that related output is written at once."""
+    """A terminal output that can delay writes, so that related output is written at once."""
 
     def __init__(
         self, stdout: TextIO, get_size: Callable[[], Size], term: str | None, *, has_colour: bool
     ) -> None:
         depth = None if has_colour else ColorDepth.DEPTH_1_BIT
-        # Without cursor position requests (CPR), because the terminal's answers would mix with typed keys.
+        # Without cursor position requests (CPR), because the terminal's responses would mix with typed keys.
         super().__init__(stdout, get_size, term=term, default_color_depth=depth, enable_cpr=False)
         self.is_held = False
 
     def flush(self) -> None:
-        """Write the drawn output, unless it is held back."""
+        """Write the drawn output, unless it is delayed."""
         if not self.is_held:
             super().flush()
 
@@ -34,12 +34,12 @@ class PaneOutput(Vt100_Output):
         self.write_raw("\x1b[K \x1b[J\b")
 
     def disable_bracketed_paste(self) -> None:
-        """Leave it on between two renderings, because a paste may begin at any moment."""
+        """Leave bracketed paste on between renderings, because a paste may begin at any moment."""
         if not self.is_held:
             super().disable_bracketed_paste()
 
     def write_above(self, app: "Application[Any]", text: str) -> None:
-        """Write lines above the output of a running application, in one write.
+        """Write lines above a running application's output, in a single write.
 
         prompt_toolkit's own method would temporarily switch the terminal to cooked mode: keys typed at that
         moment would be echoed into the text, and a paste would be split.

@@ -9,17 +9,17 @@ from csp.protocol.session_parts import Price
 
 _PACKAGE: Final = "genai-prices"
 _MILLION: Final = 1_000_000
-#: Small enough for the base price, because some models cost more per token for long inputs.
+#: A size small enough for the base price, because some models cost more per token for long inputs.
 _MANY: Final = 10_000
 
 
 def cost_usd(
     model: str, usage: Usage, *, provider: str | None = None, url: str | None = None
 ) -> float | None:
-    """Return the cost of a call; None without a known price or without the list.
+    """Return the cost of a call; None if there is no known price or no list.
 
-    The provider is identified by its name in the list, or else by the address. Several calls are priced as
-    the same number of calls of equal size, because some models cost more if the input of one call is long.
+    The provider is identified by its name in the list, or else by its address. Several calls are priced as
+    calls of equal size, because some models cost more if the input of one call is long.
     """
     try:
         from genai_prices import Usage as Counted
@@ -56,7 +56,7 @@ def _alike(usage: Usage) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def price_of(model: str, provider: str) -> Price | None:
-    """Return the price of a model of a provider; None if unknown."""
+    """Return the price of a provider's model; None if unknown."""
     name = PROVIDERS[provider].prices if provider in PROVIDERS else ""
     if not name:
         return None

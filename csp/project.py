@@ -1,4 +1,4 @@
-"""Find the project of a directory, and the name of its room.
+"""Find a directory's project and the name of its room.
 
 A project is a git repository, or a directory without one. All worktrees of a repository are one project: git
 keeps their shared data in one folder, and the path of that folder is the project's identity. One small file
@@ -24,7 +24,7 @@ from csp.fast_start.room_files import is_name, make_private_dir
 
 _OTHERS: Final = re.compile(r"[^a-z0-9]+")
 _GIT_FILE: Final = "gitdir: "
-#: A name is at most 32 characters, and a suffix takes five of them.
+#: A name has at most 32 characters, five of which are reserved for a suffix.
 _MAX_BASE: Final = 27
 _SUFFIX: Final = 4
 _UNNAMED: Final = "room"
@@ -58,8 +58,8 @@ def _home_of(identity: str) -> Path | None:
 class Claim:
     """A room that was started for a project; `history` is the folder that contains the room's folder.
 
-    `is_named` says that a person chose the name. Such a room is an additional one of its project, not the one
-    that is found by the directory.
+    `is_named` means that a person chose the name. Such a room is an additional one in its project, not the
+    one that is found through the directory.
     """
 
     room: str
@@ -71,7 +71,7 @@ class Claim:
 
     @property
     def home(self) -> Path | None:
-        """The directory where the room is opened; None if it is gone."""
+        """The directory where the room is opened; None if it no longer exists."""
         folders = (Path(self.dir), _home_of(self.identity), Path(self.identity))
         return next((folder for folder in folders if folder is not None and folder.is_dir()), None)
 
@@ -112,7 +112,7 @@ def _first_line(path: Path) -> str:
 
 
 def room_name(project: Project, claims: Collection[Claim]) -> str:
-    """Return the name of a project's room: the claimed one, or else a new one."""
+    """Return the name of a project's room: the claimed name, or else a new one."""
     for claim in claims:
         if project.owns(claim.identity) and not claim.is_named:
             return claim.room
@@ -120,7 +120,7 @@ def room_name(project: Project, claims: Collection[Claim]) -> str:
 
 
 def _new_name(project: Project, taken: Collection[str]) -> str:
-    """Return the name of the directory; a short suffix makes it valid and unique."""
+    """Return the directory's name, made valid and unique with a short suffix if needed."""
     folder = project.home.name.lower()
     if is_name(folder) and folder not in taken:
         return folder
@@ -169,7 +169,7 @@ def claim_room(folder: Path, project: Project, history: Path, now: float, *, nam
             dir=str(project.root),
             history=str(history),
             created=before.created if before and is_same else now,
-            # The directory's own room stays its own, even if a person names it explicitly.
+            # The directory's own room remains its own even if a person names it explicitly.
             is_named=bool(named) and not is_own,
         )
         if claim != before:

@@ -1,6 +1,6 @@
 """Read the files of prompts/: the texts for agents and MCP clients.
 
-A sidecar reads them before its CLI starts, so this module imports next to nothing.
+A sidecar reads them before its CLI starts, so this module's imports are minimal.
 """
 
 import os
@@ -8,7 +8,7 @@ import os
 from csp.errors import Broken
 
 _PACKAGE = os.path.dirname(os.path.realpath(__file__))
-#: A wheel has the prompts inside the package, and a clone has them next to it.
+#: A wheel contains the prompts inside the package, and a clone contains them next to it.
 _FOLDERS = (os.path.join(_PACKAGE, "prompts"), os.path.join(os.path.dirname(_PACKAGE), "prompts"))
 
 
@@ -23,7 +23,7 @@ def read_prompt(name: str) -> str:
 
 
 def load_prompts() -> dict[str, str]:
-    """Return the text of every prompt by its name without `.md`."""
+    """Return the text of every prompt, by file name without `.md`."""
     for folder in _FOLDERS:
         if os.path.isdir(folder):
             names = sorted(name for name in os.listdir(folder) if name.endswith(".md"))

@@ -1,4 +1,4 @@
-"""Announce a running room to the commands of its user, and find the room of a command.
+"""Announce a running room to its user's commands, and find the room for a command.
 
 A gateway keeps `<state dir>/<room>.json` locked while it runs. The lock, not the pid, shows that the room is
 running: the kernel releases it with the process, but a pid may belong to another process after a restart.
@@ -28,7 +28,7 @@ _LOCK_PAUSE_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The address of a room; `room` is empty if only the environment knows it."""
+    """The address of a room; `room` is empty if the address is known only from the environment."""
 
     url: str
     token: str = field(repr=False)
@@ -40,7 +40,7 @@ class RunningRoom:
     """The announcement of a gateway to local commands; `history` is the room's folder.
 
     `project` is the identity of the project that the room belongs to. `lan` is the address for other machines
-    of a network, if there is one. `options` are the words with which the gateway was made to be reached.
+    on the network, if there is one. `options` are the command-line options that made the gateway reachable.
     """
 
     room: str
@@ -57,7 +57,7 @@ class RunningRoom:
 
     @property
     def identity(self) -> str:
-        """The identity of the room's project; a room of an earlier version knows only its directory."""
+        """The identity of the room's project; rooms from an earlier version have only the directory."""
         return self.project or project_of(self.dir).identity
 
     @property
@@ -67,7 +67,7 @@ class RunningRoom:
 
 @dataclass(frozen=True, slots=True)
 class RoomFile:
-    """The locked file of a room, held by its gateway until `remove_room`."""
+    """The file of a room, locked by its gateway until `remove_room`."""
 
     path: Path
     fd: int
@@ -100,7 +100,7 @@ def remove_room(file: RoomFile) -> None:
 
 
 def claim(settings: Settings, env: Mapping[str, str]) -> Settings:
-    """Record that this room belongs to its project; return the settings with the room's final name.
+    """Record that the room belongs to its project; return the settings with the room's final name.
 
     If two projects with the same name start at the same time, the second one gets another name.
     """
@@ -116,7 +116,7 @@ def claim(settings: Settings, env: Mapping[str, str]) -> Settings:
 
 
 def running_rooms(state_dir: Path) -> list[RunningRoom]:
-    """Return the running rooms by name; remove the files of ended ones."""
+    """Return the running rooms by name; remove the files of rooms that have ended."""
     try:
         paths = sorted(state_dir.glob("*.json"), key=lambda path: path.stem)
     except OSError:
@@ -131,7 +131,7 @@ def running_rooms(state_dir: Path) -> list[RunningRoom]:
 
 
 def find_room(settings: Settings, cwd: Path) -> Address:
-    """Return the room of a command: by environment, by name, or by the directory's project."""
+    """Return the room for a command: from the environment, by name, or by the directory's project."""
     rooms = running_rooms(settings.state_dir)
     if settings.gateway_url:
         return _by_environment(settings, rooms)
@@ -143,7 +143,7 @@ def find_room(settings: Settings, cwd: Path) -> Address:
 
 
 def _own_token(settings: Settings, room: str) -> str:
-    """Return the token to use, or "" for the room's own; inside a pane return the agent's, or raise."""
+    """Return the token to use, or "" for the room's own; inside a pane, return the agent's token or raise."""
     if settings.auth_token or not settings.agent:
         return settings.auth_token
     path = Path(token_path(str(settings.state_dir), room, settings.agent))
@@ -153,7 +153,7 @@ def _own_token(settings: Settings, room: str) -> str:
         token = ""
     if not token:
         problem = f"no token of agent {settings.agent!r} in room {room!r}: expected one in {str(path)!r}"
-        raise Unauthenticated(problem, "it comes with the sidecar; unset CSP_AGENT to speak as the human")
+        raise Unauthenticated(problem, "the sidecar writes it; unset CSP_AGENT to speak as the human")
     return token
 
 
@@ -167,7 +167,9 @@ def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
         )
     token = _own_token(settings, here.room if here else settings.room) or (here.token if here else "")
     if not token:
-        raise BadInput("CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, got nothing")
+        raise BadInput(
+            "CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, but it is not set"
+        )
     return Address(url=settings.gateway_url, token=token, room=here.room if here else "")
 
 
@@ -183,7 +185,7 @@ def _by_name(name: str, rooms: list[RunningRoom]) -> RunningRoom:
 
 
 def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> RunningRoom:
-    """Return the running room of a directory's project, never that of another project."""
+    """Return the running room of a directory's project, never one of another project."""
     if not rooms:
         raise Unreachable(NO_ROOM)
     own = rooms_of_project(settings, rooms, cwd)
@@ -199,7 +201,7 @@ def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> Runn
 
 def rooms_of_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> list[RunningRoom]:
     """Return the running rooms of a directory's project: its own room, or else those that people named."""
-    # The claims record the project; a room of an earlier version has no claim.
+    # The claims record the project; a room from an earlier version has no claim.
     known = {room.identity for room in rooms if not room.project}
     project = project_of(cwd, known | ({settings.project.identity} if settings.project else set()))
     own = [room for room in rooms if project.owns(room.identity)]

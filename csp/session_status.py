@@ -1,4 +1,4 @@
-"""Decode the running session from `GET /mode`, and describe the state of its agents."""
+"""Decode the running session from `GET /mode` and describe the state of its agents."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,14 +34,14 @@ class SessionStatus:
         return self.mode != _FREEFORM
 
     def word_for(self, agent: str, state: str) -> str:
-        """Return the state of an agent; for an idle one in a session, whether it is its turn."""
+        """Return an agent's state; for an idle agent in a session, return whether it has the turn."""
         if state != _IDLE or agent not in self.agents or not self.is_running:
             return state
         return YOUR_TURN if agent in self.waiting_for else WAITING
 
 
 def session_of(answer: object) -> SessionStatus:
-    """Decode the answer to `GET /mode` of a gateway of any version."""
+    """Decode the response to `GET /mode` from a gateway of any version."""
     given: dict[str, Any] = answer if isinstance(answer, dict) else {}
     names = {name: value for name, value in given.items() if isinstance(value, list)}
     numbers = {name: value for name, value in given.items() if isinstance(value, int | float)}

@@ -13,7 +13,7 @@ T = TypeVar("T")
 _ROOM_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 _URL: Final = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 _ON: Final = ("1", "true", "yes", "on")
-#: The characters of a text that an agent gets.
+#: Maximum length of a text for an agent, in characters.
 MAX_TEXT: Final = 16_000
 _OFF: Final = ("0", "false", "no", "off")
 
@@ -90,7 +90,7 @@ def _read_command(text: str) -> tuple[str, ...]:
 
 
 def matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
-    """Return a reader of texts that match the whole pattern."""
+    """Return a parser that accepts only text matching the whole pattern."""
 
     def read(text: str) -> str:
         if not pattern.fullmatch(text):
@@ -100,33 +100,37 @@ def matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
     return read
 
 
-NUMBER: Final = SettingType("a number over 0", _read_number, (int, float))
+NUMBER: Final = SettingType("a number greater than 0", _read_number, (int, float))
 FROM_ZERO: Final = SettingType(
-    "a number from 0", lambda text: 0.0 if text == "0" else _read_number(text), (int, float)
+    "a number of at least 0", lambda text: 0.0 if text == "0" else _read_number(text), (int, float)
 )
 PORT: Final = _whole(0, 65535)
 COUNT: Final = _whole(1)
 FROM_NOTHING: Final = _whole(0)
 COST: Final = SettingType(
-    "a number over 0, or none", lambda text: None if text == "none" else _read_number(text), (int, float, str)
+    "a number greater than 0, or none",
+    lambda text: None if text == "none" else _read_number(text),
+    (int, float, str),
 )
 LINE: Final = SettingType("one line of text", _read_line)
 BOOLEAN: Final = SettingType("1 or 0", _read_boolean, (bool,))
 PATH: Final = SettingType("a path", _read_path)
 COMMAND: Final = SettingType("a command line", _read_command, (str, list))
-ROOM: Final = SettingType("a room name of a-z, 0-9 or -, at most 32 long", matching(_ROOM_NAME))
-GROUP: Final = SettingType("a name of a-z, 0-9 or -, at most 32 long", matching(_ROOM_NAME))
+ROOM: Final = SettingType("a room name of a-z, 0-9 or -, at most 32 characters long", matching(_ROOM_NAME))
+GROUP: Final = SettingType("a name of a-z, 0-9 or -, at most 32 characters long", matching(_ROOM_NAME))
 NAME: Final = SettingType("a name of 1 to 128 characters", matching(re.compile(r"[^\x00-\x1f\x7f]{1,128}")))
 TEXT: Final = SettingType("a text of at most 16000 characters", _read_words)
-VARIABLE: Final = SettingType("the name of a variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*")))
-WEB: Final = SettingType("an http or https url without a user", _read_url)
+VARIABLE: Final = SettingType(
+    "the name of an environment variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))
+)
+WEB: Final = SettingType("an http or https URL without a user name", _read_url)
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
 LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))
 DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
 
 
 def read_text(kind: SettingType[T], text: str, where: str, *, is_secret: bool = False) -> T:
-    """Return the value, or raise BadInput with `where` it came from."""
+    """Return the value, or raise BadInput with its source `where`."""
     try:
         return kind.read(text)
     except ValueError as exc:
@@ -135,7 +139,7 @@ def read_text(kind: SettingType[T], text: str, where: str, *, is_secret: bool = 
 
 
 def read_toml(kind: SettingType[T], value: object, path: Path, key: str) -> T:
-    """Read a TOML value; a path in a file is relative to that file."""
+    """Read a TOML value; a path is relative to the file that contains it."""
     where = f"{path}: {key}"
     is_words = isinstance(value, list) and all(isinstance(word, str) for word in value)
     if type(value) not in kind.toml or (isinstance(value, list) and not is_words):

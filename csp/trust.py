@@ -1,9 +1,9 @@
 """Track which settings of a repository's csp.toml the user has accepted.
 
 A file in a repository may set limits or name a room. A setting that could run a program, send text to an
-address, read a variable or write to a folder is ignored until the user has accepted it. An acceptance is
-valid for one path and one content: that of the settings that need acceptance and of the repository's
-programs that they name.
+address, read a variable or write to a folder is ignored until the user has accepted it. An acceptance
+covers one path and the exact content of the settings that need acceptance and of the repository's
+programs that these settings name.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ HARMLESS: Final = frozenset(
     }
 )
 AGENTS: Final = "agent"
-#: Names for several agents, which allow nothing.
+#: Names for several agents, which grant no permissions.
 GROUPS: Final = "groups"
-#: Saved line-ups, each a list of names of agents; the tables of the agents say what these may do.
+#: Saved line-ups, each a list of agent names; the agents' own tables define their permissions.
 LINEUPS: Final = "lineups"
-#: The roles that say what an agent may do. Any other word is shown to agents, so it needs acceptance.
+#: The roles that define an agent's permissions. Any other word is shown to agents, so it needs acceptance.
 ROLES: Final = ("agent", "orchestrator")
-#: A text for an agent; a file that it mentions is not run.
+#: A text for an agent; files that it mentions are not run.
 _PROMPT: Final = "prompt"
 #: The section of approval rules, which let an agent run commands.
 ALLOW: Final = "allow"
@@ -66,7 +66,7 @@ class Untrusted:
         return [f"{power.key} = {power.value}" for power in self.powers]
 
 
-#: Asks the user whether to accept; a yes is stored.
+#: Asks the user whether to accept the settings; a yes is stored.
 Ask = Callable[[Untrusted], bool]
 
 
@@ -135,7 +135,7 @@ def _agent_powers(agents: Any) -> Iterator[Power]:
 def _shown(value: Any) -> str:
     is_words = isinstance(value, list) and all(isinstance(word, str) for word in value)
     text = shlex.join(value) if is_words else str(value)
-    # A text of several lines could look like settings of its own.
+    # A text of several lines could look like additional settings.
     return text if text.isprintable() else ascii(text)
 
 
@@ -144,7 +144,7 @@ def is_foreign(owner: int, user: int) -> bool:
     return owner not in (0, user)
 
 
-# --- what an acceptance is of ----------------------------------------------------------------------
+# --- what an acceptance covers ---------------------------------------------------------------------
 
 
 def _digest(path: Path, data: Mapping[str, Any], powers: tuple[Power, ...]) -> str:
@@ -179,11 +179,11 @@ def _file_digest(file: str) -> str:
         return ""
 
 
-# --- what was accepted -----------------------------------------------------------------------------
+# --- stored acceptances ----------------------------------------------------------------------------
 
 
 class Accepted:
-    """The acceptances of this user: a private file for each path, outside of all repositories."""
+    """This user's acceptances: one private file per path, stored outside all repositories."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         state = process_environment.xdg(env, "XDG_STATE_HOME", ".local/state")
@@ -194,11 +194,11 @@ class Accepted:
         return bool(self._folder) and self._read(self._file(found.path)).get("sha256") == found.digest
 
     def add(self, found: Untrusted) -> None:
-        """Store that the user has accepted these settings."""
+        """Record that the user has accepted these settings."""
         import json
 
         if self._folder is None:
-            raise Broken("there is no home directory to remember this in", "set HOME")
+            raise Broken("cannot store the acceptance without a home directory", "set HOME")
         file = self._file(found.path)
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -104,18 +104,18 @@ def test_a_missing_config_file_is_an_error(home: Path, here: Path) -> None:
         ("CSP_PORT", "-1", "a whole number from 0 to 65535"),
         ("CSP_PORT", "\u0661", "a whole number from 0 to 65535"),
         ("CSP_HISTORY_CAP", "0", "a whole number from 1"),
-        ("CSP_MAX_MINUTES", "0", "a number over 0"),
-        ("CSP_MAX_MINUTES", "nan", "a number over 0"),
-        ("CSP_MAX_COST_USD", "cheap", "a number over 0, or none"),
+        ("CSP_MAX_MINUTES", "0", "a number greater than 0"),
+        ("CSP_MAX_MINUTES", "nan", "a number greater than 0"),
+        ("CSP_MAX_COST_USD", "cheap", "a number greater than 0, or none"),
         ("CSP_DURABILITY", "fsyn", "one of none, flush, fsync"),
-        ("CSP_ROOM", "My Room", "a room name of a-z, 0-9 or -, at most 32 long"),
-        ("CSP_ROOM", "a" * 33, "a room name of a-z, 0-9 or -, at most 32 long"),
-        ("CSP_ROOM", "../up", "a room name of a-z, 0-9 or -, at most 32 long"),
-        ("CSP_ROOM", "room\n", "a room name of a-z, 0-9 or -, at most 32 long"),
-        ("CSP_GATEWAY_URL", "localhost:8765", "an http or https url without a user"),
-        ("CSP_GATEWAY_URL", "http://me:pw@host", "an http or https url without a user"),
-        ("CSP_GATEWAY_URL", "http://host:99999", "an http or https url without a user"),
-        ("CSP_GATEWAY_URL", "http://[::1", "an http or https url without a user"),
+        ("CSP_ROOM", "My Room", "a room name of a-z, 0-9 or -, at most 32 characters long"),
+        ("CSP_ROOM", "a" * 33, "a room name of a-z, 0-9 or -, at most 32 characters long"),
+        ("CSP_ROOM", "../up", "a room name of a-z, 0-9 or -, at most 32 characters long"),
+        ("CSP_ROOM", "room\n", "a room name of a-z, 0-9 or -, at most 32 characters long"),
+        ("CSP_GATEWAY_URL", "localhost:8765", "an http or https URL without a user name"),
+        ("CSP_GATEWAY_URL", "http://me:pw@host", "an http or https URL without a user name"),
+        ("CSP_GATEWAY_URL", "http://host:99999", "an http or https URL without a user name"),
+        ("CSP_GATEWAY_URL", "http://[::1", "an http or https URL without a user name"),
         ("CSP_ORCHESTRATOR", "maybe", "1 or 0"),
         ("CSP_CLAUDE_CMD", "claude 'open", "a command line"),
         ("CSP_HOST", "a\x1b[2J", "one line of text"),
@@ -202,7 +202,7 @@ def test_a_limit_of_the_file_can_be_lifted_from_outside(home: Path, here: Path) 
         ),
         (
             "[[agent]]\nname = 'a'\n[[agent]]\nname = 'a'",
-            "agent.name: expected names that differ, got 'a' twice",
+            "agent.name: expected unique names, got 'a' twice",
             "",
         ),
     ],
@@ -219,7 +219,7 @@ def test_a_wrong_file_names_file_and_key(home: Path, here: Path, toml: str, mess
 def test_a_file_that_is_not_toml_is_named(home: Path, here: Path, raw: bytes) -> None:
     (here / "csp.toml").write_bytes(raw)
 
-    assert load_error(home, here).message.startswith(f"{here / 'csp.toml'}: not valid toml: ")
+    assert load_error(home, here).message.startswith(f"{here / 'csp.toml'}: not valid TOML: ")
 
 
 def test_a_file_that_cannot_be_read_is_named(home: Path, here: Path) -> None:

@@ -28,7 +28,7 @@ _WHY: Final = {
     "typed": "it is being typed",
     "offline": "{agent} is offline; queued until it returns",
     "starting": "{agent} is still starting",
-    "busy": "{agent} is busy; queued for after this turn",
+    "busy": "{agent} is busy; queued until this turn ends",
     "dialog": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
     "covered": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
     "typing": "somebody is typing in the pane of {agent}",

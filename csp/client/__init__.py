@@ -6,7 +6,7 @@
             match item:
                 case Deliver(): ...
 
-Importing this loads neither websockets nor aiohttp.
+Importing this package loads neither websockets nor aiohttp.
 """
 
 from csp.client.client import Client, Registered, Sent

@@ -1,4 +1,4 @@
-"""Background work that ends when its caller does."""
+"""Background work that ends with its caller."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def until_first(*works: Coroutine[Any, Any, T]) -> T:
-    """Run all until one ends, cancel the others, and return or raise its result."""
+    """Run all coroutines until one ends, cancel the others, and return or raise its result."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

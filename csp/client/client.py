@@ -1,4 +1,4 @@
-"""The client of a room: sends operations; receives events, deliveries and live frames."""
+"""The client of a room: it sends operations and receives events, deliveries and live frames."""
 
 import asyncio
 import contextlib
@@ -42,19 +42,19 @@ class Sent(Struct, frozen=True, kw_only=True):
     id: MessageId
     seq: int
     recipients: tuple[AgentId, ...]
-    #: Whether it arrived after its turn had ended.
+    #: Whether the message arrived after its turn had ended.
     late: bool = False
-    #: Whether the room posted it; output that stays in its pane is not posted.
+    #: Whether the room posted the message; output that stays in its pane is not posted.
     posted: bool = True
 
 
 class Client:
-    """Acts as the owner of the token, inside `async with`.
+    """A client that acts as the owner of the token, for use in `async with`.
 
-    An operation returns once the room has accepted it, or raises the error of the room. When a connection is
-    lost, operations without an answer are sent again, in order and under the same id, and the room executes
+    An operation returns once the room has accepted it, or raises the room's error. When a connection is
+    lost, operations without a response are sent again, in order and with the same id, and the room executes
     each of them once. Each event arrives once and in order, over any number of connections; `after` is the
-    last one that the caller has, None means from now on. Each delivery arrives once, until this process ends.
+    last event that the caller has, and None means from now on. Each delivery arrives once per process.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Client:
 
     @property
     def seq(self) -> int | None:
-        """The seq of the last event returned: `after` for a client that continues from here."""
+        """The seq of the last event returned, to pass as `after` to a client that continues from here."""
         return self._inbox.handed_seq
 
     @property
@@ -121,9 +121,9 @@ class Client:
         await asyncio.shield(self._first)
 
     async def close(self, *, leave: bool = False, timeout_s: float = CLOSE_S) -> None:
-        """Close once every operation is answered, or after `timeout_s`; `leave` also leaves the room.
+        """Close once every operation has been answered, or after `timeout_s`; `leave` also leaves the room.
 
-        Operations without an answer then raise Unreachable.
+        Operations without a response then raise Unreachable.
         """
         closed = Refused("the client is closed")
         deadline = asyncio.get_running_loop().time() + timeout_s
@@ -144,7 +144,7 @@ class Client:
         self._inbox.close()
         self._give_up_first(closed)
 
-    # --- asking the room -------------------------------------------------------------------------
+    # --- operations ------------------------------------------------------------------------------
 
     async def send(
         self,
@@ -179,10 +179,10 @@ class Client:
         ending: enums.Ending = enums.Ending.DONE,
         reason: str = "",
     ) -> Sent:
-        """Post the output of this participant; with `reply_to` it goes to the sender of that message.
+        """Post this participant's output; with `reply_to`, it goes to that message's sender.
 
         `activity` is not the answer yet. `local` answers text that a person typed in the pane; it is posted
-        only if the pane is shared. An `ending` other than done says how the turn failed, and `reason` why.
+        only if the pane is shared. An `ending` other than done shows how the turn failed, and `reason` why.
         """
         check_text(text)
         body = requests.OutputBody(
@@ -230,20 +230,20 @@ class Client:
         *,
         asks: str = "",
     ) -> None:
-        """Report the state of this participant, its dialog of the kind `asks`, and details for people."""
+        """Report the state of this participant, its dialog of kind `asks`, and details for people."""
         body = requests.StateBody(
             state=state, detail=detail, until=until, dialog=dialog, notice=notice, asks=asks
         )
         await self._ask("state", body)
 
     async def working(self, note: str = "", *, turn: str | None = None, usage: Usage | None = None) -> bool:
-        """Ask for more time; return whether a deadline was moved."""
+        """Ask for more time; return whether a deadline was extended."""
         return (await self._ask("working", requests.WorkingBody(note=note, turn=turn, usage=usage))).extended
 
     # --- screens ---------------------------------------------------------------------------------
 
     async def watch_screen(self, agent: str) -> None:
-        """Receive the screens of `agent` as Live items, also after a reconnect."""
+        """Receive the screens of `agent` as Live items, even after a reconnect."""
         self._connection.screens[agent] = None
         try:
             await self._ask("watch", requests.WatchBody(screen=agent))
@@ -257,7 +257,7 @@ class Client:
         await self._ask("unwatch", requests.WatchBody(screen=agent))
 
     async def show(self, screen: ScreenView | None = None, text: str | None = None) -> bool:
-        """Show this participant's screen, or text that is being written, to watchers.
+        """Show watchers this participant's screen or the text that is being written.
 
         The frame may be dropped. Return False if it was dropped because there is no connection.
         """
@@ -272,10 +272,10 @@ class Client:
         if enums.DeliveryState(state) not in PENDING:
             self._inbox.end(id)
 
-    # --- what comes in ---------------------------------------------------------------------------
+    # --- incoming items --------------------------------------------------------------------------
 
     def __aiter__(self) -> Self:
-        """Yield events, deliveries and live frames until the client is closed; for one consumer."""
+        """Yield events, deliveries and live frames to a single consumer until the client is closed."""
         return self
 
     async def __anext__(self) -> Item:
@@ -318,11 +318,11 @@ def _not_started() -> Refused:
 def _checked(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"url of the gateway: expected http://host:port, got {url!r}")
+        raise BadInput(f"gateway URL: expected http://host:port, got {url!r}")
     return url
 
 
 def owner_of(token: str) -> AgentId | None:
-    """Return the agent of a token, which is its prefix; None for the room's token."""
+    """Return the agent named in a token's prefix; None for the room's token."""
     match = _AGENT_TOKEN.match(token)
     return AgentId(match["agent"]) if match else None

@@ -1,4 +1,4 @@
-"""Keep a WebSocket to the gateway."""
+"""Maintain a WebSocket connection to the gateway."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from csp.protocol.screen_frames import LiveBody
 
 log = logging.getLogger(__name__)
 
-#: The shortest and the longest delay between two attempts.
+#: The minimum and the maximum delay between two attempts.
 FIRST_S: Final = 0.1
 LAST_S: Final = 5.0
 #: A connection that has lasted this long resets the backoff.
@@ -23,7 +23,7 @@ STEADY_S: Final = 5.0
 
 
 class Status(NamedTuple):
-    """The state of the connection, and why there is none."""
+    """The state of the connection, and the reason if there is none."""
 
     is_connected: bool = False
     why: str = ""
@@ -39,7 +39,7 @@ class Backoff:
         self._tries = 0
 
     def reset(self) -> None:
-        """Reset to the shortest delay."""
+        """Reset to the minimum delay."""
         self._tries = 0
 
     def next_s(self) -> float:
@@ -50,7 +50,7 @@ class Backoff:
 
 
 class Connection:
-    """Fills the inbox and empties the outbox; reconnects whenever the connection is lost.
+    """The connection that fills the inbox and empties the outbox, and reconnects whenever it is lost.
 
     `give_up_s` limits the time of the retries; None means no limit.
     """
@@ -66,18 +66,18 @@ class Connection:
         self._on_status = on_status
         self._backoff = Backoff()
         self._link: WebSocketLink | None = None
-        #: The agents whose screens are watched; sent again with each connection.
+        #: The agents whose screens are watched; sent again on each connection.
         self.screens: dict[str, None] = {}
 
     async def show(self, body: LiveBody) -> bool:
-        """Send a live frame if there is a connection; return whether there is one."""
+        """Send a live frame if connected; return whether there is a connection."""
         if self._link is None or not self.status.is_connected:
             return False
         await self._link.show(body)
         return True
 
     async def run(self) -> None:
-        """Connect and reconnect; raise Unauthenticated, Forbidden, or the last error on giving up."""
+        """Connect and reconnect; raise Unauthenticated, Forbidden or, on giving up, the last error."""
         loop = asyncio.get_running_loop()
         good_at = loop.time()
         while True:

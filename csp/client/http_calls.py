@@ -9,7 +9,7 @@ from csp.protocol.enums import Struct
 
 T = TypeVar("T")
 
-#: The timeout for an answer.
+#: The timeout for a response.
 TIMEOUT_S: Final = 20.0
 
 
@@ -26,11 +26,11 @@ class HttpCalls:
         self.token = token
 
     async def seq(self) -> int:
-        """Return the seq of the room's last event."""
+        """Return the seq of the last event in the room."""
         return (await self._ask(_Health, "GET", "/health", None)).seq
 
     async def post(self, kind: type[T], path: str, body: bytes) -> T:
-        """Return the answer to a POST."""
+        """Return the response to a POST."""
         return await self._ask(kind, "POST", path, body)
 
     async def _ask(self, kind: type[T], method: str, path: str, body: bytes | None) -> T:

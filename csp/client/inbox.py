@@ -21,7 +21,7 @@ ENDED_KEPT: Final = 4096
 
 
 class Inbox:
-    """A bounded queue that remembers the items that have been in it.
+    """A bounded queue that remembers its past items.
 
     Events wait in the journal while the queue is full. Deliveries are always queued, because the room limits
     their number.
@@ -37,7 +37,7 @@ class Inbox:
         self._agent = agent
         self._items: deque[tuple[Item, int]] = deque()
         self._bytes = 0
-        #: The known deliveries with their seq.
+        #: The known deliveries with their seqs.
         self._open: dict[str, int] = {}
         self._ended: dict[str, int] = {}
         self._arrived = asyncio.Event()
@@ -50,15 +50,17 @@ class Inbox:
 
     @property
     def is_full(self) -> bool:
-        """Return whether events have to wait."""
+        """Return whether events have to wait for space."""
         return len(self._items) >= MAX_ITEMS or self._bytes >= MAX_BYTES
 
     def find_place(self, room_seq: int) -> int:
-        """Return the seq to continue after, given the room's current seq."""
+        """Return the seq after which to continue, given the room's current seq."""
         if self.last_seq is None:
             self.last_seq = self.handed_seq = room_seq
         elif self.last_seq > room_seq:
-            log.warning("room has gone back", extra={"had_seq": self.last_seq, "room_seq": room_seq})
+            log.warning(
+                "room was reset to an earlier state", extra={"had_seq": self.last_seq, "room_seq": room_seq}
+            )
             self.last_seq = room_seq
             # A journal restored from a backup reuses its later ids for other messages.
             self._open = {one: seq for one, seq in self._open.items() if seq <= room_seq}
@@ -126,7 +128,7 @@ class Inbox:
         await self._drained.wait()
 
     def close(self, error: CspError | None = None) -> None:
-        """Let the consumer read the queued items, then end, with `error` if given."""
+        """Let the consumer read the queued items and then end, with `error` if given."""
         self._is_closed = True
         self._error = self._error or error
         self._arrived.set()

@@ -1,4 +1,4 @@
-"""Decode the frames and HTTP answers of a gateway."""
+"""Decode the frames and HTTP responses of a gateway."""
 
 from typing import Final, TypeVar
 
@@ -19,25 +19,25 @@ Ref = int | str
 class Live(Struct, frozen=True):
     """A live frame, such as a screen; it is not part of the history.
 
-    For an agent, `watch` says whether anybody watches its screen: with each True, the agent sends the whole
-    screen and then changes, until False. `read` returns the other fields.
+    For an agent, `watch` tells whether anybody is watching its screen: after True, the agent sends the whole
+    screen and then only changes, until False. `read` returns the other fields.
     """
 
     data: msgspec.Raw
     watch: bool | None = None
 
     def read(self) -> LiveView:
-        """Return the decoded body, or raise BadInput if it is unknown."""
+        """Return the decoded body, or raise BadInput if its format is unknown."""
         return parse(LiveView, bytes(self.data))
 
 
-#: The frame for an agent that has lost the connection to its watchers.
+#: The frame that an agent gets when the connection to its watchers is lost.
 NOT_WATCHED: Final = Live(data=msgspec.Raw(b'{"watch":false}'), watch=False)
 Item = AnyEvent | Deliver | Live
 
 
 class CallAnswer(Struct, frozen=True):
-    """The result of an operation, with the fields of its HTTP answer."""
+    """The result of an operation, with the fields of its HTTP response."""
 
     ref: Ref | None = None
     error: str | None = None
@@ -51,7 +51,7 @@ class CallAnswer(Struct, frozen=True):
     posted: bool = True
 
     def to_error(self) -> CspError | None:
-        """Return the exception for the caller of the operation."""
+        """Return the exception to raise in the operation's caller."""
         if self.error is None:
             return None
         return BY_STATUS.get(self.status, Broken)(self.error, self.hint)
@@ -75,7 +75,7 @@ class _Watch(Struct, frozen=True):
 
 
 def read_frame(data: bytes) -> Item | CallAnswer:
-    """Return the content of a frame, or raise BadInput if it is unknown."""
+    """Return the content of a frame, or raise BadInput if its format is unknown."""
     if data.startswith(_EVENT_HEAD):
         return decode_event(data)
     frame = parse(_Frame, data)
@@ -93,9 +93,9 @@ def read_frame(data: bytes) -> Item | CallAnswer:
 
 
 def read_answer(kind: type[T], status: int, raw: bytes, url: str) -> T:
-    """Return the body of an HTTP answer, or raise its error.
+    """Return the body of an HTTP response, or raise its error.
 
-    An answer that is not a gateway's, such as a proxy's, raises Unreachable.
+    A response that is not from a gateway, but for example from a proxy, raises Unreachable.
     """
     if status >= 400:
         raise read_error(status, raw, url)
@@ -106,7 +106,7 @@ def read_answer(kind: type[T], status: int, raw: bytes, url: str) -> T:
 
 
 def read_error(status: int, raw: bytes, url: str) -> CspError:
-    """Return the error of an HTTP answer; Unreachable if it is not a gateway's."""
+    """Return the error in an HTTP response; Unreachable if the response is not from a gateway."""
     try:
         said = parse(ErrorView, raw)
     except BadInput:

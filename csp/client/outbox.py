@@ -1,4 +1,4 @@
-"""Queue operations, in order, until the gateway has answered them."""
+"""Queue operations in order until the gateway has answered them."""
 
 import asyncio
 from collections import deque
@@ -18,17 +18,17 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 class Pending:
-    """An operation without an answer yet."""
+    """An operation that has not been answered yet."""
 
     def __init__(self, ref: int, name: str, body: bytes, subject: str) -> None:
         self.ref = ref
         self.name = name
         self.body = body
-        #: The delivery that a report is about.
+        #: The delivery whose state is reported.
         self.subject = subject
         self.answer: asyncio.Future[CallAnswer] = asyncio.get_running_loop().create_future()
         self.was_sent = False
-        #: Whether it was sent over an earlier connection, so that the room may already know it.
+        #: Whether it was sent over an earlier connection, so that the room may already have it.
         self.is_repeated = False
 
 
@@ -39,7 +39,7 @@ def to_frame(name: str, ref: int | str, body: bytes) -> bytes:
 
 
 class Outbox:
-    """The open operations and their callers; each stays until it is answered, also after a reconnect."""
+    """The open operations and their callers; each stays until it is answered, even across reconnects."""
 
     def __init__(self) -> None:
         #: The number of operations answered so far.
@@ -48,7 +48,7 @@ class Outbox:
         self._unsent: deque[Pending] = deque()
         self._bytes = 0
         self._last_ref = 0
-        # A lock serves its waiters in order, so operations keep the order of their calls.
+        # A lock wakes its waiters in order, so operations keep the order of their calls.
         self._entrance = asyncio.Lock()
         self._changed = asyncio.Event()
         self._error: CspError | None = None
@@ -56,7 +56,7 @@ class Outbox:
     # --- callers ---------------------------------------------------------------------------------
 
     async def ask(self, name: str, body: Struct, subject: str = "") -> CallAnswer:
-        """Return the gateway's answer or raise its error; wait first while too many are pending."""
+        """Return the gateway's response or raise its error; wait first while too many are pending."""
         try:
             data = encode(body)
         except (UnicodeEncodeError, msgspec.MsgspecError) as exc:
@@ -93,7 +93,7 @@ class Outbox:
     # --- transports ------------------------------------------------------------------------------
 
     def rewind(self) -> None:
-        """Start again with the oldest open operation; cancelled ones are dropped."""
+        """Restart with the oldest open operation; cancelled ones are dropped."""
         for pending in [pending for pending in self._pending.values() if pending.answer.done()]:
             self._drop(pending)
         for pending in self._pending.values():
@@ -111,12 +111,12 @@ class Outbox:
                 return pending
 
     def settle(self, ref: int, answer: CallAnswer) -> None:
-        """Pass an answer to its caller."""
+        """Pass a response to its caller."""
         pending = self._pending.get(ref)
         if pending is None:
             return
         error = answer.to_error()
-        # A report may be refused because the next one arrived before it.
+        # A report may be refused because a later one arrived first.
         is_overtaken = bool(pending.subject and pending.is_repeated) and any(
             later.is_repeated and later.subject == pending.subject and later.ref > pending.ref
             for later in self._pending.values()
@@ -134,12 +134,12 @@ class Outbox:
     # --- the end ---------------------------------------------------------------------------------
 
     async def flushed(self) -> None:
-        """Wait until every operation is answered."""
+        """Wait until every operation has been answered."""
         while self._pending:
             await self._change()
 
     def close(self, error: CspError, of_pending: CspError | None = None) -> None:
-        """Fail new operations with `error`, and pending ones with `of_pending` or the same."""
+        """Fail new operations with `error`, and pending ones with `of_pending` or else with `error`."""
         self._error = self._error or error
         for pending in list(self._pending.values()):
             self._drop(pending)

@@ -31,20 +31,20 @@ CLOSE_S: Final = 1.0
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
 MAX_FRAMES_UNREAD: Final = 64
 TOKEN_DIED: Final = 4001
-#: The refs of our own requests; those of callers are numbers.
+#: The refs of our own requests; those of callers' requests are numbers.
 _WATCH: Final = "watch"
 _UNWATCH: Final = "unwatch"
 _LIVE: Final = "live"
-#: HTTP statuses with which a gateway refuses the handshake.
+#: The HTTP statuses with which a gateway refuses the handshake.
 _REFUSALS: Final = frozenset({401, 403, 429})
 
 
 async def open_link(http: HttpCalls, after: int) -> "WebSocketLink":
-    """Return a working link; raise Unreachable if there is none, or the error of the gateway."""
+    """Return a working link; raise Unreachable if there is none, or the gateway's error."""
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-    blocked = f"no WebSocket gets through to {http.url}"
+    blocked = f"cannot open a working WebSocket to {http.url}"
     try:
         socket = await connect(
             f"ws{http.url.removeprefix('http')}/ws?after={after}",
@@ -65,7 +65,7 @@ async def open_link(http: HttpCalls, after: int) -> "WebSocketLink":
             raise read_error(status, body, http.url) from exc
         raise Unreachable(blocked, "is there a proxy in between?") from exc
     except (WebSocketException, OSError) as exc:
-        raise Unreachable(f"no WebSocket to {http.url}: {str(exc) or 'timed out'}") from exc
+        raise Unreachable(f"cannot open a WebSocket to {http.url}: {str(exc) or 'timed out'}") from exc
 
     async def pong() -> None:
         await (await socket.ping())
@@ -162,14 +162,14 @@ class WebSocketLink:
         try:
             item = read_frame(data)
         except BadInput as exc:
-            log.warning("frame not understood", extra={"problem": exc.message, "size": len(data)})
+            log.warning("frame could not be decoded", extra={"problem": exc.message, "size": len(data)})
             return
         match item:
             case CallAnswer(ref=int(ref)):
                 outbox.settle(ref, item)
             case CallAnswer():
                 if item.ref == _WATCH and self._watching is not None and not self._watching.done():
-                    # Everything before this answer was sent before the gateway resumed.
+                    # Everything before this response was sent before the gateway resumed.
                     self._is_paused = False
                     self._watching.set_result(item)
             case Deliver():

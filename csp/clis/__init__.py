@@ -1,4 +1,4 @@
-"""The knowledge about each CLI, in one folder per CLI.
+"""The definitions of all supported CLIs, one folder per CLI.
 
 A folder is found by its files, so adding a folder adds a CLI everywhere:
 
@@ -8,9 +8,9 @@ A folder is found by its files, so adding a folder adds a CLI everywhere:
   are, how they are read, and how the CLI is installed. Profiles select it with `kind` in their [capture]
   table.
 
-`csp up` and `csp doctor` look for a CLI with both files on the machine, and it has a setting for its command.
-`demo`, `generic` and `shell` have only a profile: only their screen is known. `plain` has only an adapter: a
-transcript format that any program may write.
+`csp up` and `csp doctor` look for every CLI with both files on the machine, and its command has a setting.
+`demo`, `generic` and `shell` have only a profile: only their screen is used. `plain` has only an adapter: a
+transcript format that any program can write.
 
-The launcher imports these modules before the CLI starts, so they import little at the top and the rest late.
+The launcher imports these modules before the CLI starts, so they import as little as possible at the top.
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CliRun:
-    """A run of a CLI before it is wired; its own files go to `folder`, which must be private."""
+    """A run of a CLI before it is wired; its own files are stored in `folder`, which must be private."""
 
     def __init__(
         self,
@@ -32,11 +32,11 @@ class CliRun:
         self.folder, self.argv, self.env = os.fspath(folder), list(argv), dict(env)
         self.cwd = cwd or os.getcwd()
         self.spool = os.path.join(self.folder, "spool")
-        #: A new UUID, used where the user has not chosen a session.
+        #: A new UUID, used if the user has not chosen a session.
         self.session_id = session_id
         #: The instructions about the room, in addition to the user's own instructions.
         self.rules = rules.strip()
-        #: The folder outside of the agent's own directory in which it is asked to build.
+        #: The folder outside the agent's own directory in which it is asked to build.
         self.worktrees = worktrees
         #: The command of our MCP server; empty if there is none.
         self.server = list(server)
@@ -51,7 +51,7 @@ class CliRun:
 
 
 class Wired:
-    """A run that is ready to start; without a spool it is not a wired interactive session."""
+    """A run that is ready to start; without a spool, it is not a wired interactive session."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Wired:
 
 
 class CliAdapter:
-    """The knowledge about one CLI in addition to its profile; this base class changes nothing."""
+    """The behaviour of one CLI beyond its profile; this base class changes nothing."""
 
     #: The name shown to people.
     label = ""
@@ -84,15 +84,15 @@ class CliAdapter:
     install = ""
     #: The options with which the CLI runs as the orchestrator if nobody has chosen another command.
     orchestrator_options: tuple[str, ...] = ()
-    #: Whether the wiring passes on the rules of the room.
+    #: Whether the wiring passes on the room's rules.
     takes_rules = False
     #: Whether the CLI can use our MCP server.
     has_mcp = False
-    #: Whether the CLI runs our hooks without requiring the user's trust.
+    #: Whether the CLI runs our hooks without asking the user to trust them.
     has_hooks = False
     #: The effect of the setting `<name>_peers`; empty for a CLI without tools to reach its own kind.
     peers_help = ""
-    #: Whether the wiring knows the exact file of the transcript.
+    #: Whether the wiring determines the exact path of the transcript.
     knows_transcript = False
     #: Whether a process may write to several transcripts at once that no hook names.
     has_several_transcripts = False
@@ -111,11 +111,11 @@ class CliAdapter:
         return not self.no_session & {*option_names(argv), *self.subcommand(argv)}
 
     def wire(self, run: CliRun) -> Wired:
-        """Return a run with our hooks, rules and tools; its own files go to `run.folder`."""
+        """Return a run with our hooks, rules and tools; its own files are stored in `run.folder`."""
         return Wired(argv=run.argv, env=run.env)
 
     def unwire(self, home: str, owner: int | None) -> None:
-        """Clean up `<name>-home`, a folder left by a run; with an `owner`, only if this process built it."""
+        """Clean up `<name>-home`, a folder left by a run; with `owner`, only if that process built it."""
 
     def has_chosen_session(self, argv: "Sequence[str]") -> bool:
         """Return whether the user has chosen the session to continue."""
@@ -129,7 +129,7 @@ class CliAdapter:
         return [kept[0], "--resume", session_id, *kept[1:]]
 
     def session_of(self, transcript: "Path") -> str:
-        """Return the session of a transcript, which is usually part of its name; "" if unknown."""
+        """Return the session id of a transcript, which is usually part of its file name; "" if unknown."""
         session = transcript.stem[-36:]
         return session if is_uuid(session) else ""
 
@@ -138,11 +138,11 @@ class CliAdapter:
         raise NotImplementedError
 
     def find_transcripts(self, hint: "Path", session_id: str, pid: int) -> "FoundTranscripts":
-        """Return the transcripts of a run that no hook names."""
+        """Return those transcripts of a run that no hook names."""
         from csp.clis.transcript_reader import FoundTranscripts
 
         return FoundTranscripts()
 
     def find_subagents(self, transcript: "Path") -> "list[Path]":
-        """Return the transcripts of the subagents of a conversation."""
+        """Return the transcripts of a conversation's subagents."""
         return []

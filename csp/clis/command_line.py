@@ -30,7 +30,7 @@ def plain_words(argv: "Sequence[str]", with_value: "AbstractSet[str]") -> list[s
 
 
 def without_options(argv: "Sequence[str]", names: "Sequence[str]") -> tuple[list[str], list[str]]:
-    """Return a command line without these options, and their values."""
+    """Return a command line without these options and their values."""
     values: list[str] = []
     kept, at = list(argv[:1]), 1
     while at < len(argv):
@@ -50,7 +50,7 @@ def without_options(argv: "Sequence[str]", names: "Sequence[str]") -> tuple[list
 
 
 def chosen_session(argv: "Sequence[str]", flags: "Sequence[str]") -> str | None:
-    """Return the session that the user has chosen ("" if it has no id yet), or None."""
+    """Return the session that the user has chosen ("" if it has no id yet), or None if there is none."""
     chosen = option_names(argv) & set(flags)
     if not chosen:
         return None
@@ -61,6 +61,6 @@ def chosen_session(argv: "Sequence[str]", flags: "Sequence[str]") -> str | None:
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID."""
+    """Return whether the text is a UUID."""
     parts = text.split("-")
     return list(map(len, parts)) == _UUID_PARTS and _HEX.issuperset("".join(parts))

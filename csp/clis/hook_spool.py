@@ -1,7 +1,7 @@
-"""Read hook events from the spool directory of a run.
+"""Read hook events from a run's spool directory.
 
 A hook writes its complete event under a hidden name and renames it to `<pid>.json`, so it never waits for a
-reader. An event stays on disk until it is settled, so one that a dead brain had read is read again.
+reader. An event stays on disk until it is settled, so an event read by a brain that died is read again.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _NOTHING: Final = msgspec.Raw(b"")
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """The fields of hook input that are used here, for all CLIs."""
+    """The fields of hook input that are used, for all CLIs."""
 
     hook_event_name: str = ""
     session_id: str = ""
@@ -48,16 +48,16 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookSpool:
-    """Returns each event of the directory once, oldest first."""
+    """A reader that returns each event in the directory once, oldest first."""
 
     def __init__(self, directory: Path, taken: Iterable[str] = ()) -> None:
-        """Skip the events that an earlier reader had `taken`."""
+        """Skip the events that an earlier reader had already read (`taken`)."""
         self.directory = directory
         self._taken = dict.fromkeys(taken)
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """The keys of the events that were read but not settled."""
+        """The keys of the events that have been read but not settled."""
         return tuple(self._taken)
 
     def read_new(self) -> list[HookEvent]:
@@ -68,7 +68,7 @@ class HookSpool:
             os.scandir(self.directory) as entries,
         ):
             for entry in entries:
-                # The entry may be gone again, or be a broken link.
+                # The entry may have disappeared or be a broken link.
                 with contextlib.suppress(OSError):
                     if entry.name.endswith(".json"):
                         found.append((entry.stat().st_mtime_ns, entry.name))
@@ -83,7 +83,7 @@ class HookSpool:
         return events
 
     def settle(self) -> None:
-        """Remove the events that were read, because their outcome is safe."""
+        """Remove the events that have been read, because their outcomes are safe."""
         for key in self._taken:
             at, _, name = key.partition(" ")
             path = self.directory / name
@@ -98,5 +98,5 @@ class HookSpool:
             is_readable = path.stat().st_size <= MAX_EVENT_BYTES
             return msgspec.json.decode(path.read_bytes(), type=Hook) if is_readable else None
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-            log.warning("hook event left out", extra={"file": name, "reason": str(exc)})
+            log.warning("hook event skipped", extra={"file": name, "reason": str(exc)})
             return None

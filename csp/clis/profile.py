@@ -36,7 +36,7 @@ _BOUND: Final = re.compile(r"(>=|<=|==|>|<)(\d+(?:\.\d+)*)\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogAnswer:
-    """The keys that answer a dialog: `key`, or the number of the requested choice."""
+    """The keys that answer a dialog: `key` or the number of the requested choice."""
 
     key: str
     by_number: bool = True
@@ -52,7 +52,7 @@ class ProfileKeys:
     submit: str = "\r"
     interrupt: str = ""
     clear: tuple[str, ...] = ()
-    """Tried one after the other until the composer is empty."""
+    """Tried in order until the composer is empty."""
     queue: str = ""
     approve: DialogAnswer | None = None
     deny: DialogAnswer | None = None
@@ -60,7 +60,7 @@ class ProfileKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """The way of typing a message, and the proof that the CLI has accepted it."""
+    """The way to type a message, and the proof that the CLI has accepted it."""
 
     gap_ms: int = 150
     gap_per_kb_ms: int = 0
@@ -92,14 +92,14 @@ class Signal:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileStart:
-    """The part of a profile that launchers use."""
+    """The part of a profile that is used by launchers."""
 
     name: str
     commands: tuple[str, ...] = ()
     installs: tuple[str, ...] = ()
-    """Where its own installers put it, outside of the PATH; `~` is the home of the user."""
+    """Where its own installers put it outside the PATH; `~` is the user's home directory."""
     credentials: tuple[str, ...] = ()
-    """Variables or files of which one is there if the user is logged in; that none is there says nothing."""
+    """Variables or files, one of which exists if the user is logged in; their absence proves nothing."""
     versions: str = ""
     version_args: tuple[str, ...] = ("--version",)
     kind: Literal["agent", "shell"] = "agent"
@@ -147,7 +147,7 @@ class Profile(ProfileStart):
         return with_patterns(tuple[Signal, ...], self.tables.get("signals", ()), "signals", self.source)
 
     def state_of(self, number: int, text: str) -> str | None:
-        """Return "idle", "busy" or "dialog" if this operating system command signals it."""
+        """Return "idle", "busy" or "dialog" if this operating system command signals that state."""
         return next((signal.state for signal in self.signals if signal.says(number, text)), None)
 
     def is_tested_version(self, text: str) -> bool:
@@ -182,7 +182,7 @@ def load_profile_file(path: Path) -> Profile:
 def load_recorded_profile(path: Path) -> Profile:
     """Load the profile with which a sidecar was started.
 
-    If the file of an included profile is gone, it is found by its name, because an update may move the file
+    If the file of an included profile is missing, it is found by name, because an update may move the file
     while the sidecar runs.
     """
     name = profile_name(path)
@@ -190,7 +190,7 @@ def load_recorded_profile(path: Path) -> Profile:
 
 
 def checked(profile: Profile) -> Profile:
-    """Compile every pattern now, so that a mistake is found before anything is started."""
+    """Compile every pattern now, so that mistakes are found before anything is started."""
     _ = profile.rules, profile.signals
     return profile
 
@@ -201,7 +201,7 @@ def profile_name(source: Path) -> str:
 
 
 def profile_for(*command: str) -> Profile:
-    """Choose the profile of a command line: `claude`, `/opt/bin/codex`, `npx @openai/codex@latest`."""
+    """Choose the profile for a command line such as `claude` or `npx @openai/codex@latest`."""
     names = [name for name in profile_names() if name != GENERIC]
     words, last = command[:2], 1
     if words and _stem(words[0]) in _WRAPPERS:
@@ -220,7 +220,7 @@ def profile_for(*command: str) -> Profile:
 def _is_called(called: str, word: str, verb: str) -> bool:
     """Return whether a word is this program, this package, or this program before its first argument."""
     if "/" in called:
-        # A package is recognised by its name or inside a path.
+        # A package is recognised by its name, alone or as part of a path.
         return re.sub(r"(?<=.)@[\w.^~-]+\Z", "", word) == called or f"/{called}/" in word
     program, _, wanted = called.partition(" ")
     return _stem(word) == program and wanted in ("", verb)

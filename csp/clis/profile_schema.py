@@ -1,4 +1,4 @@
-"""Check the tables of a profile against the classes that they are converted to."""
+"""Validate the tables of a profile against the classes that they are converted to."""
 
 import inspect
 import re
@@ -21,7 +21,7 @@ EXPECTED: Final[dict[Any, str]] = {
 
 
 def check_table(table: Mapping[str, Any], kind: type, path: str, source: str) -> None:
-    """Refuse an unknown key, a value of the wrong type or a missing value; the error names it."""
+    """Raise an error that names any unknown key, value of the wrong type or missing value."""
     known = inspect.signature(kind).parameters
     place = f"in [{path}]" if path else "at the top"
     for key, value in table.items():

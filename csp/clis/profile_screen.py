@@ -1,4 +1,4 @@
-"""Check and compile the patterns of a profile."""
+"""Validate and compile the patterns of a profile."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 def screen_rules(table: Mapping[str, Any], source: str) -> ScreenRules:
-    """Check and compile the table [screen]."""
+    """Validate and compile the table [screen]."""
     check_table(table, ScreenRules, "screen", source)
     rules = with_patterns(ScreenRules, table, "screen", source)
     for name, groups in _GROUPS.items():
@@ -27,7 +27,7 @@ def screen_rules(table: Mapping[str, Any], source: str) -> ScreenRules:
 
 
 def with_patterns(kind: type[_T], table: Any, path: str, source: str) -> _T:
-    """Convert a checked table; an invalid pattern raises an error of the profile that says where it is."""
+    """Convert a validated table; an invalid pattern raises an error with its location in the profile."""
     try:
         return msgspec.convert(table, kind, dec_hook=_compiled)
     except msgspec.ValidationError as exc:

@@ -1,4 +1,4 @@
-"""Find the folders of the CLIs: their profiles and their adapters."""
+"""Find the CLIs' folders, which contain their profiles and adapters."""
 
 import os
 
@@ -14,7 +14,7 @@ def profile_paths() -> dict[str, str]:
 
 
 def profile_names() -> list[str]:
-    """Return the names of the profiles, those of CLIs with their own adapter first."""
+    """Return the names of the profiles; those of CLIs with their own adapter come first."""
     return [*cli_names(), *(name for name in profile_paths() if name not in cli_names())]
 
 
@@ -30,7 +30,7 @@ def cli_names() -> list[str]:
 
 
 def find_adapter(kind: str) -> CliAdapter:
-    """Return the adapter for a kind of capture; if there is only the screen, one that changes nothing."""
+    """Return the adapter for a kind of capture, or one without effect if only the screen is captured."""
     if kind not in adapter_names():
         return CliAdapter()
     adapter: CliAdapter = __import__(f"csp.clis.{kind}", fromlist=("ADAPTER",)).ADAPTER

@@ -26,7 +26,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundTranscripts(msgspec.Struct, frozen=True, kw_only=True):
-    """The transcripts of a run, those of its subagents, and folders where another one may appear."""
+    """The transcripts of a run and of its subagents, and the folders in which another one may appear."""
 
     main: list[Path] = []
     subagents: list[Path] = []
@@ -34,9 +34,9 @@ class FoundTranscripts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TranscriptReader:
-    """Reads the transcripts of one kind of CLI.
+    """A reader of the transcripts of one kind of CLI.
 
-    A batch is consistent: if it contains a hook event, it contains all lines that were written before it, and
+    A batch is consistent: if it contains a hook event, it contains all lines written before that event, and
     vice versa. Everything written before `since` (Unix seconds) is history and yields no item.
     """
 
@@ -44,18 +44,18 @@ class TranscriptReader:
     _state: msgspec.Struct
 
     def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
-        """Return the items of a batch, in the order in which they happened."""
+        """Return the items of a batch in the order in which they occurred."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Treat the turn as over, because the record of some CLIs never shows it."""
+        """Treat the turn as over, because some CLIs never record its end."""
 
     def due(self) -> float | None:
-        """Return the time at which `read` must be called again, even with nothing new."""
+        """Return the time at which `read` must be called again even if there is nothing new."""
         return None
 
     def dump(self) -> bytes:
-        """Return the state, for a reader that continues."""
+        """Return the state for a reader that continues from here."""
         return msgspec.json.encode(self._state)
 
     def load(self, dumped: bytes) -> None:
@@ -64,7 +64,7 @@ class TranscriptReader:
 
 
 def seconds(timestamp: str) -> float:
-    """Return the Unix seconds of an ISO time; 0 for any other text."""
+    """Convert an ISO time to Unix seconds; 0 for any other text."""
     try:
         moment = datetime.fromisoformat(timestamp)
     except ValueError:
@@ -73,7 +73,7 @@ def seconds(timestamp: str) -> float:
 
 
 def decoded(data: bytes | msgspec.Raw, kind: type[_T]) -> _T | None:
-    """Return the decoded JSON, or None if it has another shape."""
+    """Return the decoded JSON, or None if it does not have the expected type."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -81,11 +81,11 @@ def decoded(data: bytes | msgspec.Raw, kind: type[_T]) -> _T | None:
 
 
 def failed(text: str, *, is_limit: bool) -> Ended:
-    """Return the end of a turn that failed, or that ran into a limit of the account."""
+    """Return the end of a turn that failed or that reached an account limit."""
     return Ended(how=Ending.LIMITED if is_limit else Ending.FAILED, text=text, until=until(text))
 
 
 def until(text: str) -> str | None:
-    """Return the end of a limit in the words of the CLI."""
+    """Return the end of a limit, in the CLI's own words."""
     found = _UNTIL.search(text)
     return found[1].strip() if found else None

@@ -1,4 +1,4 @@
-"""Compare the installed version of a CLI with the versions that its profile was tested with."""
+"""Compare a CLI's installed version with the versions that its profile was tested with."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,13 @@ from typing import Final
 from csp.clis.profile import Profile
 from csp.fast_start.child_environment import USER, child_environment
 
-#: The timeout for a CLI to print its version: it stops one that hangs, but not one that starts slowly on a
+#: The timeout for a CLI to print its version: it stops a CLI that hangs, but not one that starts slowly on a
 #: busy machine. Gemini CLI alone needs two seconds of CPU time.
 TIMEOUT_S: Final = 180.0
 
 
 def ask_version(profile: Profile, argv: Sequence[str], env: Mapping[str, str]) -> str:
-    """Return the version that the CLI prints, or "" if the command is not the CLI itself."""
+    """Return the version printed by the CLI, or "" if the command is not the CLI itself."""
     name = argv[0].rpartition("/")[2]
     if name not in profile.commands or profile.is_shell:
         return ""

@@ -1,4 +1,4 @@
-"""Wire one run of a CLI with arguments, environment variables and files that are only for this run.
+"""Wire one run of a CLI with arguments, environment variables and files that apply only to this run.
 
 The user's own settings are not edited and still apply: our hooks are added to theirs, and our rules to their
 instructions. A command that is not an interactive session is not changed.
@@ -11,7 +11,7 @@ from csp.clis.registry import adapter_names, find_adapter
 
 
 def wire(kind: str, run: CliRun) -> Wired:
-    """Return the run of a CLI with our wiring, which adds files to its folder."""
+    """Return a CLI's run with our wiring, which writes files to its folder."""
     adapter = find_adapter(kind)
     if kind not in adapter_names() or not adapter.is_session(run.argv):
         return Wired(argv=run.argv, env=run.env)
@@ -20,9 +20,9 @@ def wire(kind: str, run: CliRun) -> Wired:
 
 
 def unwire(run_dir: "str | os.PathLike[str]", owner: int | None = None) -> None:
-    """Clean up the files that a run has left, after it has ended or died.
+    """Clean up the files that a run left behind when it ended or died.
 
-    With an `owner`, the process that wired the run, files that another run has made since are left alone.
+    With `owner`, the process that wired the run, files created by another run since then are left alone.
     """
     for name in adapter_names():
         home = os.path.join(run_dir, f"{name}-home")

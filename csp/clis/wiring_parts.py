@@ -16,7 +16,7 @@ def hook_command(spool: "str | os.PathLike[str]") -> str:
 
 
 def with_hooks(settings: "dict[str, Any]", ours: "dict[str, Any]") -> "dict[str, Any]":
-    """Return settings with our hooks added to those of the user."""
+    """Return settings with our hooks added to the user's hooks."""
     hooks = dict(settings.get("hooks") or {})
     for event, entries in ours.items():
         hooks[event] = [*(hooks.get(event) or []), *entries]

@@ -1,4 +1,4 @@
-"""Modules with minimal imports, because a CLI in a sidecar waits for them before it starts.
+"""Modules with minimal imports, because a CLI in a sidecar cannot start until they are loaded.
 
-Nothing here imports typing, re, dataclasses, pathlib or json, directly or indirectly.
+No module here imports typing, re, dataclasses, pathlib or json, directly or indirectly.
 """

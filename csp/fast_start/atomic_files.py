@@ -1,6 +1,6 @@
-"""Write small files atomically: a crash leaves the old file or the new one, never half of one.
+"""Write small files atomically: a crash leaves either the old file or the new one, never a partial file.
 
-This module imports only modules that every Python process has loaded, because the start of a sidecar also
+This module imports only modules that every Python process has loaded, because a starting sidecar also
 writes files.
 """
 
@@ -27,7 +27,7 @@ def sync_data(fd: int) -> None:
 
 
 def sync_folder(folder: "AnyPath") -> None:
-    """Make renames and new names in `folder` survive a power cut."""
+    """Ensure that renames and new names in `folder` survive a power cut."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -44,19 +44,19 @@ def write_all(fd: int, data: bytes, offset: int) -> None:
 
 
 def create_private(path: "AnyPath", mode: int = PRIVATE_FILE) -> int:
-    """Create a file that only its owner may read; FileExistsError if the path is a file or a link."""
+    """Create a file that only its owner may read; raise FileExistsError if the path is a file or a link."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
 
 def read_plain(path: "AnyPath", max_bytes: int = -1) -> bytes:
-    """Return the content of a file, or its first bytes; a pipe is an OSError, because it would block."""
+    """Return the content of a file, or its first bytes; raise OSError for a pipe, because it would block."""
     import errno
     import stat
 
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
+            raise OSError(errno.EINVAL, "not a regular file")
         with open(fd, "rb", closefd=False) as file:
             return file.read(max_bytes)
     finally:
@@ -67,8 +67,8 @@ def replace_file(path: "AnyPath", data: bytes, *, mode: int = PRIVATE_FILE, is_d
     """Atomically replace the file at `path`; on OSError the old file remains and nothing else is left.
 
     A link at `path` is replaced, never followed. Processes that write at the same time use separate drafts,
-    and the last one wins. Without `is_durable`, a power cut may lose the file: use this for files that matter
-    only as long as a process runs, or that a person can do without.
+    and the last one wins. Without `is_durable`, a power cut may lose the file; use this for files that matter
+    only while a process runs, or that a person can do without.
     """
     draft = draft_of(path)
     remove(draft)

@@ -1,8 +1,8 @@
 """Build the environments of child processes.
 
 The environment of every process that CSP starts is built here. For programs that work for CSP, it is a list
-of the variables that the child needs. For the user's own programs, it is the user's environment without the
-identity and the secrets of CSP. A process of the same user can read those from files: this keeps secrets from
+of the variables that the child needs. For the user's own programs, it is the user's environment without
+CSP's identity and secrets. The same user's processes can read those from files: this keeps secrets from
 being handed out, but it is not a security boundary.
 """
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 #: A system program, such as git, ps or nice.
 TOOL = "tool"
-#: A csp process, such as a check of the journal or the brain of a sidecar.
+#: A csp process, such as a journal check or a sidecar's brain.
 HELPER = "helper"
 #: A csp process that calls an API model; `keys` names the variables that its SDK reads.
 CONNECTOR = "connector"
-#: A program of the user, such as a CLI, a test command, a shell or a browser, or a program that starts these.
+#: A program of the user, such as a CLI, a test command, a shell or a browser, or a program that starts one.
 USER = "user"
 
 #: Marks the environment of a connector.
@@ -24,7 +24,7 @@ MADE = "CSP_CONNECTOR"
 TOKEN = "CSP_AUTH_TOKEN"
 #: The identity of a process in a room. A child gets these only through `own`.
 IDENTITY = (TOKEN, "CSP_AGENT", "CSP_GATEWAY_URL")
-#: Words in our variable names that mark a secret.
+#: Words in our variable names that indicate a secret.
 _SECRET_WORDS = frozenset({"TOKEN", "SECRET", "PASSWORD", "KEY"})
 
 _BASIC = frozenset(
@@ -42,7 +42,7 @@ _OURS = frozenset(
     }
 )
 _OUR_PREFIXES = ("XDG_", "CSP_", "PYTHON", "TMUX", "SSL_CERT_", "TERMINFO_")
-#: In upper and lower case, because programs differ in which one they read.
+#: Proxy variables in upper and lower case, because programs differ in the ones they read.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 #: Shorter secrets would match unrelated values.
 _LEAST_SECRET = 8
@@ -56,11 +56,11 @@ def child_environment(
     keys: "Collection[str]" = (),
     secrets: "Collection[str]" = (),
 ) -> dict[str, str]:
-    """Return the environment of a child.
+    """Return the environment for a child process.
 
-    `own` are additional variables of this child, such as its own token. `keys` are variables that a connector
-    gets although they are secret, or because its SDK reads them. A variable with one of `secrets` in its
-    value is left out, whatever its name is; the token in `environ` is always one of them.
+    `own` are additional variables for this child, such as its token. `keys` are variables that a connector
+    gets even if they are secret, because its SDK reads them. A variable with one of `secrets` in its
+    value is omitted, whatever its name; the token in `environ` is always one of the secrets.
     """
     known = [secret for secret in (environ.get(TOKEN, ""), *secrets) if len(secret) >= _LEAST_SECRET]
     named = set(keys) if kind == CONNECTOR else set()
@@ -74,7 +74,7 @@ def child_environment(
 
 
 def identity(environ: "Mapping[str, str]") -> dict[str, str]:
-    """Return the identity of this process, for a child that acts as the same person or agent."""
+    """Return the identity of this process for a child that acts as the same person or agent."""
     return {name: environ[name] for name in IDENTITY if name in environ}
 
 
@@ -91,7 +91,7 @@ def _is_for(kind: str, name: str) -> bool:
 
 
 def without_git(environ: "Mapping[str, str]") -> dict[str, str]:
-    """Return an environment without variables such as GIT_DIR, which would name another repository."""
+    """Return an environment without variables such as GIT_DIR, which would select another repository."""
     return {name: value for name, value in environ.items() if not name.startswith("GIT_")}
 
 

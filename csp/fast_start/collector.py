@@ -1,4 +1,4 @@
-"""Load large modules without the pauses of the garbage collector."""
+"""Load large modules without garbage collection pauses."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Pause garbage collection in this block, and exclude the loaded objects from all later collections.
+    """Pause garbage collection in this block and exclude the loaded objects from all later collections.
 
     Loading creates so many objects that it triggers a full collection, which stops every thread of the
     process for about 0.1 s. The loaded objects are never freed anyway.

@@ -1,6 +1,6 @@
-"""Report the failure of a csp command to the program that started it, as data on a separate pipe.
+"""Report the failure of a csp command to its parent process, as data on a separate pipe.
 
-The output of a command on stderr is for people and may be reworded at any time.
+The command's output on stderr is for people and may be reworded at any time.
 """
 
 import os
@@ -11,7 +11,7 @@ from csp.fast_start.process_environment import set_variable
 VARIABLE = "CSP_FAILURE_FD"
 _MOST_CHARS = 4000
 
-#: This process's end of the pipe, if the parent listens.
+#: This process's end of the pipe, if the parent is listening.
 _claimed: list[int] = []
 
 
@@ -27,13 +27,13 @@ def claim() -> None:
 
 
 def report(message: str, hint: str = "") -> None:
-    """Report a failure to the parent, if it listens."""
+    """Report a failure to the parent if it is listening."""
     line = fast_json.dumps({"message": message[:_MOST_CHARS], "hint": hint[:_MOST_CHARS]})
     for fd in _claimed:
         try:
             os.write(fd, line.encode() + b"\n")
         except OSError:
-            # The parent has ended or does not read.
+            # The parent has ended or is not reading.
             return
 
 
@@ -53,7 +53,7 @@ class FailurePipe:
         os.close(self.fd)
 
     def read(self) -> tuple[str, str]:
-        """Return the message and hint that the child reported last; both are empty if there are none."""
+        """Return the last message and hint that the child reported; both are empty if there were none."""
         try:
             lines = os.read(self._reader, 65536).splitlines()
         except BlockingIOError:

@@ -16,7 +16,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Url:
-    """The parts of a gateway's address; ValueError if its port is not a number."""
+    """The parts of a gateway's address; raises ValueError if the port is not a number."""
 
     def __init__(self, url: str) -> None:
         self.scheme, _, rest = url.partition("://")
@@ -38,9 +38,9 @@ def exchange(
     timeout_s: float,
     on_sent: "Callable[[], None]",
 ) -> tuple[int, bytes]:
-    """Send a request; return the status and body of the answer.
+    """Send a request; return the status and body of the response.
 
-    Raise ConnectionError if the answer is invalid or incomplete.
+    Raise ConnectionError if the response is invalid or incomplete.
     """
     lines = [f"{method} {url.prefix}{path} HTTP/1.1", f"Host: {url.authority}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -114,15 +114,15 @@ def _read_answer(receive: "Receive") -> tuple[int, bytes]:
 
 
 def _read_head(receive: "Receive", data: bytearray) -> tuple[int, dict[bytes, bytes], bytearray]:
-    """Return the status, the header fields by lower-case name, and the bytes read after them."""
+    """Return the status, the header fields by lower-case name, and the bytes that follow them."""
     while (end := data.find(_BLANK_LINE)) < 0:
         if len(data) > _MAX_HEAD_BYTES:
-            raise ConnectionError("the head of the answer has no end")
+            raise ConnectionError("the response headers are incomplete")
         data += _more(receive)
     first, *lines = bytes(data[:end]).split(b"\r\n")
     version, _, rest = first.partition(b" ")
     if not version.startswith(b"HTTP/1."):
-        raise ConnectionError("the answer is not http")
+        raise ConnectionError("the response is not valid HTTP")
     fields = {}
     for line in lines:
         name, _, value = line.partition(b":")
@@ -138,15 +138,15 @@ def _read_up_to(receive: "Receive", data: bytearray, size: int) -> None:
 def _more(receive: "Receive") -> bytes:
     data = receive(_READ_BYTES)
     if not data:
-        raise ConnectionError("the answer breaks off")
+        raise ConnectionError("the response is incomplete")
     return data
 
 
 def _number(digits: bytes, base: int) -> int:
-    # int() would accept signs, blanks and underscores.
+    # int() would accept signs, spaces and underscores.
     if not digits.isalnum():
-        raise ConnectionError("the answer is not http")
+        raise ConnectionError("the response is not valid HTTP")
     try:
         return int(digits, base)
     except ValueError as exc:
-        raise ConnectionError("the answer is not http") from exc
+        raise ConnectionError("the response is not valid HTTP") from exc

@@ -20,14 +20,14 @@ class _AsUsual:
 
 
 def _refuse(value: object) -> object:
-    raise TypeError(f"a {type(value).__name__} has no place in json")
+    raise TypeError(f"a {type(value).__name__} cannot be encoded as JSON")
 
 
-_scan = _json.make_scanner(_AsUsual())  # type: ignore[arg-type]  # any object with these names will do
+_scan = _json.make_scanner(_AsUsual())  # type: ignore[arg-type]  # any object with these attributes works
 
 
 def loads(raw: bytes | str) -> "Any":
-    """Return the value of a JSON text in UTF-8; ValueError if it is invalid."""
+    """Decode a JSON text in UTF-8; raise ValueError if it is invalid."""
     text = (raw if isinstance(raw, str) else raw.decode("utf-8")).strip(_BLANK)
     try:
         value, end = _scan(text, 0)
@@ -41,7 +41,7 @@ def loads(raw: bytes | str) -> "Any":
 
 
 def dumps(value: "Any", *, is_ascii: bool = True) -> str:
-    """Return a value as JSON."""
+    """Encode a value as JSON."""
     quote = _json.encode_basestring_ascii if is_ascii else _json.encode_basestring
     encode = _json.make_encoder({}, _refuse, quote, None, ": ", ", ", False, False, True)
     return "".join(encode(value, 0))

@@ -2,7 +2,7 @@
 
 import os
 
-#: Where the system keeps a folder for each logged-in user.
+#: The parent of the system's runtime folders for logged-in users.
 RUNTIME_DIRS = "/run/user"
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def xdg(env: "Mapping[str, str]", variable: str, fallback: str) -> str:
 
 
 def unnamed_runtime_dir(env: "Mapping[str, str]") -> str:
-    """Return the state folder of processes with a runtime folder, if this one has none set."""
+    """Return the state folder of processes that have a runtime folder, if none is set for this process."""
     folder = os.path.join(RUNTIME_DIRS, str(os.getuid()), "csp")
     return "" if env.get("XDG_RUNTIME_DIR") or not os.path.isdir(folder) else folder
 
@@ -46,7 +46,7 @@ def state_dir(env: "Mapping[str, str]") -> str:
 
 
 def set_variable(name: str, value: str | None) -> str | None:
-    """Set or remove a variable of this process; return its old value."""
+    """Set or remove an environment variable of this process; return its old value."""
     before = os.environ.get(name)
     if value is None:
         os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-"""Read the announcements of rooms; write the token files of their agents."""
+"""Read the announcements of rooms, and write the token files of their agents."""
 
 import fcntl
 import os
@@ -17,19 +17,19 @@ _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
 def is_name(text: str) -> bool:
-    """Return whether a name is valid for a room or an agent; valid names are safe in paths."""
+    """Return whether a name is valid for a room or an agent; valid names are safe to use in paths."""
     return 0 < len(text) <= _MAX_NAME and _NAME_CHARS.issuperset(text)
 
 
 def checked(name: str, what: str) -> str:
-    """Return the name, or raise if it is not safe in a path."""
+    """Return the name, or raise BadInput if it is not safe to use in a path."""
     if not is_name(name):
         raise BadInput(f"{what}: expected a name of a-z, 0-9 or -, got {name!r}")
     return name
 
 
 def read_running(path: str) -> "dict[str, Any] | None":
-    """Return the announcement of a running room; remove the file if the room has ended."""
+    """Return the announcement of a running room; remove its file if the room has ended."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -51,7 +51,7 @@ def read_running(path: str) -> "dict[str, Any] | None":
 
 
 def lock(fd: int, kind: int) -> bool:
-    """Lock a file; return whether that worked."""
+    """Lock a file; return whether that succeeded."""
     try:
         fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -60,7 +60,7 @@ def lock(fd: int, kind: int) -> bool:
 
 
 def is_at(fd: int, path: str) -> bool:
-    """Return whether the path still names the open file; another process may have removed it."""
+    """Return whether the path still refers to the open file, which another process may have removed."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))
     except FileNotFoundError:
@@ -90,13 +90,13 @@ def agents_dir(state_dir: str, room: str) -> str:
 
 
 def token_path(state_dir: str, room: str, agent: str, kind: str = "token") -> str:
-    """Return the path of an agent's token: for the commands in its pane, or of another kind."""
+    """Return the path of an agent's token, either the one for commands in its pane or one of another kind."""
     name = f"{checked(agent, 'CSP_AGENT')}.{kind}"
     return os.path.join(agents_dir(state_dir, checked(room, "room")), name)
 
 
 def save_token(state_dir: str, room: str, agent: str, token: str, kind: str = "token") -> str:
-    """Write the token of an agent to a file that only its user can read; return its path."""
+    """Write an agent's token to a file that only its user can read; return the file's path."""
     path = token_path(state_dir, room, agent, kind)
     try:
         make_private_dir(state_dir)

@@ -1,4 +1,4 @@
-"""What needs a person: the items of GET /attention, and the rules that approve commands without one."""
+"""Types for items that need a person (GET /attention) and for rules that approve commands without one."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from csp.protocol.enums import Name, Struct
 
-#: Changes of the room after which the list may be another; nothing else changes it, but for the clock.
+#: Room changes that may change the list; apart from the clock, nothing else does.
 EVENTS: Final = (
     *("state", "joined", "left", "control", "delivery"),
     *("human_message", "agent_call", "agent_response", "redacted", "base"),
@@ -32,14 +32,14 @@ class AttentionKind(StrEnum):
 
 
 class AttentionLevel(StrEnum):
-    """Whether something waits for a person, or is only worth knowing."""
+    """Whether an item requires action or is for information only."""
 
     ACTION = "action"
     INFO = "info"
 
 
 class AttentionAnswer(Struct, frozen=True):
-    """One answer: its key, its label, and the line that a person could type to give it."""
+    """A possible answer: its key, its label, and the equivalent line that a person could type."""
 
     key: str
     label: str
@@ -47,7 +47,7 @@ class AttentionAnswer(Struct, frozen=True):
 
 
 class AttentionItem(Struct, frozen=True, omit_defaults=False):
-    """One thing that needs a person; `detail` is what it is about, such as the command of an approval.
+    """An item that needs a person; `detail` is its subject, such as the command to approve.
 
     The id stays the same for as long as the cause does; `since` changes when the agent asks something else.
     """
@@ -84,7 +84,7 @@ class ApprovalRuleBody(Struct, frozen=True):
 
 
 class ApprovalRuleView(Struct, frozen=True, omit_defaults=False):
-    """A rule; those of csp.toml have the number 0 and cannot be removed from here."""
+    """An approval rule; rules from csp.toml have the number 0 and cannot be removed through the API."""
 
     number: int
     agent: str

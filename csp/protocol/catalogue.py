@@ -1,6 +1,6 @@
-"""The catalogue: what a person can choose, type and read, described once for every interface.
+"""The catalogue: modes, commands and texts for people, described once for all interfaces.
 
-The pane, the page, the shell and MCP use these tables; the page gets them by `GET /catalogue`. The entries of
+The pane, the page, the shell and MCP use these tables; the page reads `GET /catalogue`. The entries of
 the modes are built from the table of modes by csp.room.sessions.modes; only their texts are here.
 """
 
@@ -22,7 +22,7 @@ from csp.protocol.session_parts import EndReason
 
 
 class ArgumentKind(StrEnum):
-    """The kind of an argument of a command; the value is how the usage shows it."""
+    """The kind of a command argument; the value is its form in the usage line."""
 
     AGENT = "AGENT"
     MAYBE_AGENT = "[AGENT]"
@@ -36,16 +36,16 @@ class ArgumentKind(StrEnum):
 
 
 class ModeOption(StrEnum):
-    """An option that a person can set for a mode, besides its topic, agents and length."""
+    """An option that a person can set for a mode in addition to its topic, agents and length."""
 
     FIRST = "first"
     SYNTH = "synth"
     BALLOT = "ballot"
     RESPECT_FINAL = "respect_final"
     LIMITS = "limits"
-    #: It has a builder and a reviewer instead of a list of agents.
+    #: The mode has a builder and a reviewer instead of a list of agents.
     ROLES = "roles"
-    #: It needs an orchestrator in the room.
+    #: The mode needs an orchestrator in the room.
     LEAD = "lead"
 
 
@@ -54,7 +54,7 @@ class ModeEntry(Struct, frozen=True):
 
     id: str
     name: str
-    #: The name where space is short.
+    #: The short name for narrow displays.
     chip: str
     about: str
     #: `rounds`, `steps`, or empty if the length cannot be set.
@@ -75,7 +75,7 @@ class DeliveryStateEntry(Struct, frozen=True):
 
 
 class HeldReasonEntry(Struct, frozen=True):
-    """Why a message waits; `remedy` is what a person can do, with `{agent}` for the agent."""
+    """Why a message is waiting; `remedy` is the command that helps, with `{agent}` for the agent."""
 
     id: str
     text: str
@@ -88,7 +88,7 @@ class TextEntry(Struct, frozen=True):
 
 
 class CommandGroup(StrEnum):
-    """What a command is about; help lists the commands by it."""
+    """The group under which help lists a command."""
 
     MESSAGES = "messages"
     MODES = "modes"
@@ -97,10 +97,10 @@ class CommandGroup(StrEnum):
 
 
 class CommandEntry(Struct, frozen=True, kw_only=False):
-    """A command of a person.
+    """A command that a person can type.
 
-    Any interface can perform one with `control`, `action` or `on_message` without code of its own: it sends
-    that control to the named agent, applies that action to the running session, or to the named message.
+    Any interface can perform one with `control`, `action` or `on_message` without special code: it sends
+    the control to the named agent, or applies the action to the running session or the named message.
     """
 
     name: str
@@ -117,7 +117,7 @@ class CommandEntry(Struct, frozen=True, kw_only=False):
 
     @property
     def form(self) -> str:
-        """How to type it."""
+        """The command as it is typed, with its arguments."""
         return f"/{self.name} {self.usage or ' '.join(self.takes)}".rstrip()
 
     @property
@@ -134,11 +134,11 @@ class Catalogue(Struct, frozen=True):
     notices: tuple[NoticeEntry, ...]
     #: The commands that the page supports.
     commands: tuple["CommandText", ...]
-    #: Who is meant by a name that stands for several agents.
+    #: The agents in each group, by group name.
     groups: dict[str, tuple[str, ...]]
     #: The commands that only the pane supports.
     pane_commands: tuple["CommandText", ...] = ()
-    #: The types of events after which GET /attention may return another list.
+    #: The types of events that may change the result of GET /attention.
     attention_events: tuple[str, ...] = ()
 
 
@@ -157,22 +157,22 @@ class ModeText(NamedTuple):
 
 
 # fmt: off
-#: The most used modes come first.
+#: The modes, most used first.
 MODE_TEXTS: Final[dict[Mode, ModeText]] = {
-    Mode.DEBATE: ModeText("Everybody states a position, then answers the others round by round; "
-                          "with a ballot they vote at the end."),
-    Mode.CONSENSUS: ModeText("Everybody makes a proposal, then all vote on the proposals "
-                             "without knowing whose they are."),
-    Mode.COLLABORATE: ModeText("Agents hand the work over to each other until one says that it is done.",
+    Mode.DEBATE: ModeText("All agents state a position, then respond to each other in rounds; "
+                          "with a ballot, they vote at the end."),
+    Mode.CONSENSUS: ModeText("All agents make a proposal, then vote on the proposals "
+                             "without knowing their authors."),
+    Mode.COLLABORATE: ModeText("Agents hand the work over to each other until one of them declares it done.",
                                chip="Collab"),
-    Mode.AUTOPILOT: ModeText("Agents work on their own, one after the other, until somebody stops them "
+    Mode.AUTOPILOT: ModeText("Agents take turns without supervision until somebody stops them "
                              "or a limit is reached."),
-    Mode.ROUND_ROBIN: ModeText("Agents speak one after the other for a number of steps; "
-                               "then comes a synthesis."),
-    Mode.ORCHESTRATOR: ModeText("One agent leads: it names who works next, and says when the work is done."),
+    Mode.ROUND_ROBIN: ModeText("Agents speak in turn for a number of steps, "
+                               "followed by a synthesis."),
+    Mode.ORCHESTRATOR: ModeText("One agent leads: it assigns each turn and declares the work done."),
     Mode.SINGLE: ModeText("One agent answers; it may hand over once."),
-    Mode.FREEFORM: ModeText("No session: everybody talks as they like."),
-    Mode.REVIEW: ModeText("The first agent builds, the second one reviews, until the work is accepted."),
+    Mode.FREEFORM: ModeText("No session: everybody talks freely."),
+    Mode.REVIEW: ModeText("The first agent builds and the second reviews until the work is accepted."),
 }
 
 DELIVERY_STATES: Final = (
@@ -188,14 +188,14 @@ DELIVERY_STATES: Final = (
 
 HELD_REASONS: Final = (
     HeldReasonEntry(id=HeldReason.OFFLINE, text="offline; queued until it returns"),
-    HeldReasonEntry(id=HeldReason.STARTING, text="it is still starting"),
-    HeldReasonEntry(id=HeldReason.BUSY, text="busy; queued for after this turn"),
+    HeldReasonEntry(id=HeldReason.STARTING, text="still starting"),
+    HeldReasonEntry(id=HeldReason.BUSY, text="busy; queued until this turn ends"),
     HeldReasonEntry(id=HeldReason.DIALOG, text="a dialog is open",
                     remedy="/approve {agent}, /deny {agent} or /focus {agent}"),
     HeldReasonEntry(id=HeldReason.TYPING, text="somebody is typing in its pane"),
     HeldReasonEntry(id=HeldReason.DRAFT, text="draft (you have text in its input box)"),
     HeldReasonEntry(id=HeldReason.PAUSED, text="paused", remedy="/resume {agent}"),
-    HeldReasonEntry(id=HeldReason.TURN, text="it comes with its next turn"),
+    HeldReasonEntry(id=HeldReason.TURN, text="will be delivered with its next turn"),
     HeldReasonEntry(id=HeldReason.LOOP, text="8 agent-to-agent messages in a row",
                     remedy="/continue"),
     HeldReasonEntry(id=HeldReason.STUCK, text="leftover text in its input box",
@@ -206,15 +206,15 @@ HELD_REASONS: Final = (
 
 END_REASONS: Final = (
     TextEntry(id=EndReason.FINAL, text="finished"),
-    TextEntry(id=EndReason.NO_HANDOFF, text="ended, nobody was handed the turn"),
-    TextEntry(id=EndReason.MALFORMED, text="ended, the answer could not be read"),
+    TextEntry(id=EndReason.NO_HANDOFF, text="ended, no next speaker was named"),
+    TextEntry(id=EndReason.MALFORMED, text="ended, the answer could not be parsed"),
     TextEntry(id=EndReason.CAP_REACHED, text="ended, all rounds done"),
     TextEntry(id=EndReason.STOPPED_BY_USER, text="stopped"),
     TextEntry(id=EndReason.CANCELED, text="canceled"),
-    TextEntry(id=EndReason.EMERGENCY_TURNS, text="stopped by the limit of turns"),
-    TextEntry(id=EndReason.EMERGENCY_TOKENS, text="stopped by the limit of tokens"),
-    TextEntry(id=EndReason.EMERGENCY_MINUTES, text="stopped by the limit of time"),
-    TextEntry(id=EndReason.EMERGENCY_COST, text="stopped by the limit of cost"),
+    TextEntry(id=EndReason.EMERGENCY_TURNS, text="stopped by the turn limit"),
+    TextEntry(id=EndReason.EMERGENCY_TOKENS, text="stopped by the token limit"),
+    TextEntry(id=EndReason.EMERGENCY_MINUTES, text="stopped by the time limit"),
+    TextEntry(id=EndReason.EMERGENCY_COST, text="stopped by the cost limit"),
     TextEntry(id=EndReason.TOO_FEW, text="ended, too few agents"),
     TextEntry(id=EndReason.ALL_FAILED, text="ended, all agents failed"),
     TextEntry(id=EndReason.DONE, text="done"),
@@ -245,23 +245,23 @@ _ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (Argume
 
 
 # fmt: off
-#: The commands of a person. The pane has a handler for those that do more than send a control.
+#: The commands that people can type. The pane has a handler for those that do more than send a control.
 COMMANDS: Final = (
-    CommandEntry("agents", "list the agents and what each is doing", is_on_page=True, group=_AGENTS),
-    CommandEntry("status", "show the mode, whose turn it is, the agents", is_on_page=True),
+    CommandEntry("agents", "list the agents and their activity", is_on_page=True, group=_AGENTS),
+    CommandEntry("status", "show the mode, the current turn and the agents", is_on_page=True),
     CommandEntry("queue", "show undelivered messages and why", is_on_page=True, group=_MESSAGES),
-    CommandEntry("history", "show the newest messages, of an agent if named",
+    CommandEntry("history", "show the newest messages, or those of one agent",
                  (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="[N] [AGENT]", is_on_page=True,
                  group=_MESSAGES),
-    CommandEntry("search", "find messages with a text", (ArgumentKind.TEXT,), is_on_page=True,
+    CommandEntry("search", "find messages that contain a text", (ArgumentKind.TEXT,), is_on_page=True,
                  group=_MESSAGES),
     CommandEntry("show", "show a full message (default: the last long one)", _ID, is_on_page=True,
                  group=_MESSAGES),
-    CommandEntry("fwd", "pass on what an agent said last to another", _A + _A + _TEXT,
+    CommandEntry("fwd", "forward an agent's last message to another", _A + _A + _TEXT,
                  usage="FROM TO [NOTE]", is_on_page=True, group=_MESSAGES),
-    CommandEntry("cancel", "withdraw a message that has not arrived", _ID, on_message=MessageAction.CANCEL,
+    CommandEntry("cancel", "withdraw an undelivered message", _ID, on_message=MessageAction.CANCEL,
                  is_on_page=True, group=_MESSAGES),
-    CommandEntry("resend", "send a message again, as a new one", _ID, on_message=MessageAction.RESEND,
+    CommandEntry("resend", "send a message again as a new one", _ID, on_message=MessageAction.RESEND,
                  is_on_page=True, group=_MESSAGES),
     CommandEntry("continue", "release a message held by the loop guard", _ID, is_on_page=True,
                  group=_MESSAGES),
@@ -270,54 +270,54 @@ COMMANDS: Final = (
                  is_on_page=True, group=_MODES),
     CommandEntry("review", "start or show builder/reviewer runs", _TEXT,
                  usage="start|list|show|go|decide ...", is_on_page=True, group=_MODES),
-    CommandEntry("board", "show the whiteboard, write on it, search it", _TEXT,
+    CommandEntry("board", "show, search or write on the whiteboard", _TEXT,
                  usage="[add TEXT | search WORDS | summarise AGENT | NOTE]", is_on_page=True),
     CommandEntry("next", "move to the next speaker", is_on_page=True, group=_MODES),
     CommandEntry("end", "end the mode gracefully, with a summary", is_on_page=True, group=_MODES),
     CommandEntry("stop", "stop everything at once", (ArgumentKind.MAYBE_WORD,), usage="[all]",
                  is_on_page=True, group=_MODES),
     CommandEntry("votes", "show proposals with their votes", is_on_page=True, group=_MODES),
-    CommandEntry("decide", "decide a tie, or what to do about a limit",
+    CommandEntry("decide", "decide a tie, or how to handle a limit",
                  (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="SESSION CHOICE", is_on_page=True,
                  group=_MODES),
-    CommandEntry("extend", "give the running mode more rounds", _N, action=SessionAction.EXTEND,
+    CommandEntry("extend", "extend the running mode by some rounds", _N, action=SessionAction.EXTEND,
                  group=_MODES),
     CommandEntry("skip", "skip the current speaker", _MA, action=SessionAction.SKIP, group=_MODES),
-    CommandEntry("pause", "hold an agent's messages back, or pause the mode", _MA,
+    CommandEntry("pause", "hold back an agent's messages, or pause the mode", _MA,
                  control=ControlVerb.PAUSE, action=SessionAction.PAUSE, group=_MODES),
     CommandEntry("resume", "undo /pause", _MA, control=ControlVerb.RESUME, action=SessionAction.RESUME,
                  group=_MODES),
-    CommandEntry("needs", "list what needs you, with its answers", group=_AGENTS),
-    CommandEntry("answer", "give the newest an answer (or /y, /n, Alt-Y)",
+    CommandEntry("needs", "list items that need you, with their answers", group=_AGENTS),
+    CommandEntry("answer", "answer the newest item (or /y, /n, Alt-Y)",
                  (ArgumentKind.MAYBE_WORD,), usage="[KEY]", group=_AGENTS),
-    CommandEntry("approve", "say yes to an agent's dialog, or answer N", _MA + _N,
+    CommandEntry("approve", "answer yes to an agent's dialog, or choose N", _MA + _N,
                  control=ControlVerb.APPROVE, group=_AGENTS),
-    CommandEntry("deny", "say no to an agent's dialog", _MA + _N, control=ControlVerb.DENY, group=_AGENTS),
-    CommandEntry("allow", "let an agent run a command without asking you", (*_A, ArgumentKind.TEXT),
+    CommandEntry("deny", "answer no to an agent's dialog", _MA + _N, control=ControlVerb.DENY, group=_AGENTS),
+    CommandEntry("allow", "allow an agent to run a command unasked", (*_A, ArgumentKind.TEXT),
                  usage="AGENT COMMAND", is_on_page=True, group=_AGENTS),
-    CommandEntry("rules", "list what agents may run without asking", is_on_page=True, group=_AGENTS),
-    CommandEntry("unallow", "remove the rule of a number", (ArgumentKind.MAYBE_WORD,), usage="N",
+    CommandEntry("rules", "list the commands agents may run unasked", is_on_page=True, group=_AGENTS),
+    CommandEntry("unallow", "remove an approval rule", (ArgumentKind.MAYBE_WORD,), usage="N",
                  is_on_page=True, group=_AGENTS),
-    CommandEntry("interrupt", "stop what an agent is doing", _A, control=ControlVerb.INTERRUPT,
+    CommandEntry("interrupt", "interrupt an agent's current work", _A, control=ControlVerb.INTERRUPT,
                  group=_AGENTS),
     CommandEntry("share", "also post replies to what you type in its pane", _A, control=ControlVerb.SHARE,
                  group=_AGENTS),
     CommandEntry("noshare", "stop posting those replies", _A, control=ControlVerb.NOSHARE, group=_AGENTS),
     CommandEntry("restart", "restart an agent, running or ended", _A, control=ControlVerb.RESTART,
                  group=_AGENTS),
-    CommandEntry("add", "start one more agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND",
+    CommandEntry("add", "start another agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND",
                  is_on_page=True, group=_AGENTS),
-    CommandEntry("remove", "remove an agent; end: its program too",
+    CommandEntry("remove", "remove an agent; with end, also its program",
                  (*_A, ArgumentKind.MAYBE_WORD), usage="AGENT [end]", group=_AGENTS),
-    CommandEntry("focus", "go to the pane of an agent; F10 comes back", _A, is_on_page=True,
+    CommandEntry("focus", "go to an agent's pane; F10 returns here", _A, is_on_page=True,
                  group=_AGENTS),
-    CommandEntry("zoom", "show a pane in full size; again: undo (F11)", _MA),
-    CommandEntry("layout", "arrange the panes; without a word: show the form", (ArgumentKind.MAYBE_WORD,),
+    CommandEntry("zoom", "zoom a pane, or restore its size (F11)", _MA),
+    CommandEntry("layout", "arrange the panes, or show the current layout", (ArgumentKind.MAYBE_WORD,),
                  usage="[top | left | focus]"),
-    CommandEntry("web", "print a link that opens the room in a browser"),
+    CommandEntry("web", "print a link for opening the room in a browser"),
     CommandEntry("export", "write the history to a new file, .md or .json", (ArgumentKind.MAYBE_WORD,),
                  usage="[FILE]", is_on_page=True),
-    CommandEntry("rooms", "list the rooms of this machine"),
+    CommandEntry("rooms", "list the rooms on this machine"),
     CommandEntry("down", "stop the room: panes, agents, gateway", (ArgumentKind.MAYBE_WORD,), usage="[yes]"),
     CommandEntry("help", "list the commands, or explain one", (ArgumentKind.MAYBE_COMMAND,), is_on_page=True),
     CommandEntry("quit", "leave; agents keep running (Ctrl-D does the same)"),
@@ -326,5 +326,5 @@ COMMANDS: Final = (
 
 
 def why_held(reason: str) -> HeldReasonEntry | None:
-    """Return the entry for the reason why a message waits, if the catalogue has it."""
+    """Return the catalogue entry for the reason why a message is waiting, if there is one."""
     return next((entry for entry in HELD_REASONS if entry.id == reason), None)

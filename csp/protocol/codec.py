@@ -1,4 +1,4 @@
-"""Parse requests and encode answers."""
+"""Parse requests and encode responses."""
 
 import re
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ from csp.protocol.enums import MAX_TEXT_BYTES
 
 T = TypeVar("T")
 _OVER: Final = f"`str` of length <= {MAX_TEXT_BYTES}"
-#: Maximum number of values in a request: every known body has fewer, and parsing each value blocks the whole
+#: Maximum number of values in a request: every known body has fewer, and each parsed value blocks the whole
 #: room for a microsecond or two.
 MAX_VALUES: Final = 20_000
-#: Matches this many commas outside strings; it stops at the last of them, so a long list of values costs
+#: Matches this many commas outside strings and stops at the last of them, so a long list of values costs
 #: little.
 _TOO_MANY: Final = re.compile(rb'(?:(?:[^",]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+,){%d}' % MAX_VALUES, re.DOTALL)
 _decoders: dict[object, msgspec.json.Decoder[object]] = {}
 
 
 def parse(kind: type[T], data: bytes) -> T:
-    """Parse bytes from a peer as `kind`; raise BadInput with the problem and its place."""
+    """Parse bytes from a peer as `kind`; raise BadInput with the problem and its location."""
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
@@ -30,18 +30,18 @@ def parse(kind: type[T], data: bytes) -> T:
     except msgspec.ValidationError as exc:
         raise _refusal(str(exc)) from exc
     except RecursionError as exc:
-        raise BadInput("json is nested too deeply", "send a flat object") from exc
+        raise BadInput("JSON is nested too deeply", "send a flat object") from exc
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise BadInput(
-            f"body is not json: {_lower(str(exc))}", 'send a json object such as {"to": "all"}'
+            f"body is not valid JSON: {_lower(str(exc))}", 'send a JSON object such as {"to": "all"}'
         ) from exc
     return value
 
 
 def parse_request(kind: type[T], data: bytes) -> T:
-    """Parse a request like `parse`, but refuse one with too many values without decoding it."""
+    """Parse a request like `parse`, but reject one with too many values without decoding it."""
     if data.count(b",") >= MAX_VALUES and _TOO_MANY.match(data):
-        raise BadInput(f"json has more than {MAX_VALUES} values", "send several smaller requests")
+        raise BadInput(f"JSON has more than {MAX_VALUES} values", "send several smaller requests")
     return parse(kind, data)
 
 
@@ -58,7 +58,7 @@ def _too_large(what: str) -> TooLarge:
 
 
 def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
-    """Parse a query string as `kind`; numbers are read from text."""
+    """Parse a query string as `kind`, converting text to numbers where needed."""
     try:
         return msgspec.convert(dict(query), kind, strict=False)
     except msgspec.ValidationError as exc:

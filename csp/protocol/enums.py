@@ -1,4 +1,4 @@
-"""Ids, enumerations and limits of the protocol."""
+"""The ids, enumerations and limits of the protocol."""
 
 from enum import StrEnum
 from typing import Annotated, Final, NewType
@@ -14,23 +14,23 @@ TurnId = NewType("TurnId", str)
 HUMAN: Final = AgentId("human")
 SYSTEM: Final = AgentId("system")
 ALL: Final = AgentId("all")
-#: The sender of a handoff's task.
+#: The sender of the task in a handoff.
 ROUTER: Final = AgentId("router")
 
 MAX_TEXT_BYTES: Final = 256 * 1024
-#: The text of an empty reply.
+#: The text used for an empty reply.
 NO_TEXT: Final = "(no text)"
 # JSON may escape one byte of text as six, so the raw body is allowed more than the text in it.
 MAX_BODY_BYTES: Final = 6 * MAX_TEXT_BYTES + 16 * 1024
 DEFAULT_THREAD: Final = "default"
 
 Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["m-1"])]
-#: An id chosen by a client; ids of the form m-1 are the room's.
+#: An id chosen by a client; ids of the form m-1 are reserved for the room.
 OwnId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["question-1"])]
 Name = Annotated[str, Meta(min_length=1, max_length=128, examples=["claude"])]
 Thread = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", examples=["default"])]
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, examples=["hello"])]
-#: The text of a failed turn, which may be empty.
+#: The text of a reply to a failed turn, which may be empty.
 MaybeText = Annotated[str, Meta(max_length=MAX_TEXT_BYTES, examples=["done"])]
 Note = Annotated[str, Meta(max_length=2000)]
 Word = Annotated[str, Meta(max_length=256)]
@@ -97,7 +97,7 @@ class HeldReason(StrEnum):
     TURN = "turn"
     LOOP = "loop"
     STUCK = "stuck"
-    #: A dialog opened while the message was typed; it may stand in the composer behind that.
+    #: A dialog opened while the message was typed; the message may be in the composer underneath.
     COVERED = "covered"
 
 
@@ -114,7 +114,7 @@ class AgentState(StrEnum):
 
 
 class ReportedAgentState(StrEnum):
-    """The states a participant may report; `offline` means that it leaves on purpose."""
+    """The states a participant may report; `offline` means that it is leaving on purpose."""
 
     STARTING = "starting"
     IDLE = "idle"
@@ -126,7 +126,7 @@ class ReportedAgentState(StrEnum):
 
 
 class NoticeKind(StrEnum):
-    """Facts about an agent that people should know."""
+    """The kind of a fact about an agent that people should know."""
 
     UNTESTED_VERSION = "untested_version"
     DISK_FULL = "disk_full"
@@ -135,7 +135,7 @@ class NoticeKind(StrEnum):
 
 
 class Ending(StrEnum):
-    """How the turn of a reply ended."""
+    """How the turn that a reply belongs to ended."""
 
     DONE = "done"
     INTERRUPTED = "interrupted"
@@ -190,4 +190,4 @@ class DeliverKind(StrEnum):
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The base class of values in requests and answers."""
+    """The base class of values in requests and responses."""

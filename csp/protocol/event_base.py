@@ -1,4 +1,4 @@
-"""The fields that all events have, and those of all messages."""
+"""The fields common to all events, and those common to all messages."""
 
 import msgspec
 from msgspec import field
@@ -35,21 +35,21 @@ class MessageEvent(Event, frozen=True, omit_defaults=True):
     final: bool = False
     usage: Usage | None = None
     ending: Ending = Ending.DONE
-    #: Set for a message in a session; no other agent may read it before the end of phase `sealed`.
+    #: The session of the message, if any; no other agent may read it before the end of phase `sealed`.
     session_id: SessionId | None = None
     round: int | None = None
     max_rounds: int | None = None
     sealed: int = 0
-    #: Recipients that get it with their next turn.
+    #: Recipients that get the message with their next turn.
     waits: tuple[AgentId, ...] = ()
-    #: Whether it was not requested, came after its turn, or broke the rules of the envelope.
+    #: Whether it was not requested, arrived after its turn, or violated the envelope format.
     out_of_turn: bool = False
     late: bool = False
     malformed: bool = False
-    #: Its position on the board of its session, if it is on it.
+    #: Its position on its session's board, if it is on that board.
     idx: int | None = None
-    #: How an agent sent it during its turn: `tool` or `words`; and the earlier message with the same text.
+    #: How an agent sent it during its turn (`tool` or `words`), and the earlier message with the same text.
     via: str = ""
     repeats: MessageId | None = None
-    #: Other sealed phases that its sender is in: the phase of each of their sessions.
+    #: The sender's other sealed phases: the number of the phase by session.
     seals: dict[SessionId, int] = field(default_factory=dict)

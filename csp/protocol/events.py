@@ -1,7 +1,7 @@
-"""The events of a room, each of them one line of its journal.
+"""The events of a room; each is one line of its journal.
 
-A line is plain JSON with its checksum last. The bytes on disk are also the bytes that watchers
-get, so an event is encoded once for the disk and for all of them.
+A line is plain JSON with its checksum last. The bytes on disk are also the bytes sent to
+watchers, so each event is encoded only once.
 """
 
 from typing import Final
@@ -46,19 +46,19 @@ class KeptPrivate(MessageEvent, frozen=True, omit_defaults=True, tag="kept"):
 
 
 class SystemReply(MessageEvent, frozen=True, omit_defaults=True, tag="answer"):
-    """The room answered a question of an agent; `query` is the event that asked it, if there is one."""
+    """The room answered an agent's query; `query` is the event of that query, if there is one."""
 
     query: enums.MessageId | None = None
 
 
 class TurnSignal(MessageEvent, frozen=True, omit_defaults=True, tag="turn_signal"):
-    """An agent was asked for its turn; `text` is the whole prompt."""
+    """An agent was asked to take its turn; `text` is the whole prompt."""
 
     current_agent: enums.AgentId = field(name="currentAgent", default=enums.AgentId(""))
     waiting_for: tuple[enums.AgentId, ...] = field(name="waitingFor", default=())
-    #: Whether it asks again for a reply in the right format.
+    #: Whether it repeats the request because the reply had the wrong format.
     is_repair: bool = False
-    #: The estimated cost of the call; its maximum, with the output limit that this implies.
+    #: The estimated cost of the call, its maximum cost, and the output limit that this implies.
     foreseen_usd: float = 0.0
     allowed_usd: float = 0.0
     max_output: int | None = None
@@ -73,9 +73,9 @@ class LogRequested(Event, frozen=True, omit_defaults=True, tag="query"):
 
 
 class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
-    """The room posted a notice for people; `code` and `params`, if there, are from csp.protocol.notices.
+    """The room posted a notice for people; `code` and `params`, if set, are defined in csp.protocol.notices.
 
-    `silent` is an orchestrator that ignored its wake-ups, `repeats` a message that was not sent twice.
+    `silent` is an orchestrator that ignored its wake-ups; `repeats` is the original of a duplicate message.
     """
 
     session_id: enums.SessionId | None = None
@@ -100,9 +100,9 @@ class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
 
 
 class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
-    """The turn of `agent` changed its state; `warned`: it will time out soon.
+    """The turn of `agent` changed its state; `warned` means that it will time out soon.
 
-    With a `handoff` the state stays: it names the next agent, unless the reply names another.
+    With a `handoff` the state is unchanged: it names the next agent, unless the reply names another.
     """
 
     session_id: enums.SessionId
@@ -124,7 +124,7 @@ class UsageSeen(Event, frozen=True, omit_defaults=True, tag="usage"):
 
 
 class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
-    """An agent voted in a ballot; `message` is the reply that says so, if it was not by tool."""
+    """An agent voted in a ballot; `message` is the reply with the vote, unless a tool was used."""
 
     session_id: enums.SessionId
     turn: enums.TurnId
@@ -135,7 +135,7 @@ class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
 
 
 class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
-    """A note was added to the board of a session, or of the room; `key` is the writer's id for it."""
+    """A note was added to a session's board or the room's board; `key` is the writer's id for it."""
 
     idx: int
     session_id: enums.SessionId | None = None
@@ -144,12 +144,12 @@ class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
     stands_for: tuple[enums.MessageId, ...] = ()
     source: Source | None = None
     key: str = ""
-    #: The sealed phases of its writer: no other agent may read it before they end.
+    #: The writer's sealed phases: no other agent may read the note before they end.
     seals: dict[enums.SessionId, int] = field(default_factory=dict)
 
 
 class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
-    """A board got a provider, is full, was compacted, or a summary was requested from `by` or failed."""
+    """A board got a provider, became full or was compacted, or a summary by `by` was requested or failed."""
 
     change: BoardChange
     session_id: enums.SessionId | None = None
@@ -159,7 +159,7 @@ class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
     stands_for: tuple[enums.MessageId, ...] = ()
     provider: Provider | None = None
     store: str = ""
-    #: Up to which event notes were removed from the board, and their bytes of text.
+    #: The last event whose notes were removed from the board, and the size of their text in bytes.
     upto: int = 0
     freed: int = 0
 
@@ -172,7 +172,7 @@ class RunEvent(Event, frozen=True, omit_defaults=True):
 
 
 class RunStarted(RunEvent, frozen=True, omit_defaults=True, tag="run.started"):
-    """A run started; `text` is its goal."""
+    """A review run started; `text` is its goal."""
 
     builder: enums.AgentId
     reviewer: enums.AgentId
@@ -206,13 +206,13 @@ class RunMoved(RunEvent, frozen=True, omit_defaults=True, tag="run.phase"):
 
 
 class RunReminded(RunEvent, frozen=True, omit_defaults=True, tag="run.waiting"):
-    """A run has been waiting for long; this is reminder `number`."""
+    """A run has been waiting for a long time; this is reminder `number`."""
 
     number: int
 
 
 class RunChecked(RunEvent, frozen=True, omit_defaults=True, tag="run.checked"):
-    """CSP made the diff of the last step and ran the tests; `cycle` is its cycle."""
+    """CSP created the diff of the last step and ran the tests; `cycle` is the step's cycle."""
 
     cycle: int
     update: review_messages.ExecutionUpdate
@@ -240,7 +240,7 @@ class RunDefect(RunEvent, frozen=True, omit_defaults=True, tag="run.defect"):
 
 
 class RunEnded(RunEvent, frozen=True, omit_defaults=True, tag="run.ended"):
-    """A run is over; `text` sums up both roles."""
+    """A run has ended; `text` summarises both roles."""
 
     reason: EndReason
 
@@ -279,10 +279,10 @@ class Left(Event, frozen=True, omit_defaults=True, tag="left"):
 
 
 class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
-    """The state of a participant changed, or what a person allows it.
+    """A participant's state or permissions changed.
 
-    `asks` is the kind of its dialog or screen. `allow` is the pattern of an approval rule, whose number is
-    that of this event; `disallow` is the number of one that no longer holds.
+    `asks` is the kind of its dialog or screen. `allow` is the pattern of a new approval rule, whose number is
+    that of this event; `disallow` is the number of a rule that is no longer valid.
     """
 
     state: enums.AgentState | None = None
@@ -291,7 +291,7 @@ class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
     paused: bool | None = None
     share: bool | None = None
     dialog: Dialog | None = None
-    #: The sealed phases of the participant when it reported the detail.
+    #: The participant's sealed phases when it reported the detail.
     seals: dict[enums.SessionId, int] = field(default_factory=dict)
     asks: str = ""
     allow: str = ""
@@ -304,14 +304,14 @@ class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
     control: enums.ControlVerb
     expires: float
     choice: int | None = None
-    #: Carry it out only while the CLI works on this turn.
+    #: Apply the control only while the CLI is working on this turn.
     turn: enums.TurnId | None = None
-    #: Answer only a dialog about this command, which an approval rule covers.
+    #: Answer only a dialog for this command, which an approval rule covers.
     about: str = ""
 
 
 class LateReply(Event, frozen=True, omit_defaults=True, tag="late"):
-    """A reply to a turn that was not open; recorded, but not shown and without effect.
+    """A reply to a turn that was not open; it is recorded, but not shown and has no effect.
 
     Its cost still counts.
     """
@@ -322,7 +322,7 @@ class LateReply(Event, frozen=True, omit_defaults=True, tag="late"):
 
 
 class CallRecorded(Event, frozen=True, omit_defaults=True, tag="call"):
-    """A call with an idempotency id was carried out; `answer` identifies its result."""
+    """A call with an idempotency id was executed; `answer` identifies its result."""
 
     key: str
     answer: str = ""
@@ -347,7 +347,7 @@ class PrunedBase(Event, frozen=True, omit_defaults=True, tag="base"):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a newer CSP: kept, counted, otherwise ignored."""
+    """An event from a newer version of CSP: kept and counted, but otherwise ignored."""
 
     seq: int
     ts: float
@@ -389,7 +389,7 @@ def encode_event(event: KnownEvent) -> bytes:
 
 
 def is_intact(line: bytes) -> bool:
-    """Return whether the checksum of a line (without its newline) is right."""
+    """Return whether the checksum of a line (without its newline) is correct."""
     cut = len(line) - _CRC_TAIL_BYTES
     if cut < 0 or line[cut : cut + len(_CRC_MARK)] != _CRC_MARK or line[-2:] != b'"}':
         return False
@@ -397,7 +397,7 @@ def is_intact(line: bytes) -> bool:
 
 
 def decode_event(line: bytes) -> AnyEvent:
-    """Decode one line; raise BadInput if its checksum or its shape is wrong."""
+    """Decode one line; raise BadInput if its checksum or its structure is wrong."""
     if not is_intact(line):
         raise BadInput("journal line does not match its checksum")
     try:
@@ -407,4 +407,4 @@ def decode_event(line: bytes) -> AnyEvent:
     try:
         return _unknown.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise BadInput(f"journal line is not an event: {exc}") from exc
+        raise BadInput(f"journal line is not a valid event: {exc}") from exc

@@ -1,4 +1,4 @@
-"""Whiteboard types: notes, and requests to write and find them."""
+"""Whiteboard types: notes, and the requests to write and search them."""
 
 import re
 from enum import StrEnum
@@ -25,7 +25,7 @@ class NoteKind(StrEnum):
 
 
 class FoundBy(StrEnum):
-    """Why a note is a hit: an identifier in it, its words, or its meaning."""
+    """Why a note is a search hit: an identifier in it, its words, or its meaning."""
 
     EXACT = "exact"
     WORDS = "words"
@@ -46,7 +46,7 @@ class BoardChange(StrEnum):
 
 
 class Source(Struct, frozen=True):
-    """The event that a note was made from."""
+    """The event from which a note was created."""
 
     seq: int
     type: str
@@ -54,7 +54,7 @@ class Source(Struct, frozen=True):
 
 
 class NoteView(Struct, frozen=True):
-    """One note; `idx` counts the notes of its session, `stands_for` are the notes of a summary."""
+    """One note; `idx` is its position in its session, `stands_for` lists the notes that a summary covers."""
 
     id: MessageId
     idx: int
@@ -76,7 +76,7 @@ class HitView(Struct, frozen=True):
 
 
 class BoardBody(Struct, frozen=True):
-    """A new note for the board of a session or of the room; the same id again writes nothing."""
+    """A new note for a session's board or the room's board; a repeated id writes nothing."""
 
     text: Text
     session: BoardName | None = None
@@ -85,7 +85,7 @@ class BoardBody(Struct, frozen=True):
 
 
 class SummariseBody(Struct, frozen=True):
-    """The board to summarise and the agent that should do it."""
+    """The board to summarise and the agent to summarise it."""
 
     by: Name
     session: BoardName | None = None
@@ -102,7 +102,7 @@ class BoardParams(Struct, frozen=True):
 
 
 class SearchParams(Struct, frozen=True):
-    """A search; `since` and `until` are times, `rerank` compares more notes word by word."""
+    """A search; `since` and `until` are times, and `rerank` compares more notes word by word."""
 
     q: Annotated[str, Meta(min_length=1, max_length=1000, examples=["parser"])]
     session: BoardName | None = None
@@ -132,7 +132,7 @@ class BoardView(Struct, frozen=True, omit_defaults=False):
 
 
 class BoardHitsView(Struct, frozen=True, omit_defaults=False):
-    """The hits, best first, and the provider that searched."""
+    """The hits, best first, and the provider that found them."""
 
     items: tuple[HitView, ...]
     provider: Provider

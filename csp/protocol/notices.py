@@ -1,7 +1,7 @@
-"""The notices of a room: codes with parameters, rendered as text in this one place.
+"""The notices of a room: codes with parameters, which are rendered as text only here.
 
-The event of a notice contains its code, its parameters and the text. People read the text, which may be
-reworded at any time; programs use the code. Events of older journals have only a text.
+The event of a notice contains its code, its parameters and its text. People read the text, which may be
+reworded at any time; programs use the code. Events in older journals have only the text.
 """
 
 from enum import StrEnum
@@ -20,7 +20,7 @@ class NoticeWords(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text for people."""
+        """The rendered text for people."""
         return self.code.template.format_map(self.params)
 
 
@@ -55,37 +55,37 @@ class NoticeCode(StrEnum):
     COLLABORATION_ENDED = "collaboration_ended", "Collaboration {session}: {closing}"
     COLLABORATION_RESULT = "collaboration_result", "Collaboration {session}: {closing}\n{outcome}"
     NO_SYNTHESIS = "no_synthesis", "No synthesis was written: {instead}."
-    PARALLEL_IGNORED = "parallel_ignored", "{agent} names one at a time, so `parallel` is ignored."
+    PARALLEL_IGNORED = "parallel_ignored", "{agent} names one speaker at a time, so `parallel` is ignored."
     PRICE_UNKNOWN = ("price_unknown",
         "No price for {agents}; its cost counts after the first reported call.")
     PRICE_UNKNOWN_CAPPED = ("price_unknown_capped",
         "No price for {agents}; its cost counts after the first reported call. The limit of "
-        "{tokens:,} new tokens holds.")
+        "{tokens:,} new tokens applies.")
     LIMIT_NEAR = "limit_near", "{used} of {most} {unit} are used: the session stops at its limit."
     LIMIT_REACHED = "limit_reached", "Emergency cap: the session has reached its limit of {most} {unit}."
-    COST_LIMIT = "cost_limit", "Cost limit: {why}, so it is not made."
+    COST_LIMIT = "cost_limit", "Cost limit: {why}, so the call is not made."
     AUTOPILOT_RUNNING = "autopilot_running", "Autopilot running. Say 'Allstop' to end."
     AUTOPILOT_ROUNDS_IGNORED = ("autopilot_rounds_ignored",
         "Autopilot ignores --rounds. Say 'Allstop' to end.")
     ALLSTOP_IDLE = "allstop_idle", "Allstop: no session is running in thread {thread}."
 
-    # Its end, one for each reason: `ended_` with the reason.
+    # Its end, one notice for each reason: `ended_` with the reason.
     ENDED_STOPPED_BY_USER = "ended_stopped_by_user", "Collaboration stopped by user (Allstop)."
     ENDED_CANCELED = "ended_canceled", "Collaboration canceled by user."
     ENDED_DONE = "ended_done", "{mode} complete."
     ENDED_FINAL = "ended_final", "{mode} complete."
-    ENDED_NO_HANDOFF = "ended_no_handoff", "{mode} ended: nobody was named to go on."
+    ENDED_NO_HANDOFF = "ended_no_handoff", "{mode} ended: no next speaker was named."
     ENDED_MALFORMED = ("ended_malformed",
-        "{mode} ended: the last reply was malformed, so it named nobody to go on.")
+        "{mode} ended: the last reply was malformed, so it named no next speaker.")
     ENDED_CAP_REACHED = "ended_cap_reached", "{mode} ended: cap reached."
     ENDED_EMERGENCY_TURNS = "ended_emergency_turns", "{mode} stopped: emergency cap of turns."
     ENDED_EMERGENCY_TOKENS = "ended_emergency_tokens", "{mode} stopped: emergency cap of tokens."
     ENDED_EMERGENCY_MINUTES = "ended_emergency_minutes", "{mode} stopped: emergency cap of minutes."
     ENDED_EMERGENCY_COST = "ended_emergency_cost", "{mode} stopped: emergency cap of cost."
     ENDED_TOO_FEW = "ended_too_few", "{mode} ended: too few participants are left."
-    ENDED_ALL_FAILED = "ended_all_failed", "{mode} ended: nobody could take a turn."
+    ENDED_ALL_FAILED = "ended_all_failed", "{mode} ended: no agent could take a turn."
     ENDED_TIE = "ended_tie", "{mode} ended: the vote is tied."
-    ENDED_NO_QUORUM = "ended_no_quorum", "{mode} ended: too few have voted."
+    ENDED_NO_QUORUM = "ended_no_quorum", "{mode} ended: too few agents have voted."
     ENDED_ACCEPTED = "ended_accepted", "{mode} complete: the work is accepted."
     ENDED_ABORTED = "ended_aborted", "{mode} ended: it was aborted."
     ENDED_HALTED = "ended_halted", "{mode} ended: it was halted."
@@ -96,7 +96,7 @@ class NoticeCode(StrEnum):
     PASSED_OVER = "passed_over", "{agent} was skipped: {reason}."
     SKIPPED = "skipped", "{agent} was skipped."
     KICKED = "kicked", "{agent} no longer takes part."
-    BENCHED = "benched", "{agent} is benched: it is not asked again until it posts something."
+    BENCHED = "benched", "{agent} is benched: it gets no turns until it posts something."
     TURN_FAILED = "turn_failed", "{agent}: its turn failed, {reason}. The turn passes on."
     TURN_TIMED_OUT = "turn_timed_out", "{agent}: timed out, {reason}. The turn passes on."
     TURN_LATE = "turn_late", "{agent} has been at its turn for {seconds:g} s."
@@ -112,8 +112,8 @@ class NoticeCode(StrEnum):
 
     # Votes.
     VOTES_COUNTED = "votes_counted", "Votes: {counts}.{details}"
-    BALLOT_TIED = "ballot_tied", "Tied: {labels}. Second ballot among them."
-    VOTE_TIED = "vote_tied", "The vote is tied: you or the orchestrator decide."
+    BALLOT_TIED = "ballot_tied", "Tied: {labels}. A second ballot among them follows."
+    VOTE_TIED = "vote_tied", "The vote is tied: you or the orchestrator must decide."
     TIE_DECIDED = "tie_decided", "The tie is decided: {label} ({agent})."
 
     # Review runs.
@@ -121,25 +121,25 @@ class NoticeCode(StrEnum):
     RUN_ENDED = "run_ended", "Run {run} has ended: {reason}. Its worktree stays at {place}."
     RUN_NOTE = "run_note", "Run {run}: {note}."
     RUN_BRANCH = "run_branch", "Run {run}: the accepted work is on branch {branch}."
-    RUN_PLAN_CHANGED = "run_plan_changed", "Run {run}: {agent} has changed the plan."
+    RUN_PLAN_CHANGED = "run_plan_changed", "Run {run}: {agent} changed the plan."
     RUN_MINOR_ONLY = ("run_minor_only",
-        "Run {run}: all findings are minor, so the revise counts as an accept with notes.")
+        "Run {run}: all findings are minor, so the decision counts as an accept with notes.")
     RUN_ALERT = "run_alert", "Run {run}: {agent} notes: {text}"
     RUN_ABORTED = "run_aborted", "Run {run}: {agent} aborts: {reason}"
     RUN_NEEDS_PERSON = "run_needs_person", "{run} needs you: {why}. Answer with: {answer}"
     RUN_WAITS_FOR_PERSON = ("run_waits_for_person",
         "{run} has waited for you for {minutes:.0f} minutes. Answer with: {answer}")
     RUN_WAITS_FOR_FILE = ("run_waits_for_file",
-        "Run {run} has waited for a file of the {role} for {minutes:.0f} minutes. It goes into "
+        "Run {run} has waited for a file from the {role} for {minutes:.0f} minutes. Put it into "
         "mailbox/{role}/. To give up: csp review abort {run} WHY")
-    MAILBOX_SKIPPED = "mailbox_skipped", "Mailbox: {file} of the {role} was accepted before and is skipped."
-    MAILBOX_REFUSED = "mailbox_refused", "Mailbox: {file} of the {role} was refused: {why}."
+    MAILBOX_SKIPPED = "mailbox_skipped", "Mailbox: {file} from the {role} was accepted before and is skipped."
+    MAILBOX_REFUSED = "mailbox_refused", "Mailbox: {file} from the {role} was refused: {why}."
 
     # Messages, and the commands that agents write.
     DELIVERY_FAILED = "delivery_failed", "{message} to {agent} failed: {reason}"
-    DELIVERY_EXPIRED = "delivery_expired", "{message} to {agent} expired: it was not taken in time"
-    # It names the control; `message` is the event that sent it.
-    CONTROL_EXPIRED = "control_expired", "{control} to {agent} expired: it was not taken in time"
+    DELIVERY_EXPIRED = "delivery_expired", "{message} to {agent} expired: it was not accepted in time"
+    # `control` names the control; `message` is the event that sent it.
+    CONTROL_EXPIRED = "control_expired", "{control} to {agent} expired: it was not accepted in time"
     LOOP_HELD = ("loop_held",
         "{message} from {sender} to {target} is held: 8 agent replies in a row (loop guard). "
         "Release it with: csp continue {message}")
@@ -147,19 +147,19 @@ class NoticeCode(StrEnum):
     COMMAND_REFUSED = "command_refused", "{agent}: {command} was not run: {problem} ({hint})"
     COMMAND_MISSPELT = "command_misspelt", "{agent}: {line!r} was not understood; {hint}"
     TOO_MANY_COMMANDS = ("too_many_commands",
-        "{agent}: {count} commands were not run: one text may have {most}")
+        "{agent}: {count} commands were not run: a text may contain {most}")
 
     # Participants; the first four are the kinds of `NoticeKind`.
     UNTESTED_VERSION = ("untested_version",
-        "{agent} runs {detail}; messages are still checked, some states may not be recognised")
+        "{agent} runs {detail}; messages are still verified, but some states may not be recognised")
     DISK_FULL = ("disk_full",
         "{agent}: no space is left in {detail}; the agent keeps running, but events from its hooks are "
-        "lost until there is")
+        "lost until space is freed")
     FILE_ATTACHED = ("file_attached",
-        "ATTENTION: {agent} was given a file that no message asked for: {detail}. It is paused, so nothing "
+        "ATTENTION: {agent} was given a file that no message requested: {detail}. It is paused, so nothing "
         "more is typed into its pane. Look at the pane, then release it with: csp resume {agent}")
     PAST_THE_ROOM = ("past_the_room",
-        "{agent} tried to write to {detail} past the room; only what goes through the room is delivered")
+        "{agent} tried to write to {detail} past the room; only messages sent through the room are delivered")
     APPROVED_BY_RULE = ("approved_by_rule",
         "{agent}: approved by {rule}: {command}. To stop this: {remedy}")
     AGENT_LEFT = "agent_left", "{agent} left: {detail}"
@@ -168,11 +168,11 @@ class NoticeCode(StrEnum):
 
     # The whiteboard and the journal.
     BOARD_FULL = ("board_full",
-        "The whiteboard of {board} is full, so replies are no longer put on it; have it summed up with csp "
+        "The whiteboard of {board} is full, so replies are no longer added; have it summarised with csp "
         "board summarise, or raise CSP_BOARD_MAX_KB.")
-    BOARD_LOCAL = "board_local", "The board of {board} is searched locally from now on: {problem}."
+    BOARD_LOCAL = "board_local", "The whiteboard of {board} is searched locally from now on: {problem}."
     SUMMARY_FAILED = ("summary_failed",
-        "{agent}'s summary of {board} failed: {why}. Board unchanged.")
+        "{agent}'s summary of {board} failed: {why}. The whiteboard is unchanged.")
     JOURNAL_DAMAGED = ("journal_damaged",
         "The journal is damaged in {count} places (line {lines}). See: csp doctor --journal")
     JOURNAL_REPAIRED = "journal_repaired", "The journal was repaired: {warning}."
@@ -181,12 +181,12 @@ class NoticeCode(StrEnum):
 
 _N = NoticeCode
 
-#: These divide the messages of a session into parts: interfaces show them as headings.
+#: Notices that divide a session's messages into parts; interfaces show them as headings.
 HEADINGS: Final = frozenset(
     {_N.MODE, _N.ROUND, _N.SESSION_PAUSED, _N.SESSION_RESUMED, _N.SESSION_CONTINUED}
     | {code for code in _N if code.startswith("ended_")} - {_N.ENDED_STOPPED_BY_USER, _N.ENDED_CANCELED}
 )
-#: These repeat the state of the delivery of their `message`, which its sender may follow anyway.
+#: Notices that repeat the delivery state of their `message`, which its sender can follow anyway.
 OF_DELIVERIES: Final = frozenset({_N.DELIVERY_FAILED, _N.DELIVERY_EXPIRED, _N.CONTROL_EXPIRED})
 
 
@@ -199,5 +199,5 @@ class NoticeEntry(Struct, frozen=True):
 
 
 def notice_entries() -> tuple[NoticeEntry, ...]:
-    """Return every notice, for the catalogue."""
+    """Return the catalogue entries of all notices."""
     return tuple(NoticeEntry(id=one, text=one.template, is_heading=one in HEADINGS) for one in NoticeCode)

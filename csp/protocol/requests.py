@@ -1,4 +1,4 @@
-"""Bodies and query parameters of requests."""
+"""The bodies and query parameters of requests."""
 
 from typing import Annotated
 
@@ -13,12 +13,12 @@ class RegisterBody(enums.Struct, frozen=True):
     capabilities: enums.Capabilities | None = None
     kind: enums.ParticipantKind = enums.ParticipantKind.CLI
     role: enums.JoinRole = enums.JoinRole.AGENT
-    #: The id of one start of a sidecar: registering with it again returns the same agent.
+    #: The id of a sidecar's start: registering with the same id again returns the same agent.
     launch: Annotated[str, Meta(max_length=64)] = ""
 
 
 class Once(enums.Struct, frozen=True, kw_only=True):
-    """A request that is carried out only once, however often it is sent with the same id."""
+    """A request that is executed only once, however often it is sent with the same id."""
 
     id: enums.OwnId | None = None
 
@@ -46,9 +46,9 @@ class MessageBody(InThread, frozen=True):
 
 
 class LineBody(InThread, frozen=True):
-    """A line that a person typed; `to` is the recipient of plain text, `thread` the thread on display.
+    """A line that a person typed; `to` is the recipient of plain text, and `thread` is the displayed thread.
 
-    `confirmed` is the person's yes to the question in the answer to the same line.
+    `confirmed` is set if the person has confirmed the question in the response to the same line.
     """
 
     line: enums.MaybeText
@@ -69,9 +69,9 @@ class Usage(enums.Struct, frozen=True):
     """Tokens and cost of one reply, as reported by the provider or the CLI's transcript.
 
     `input` is the total, including tokens read from a cache or written to one; `output` includes reasoning.
-    `estimated`: nothing was reported, so this is an estimate from the length of the texts. `unpriced`: the
-    provider's price for the model is unknown, whatever a model of that name costs elsewhere. `calls` is the
-    number of model calls that are added up here; 0 if unknown.
+    `estimated`: nothing was reported, so the counts are estimated from the text length. `unpriced`: the
+    provider's price for the model is unknown, whatever a model with that name costs elsewhere. `calls` is the
+    number of model calls included; 0 if unknown.
     """
 
     input: Tokens = 0
@@ -96,16 +96,16 @@ class Usage(enums.Struct, frozen=True):
 
     @property
     def new(self) -> int:
-        """The tokens that limits count: uncached input plus output."""
+        """The tokens that count towards limits: uncached input plus output."""
         return self.tokens - self.cached
 
 
 class OutputBody(InThread, frozen=True):
     """Output of a participant.
 
-    `activity` is text from the middle of a turn, not its answer; `local` answers what a person typed in the
-    pane, so it is posted only if the pane is shared; only a turn that broke off may have no content, and may
-    have a `reason`.
+    `activity` is text from the middle of a turn, not its answer; `local` answers text that a person typed in
+    the pane, so it is posted only if the pane is shared; only a turn that broke off may have no content and
+    may have a `reason`.
     """
 
     content: enums.MaybeText
@@ -135,10 +135,10 @@ class Choice(enums.Struct, frozen=True):
 
 
 class Dialog(enums.Struct, frozen=True):
-    """A question of an agent to a person: the tool it wants to use, its input and the options.
+    """An agent's question to a person: the tool it wants to use, its input and the options.
 
-    `runs` is the whole command line, if the CLI itself says that the tool runs one: approval rules apply to
-    nothing else. It is never read from a screen and never cut.
+    `runs` is the whole command line, if the CLI itself reports that the tool runs one; approval rules cover
+    nothing else. It is never read from a screen and never truncated.
     """
 
     tool: Annotated[str, Meta(max_length=500)] = ""
@@ -149,7 +149,7 @@ class Dialog(enums.Struct, frozen=True):
 
 
 class AgentNotice(enums.Struct, frozen=True):
-    """A fact about an agent for people; `detail` is a version, a folder, a file or a name."""
+    """A fact about an agent that people should know; `detail` is a version, a folder, a file or a name."""
 
     kind: enums.NoticeKind
     detail: enums.Note = ""
@@ -168,7 +168,7 @@ class StateBody(enums.Struct, frozen=True):
 
 
 class WorkingBody(enums.Struct, frozen=True):
-    """A sign of work on a turn; `usage` is the total usage of `turn` so far."""
+    """A report that work on a turn continues; `usage` is the total usage of `turn` so far."""
 
     note: enums.Note = ""
     turn: enums.Id | None = None
@@ -184,7 +184,7 @@ class VoteBody(enums.Struct, frozen=True):
 
 
 class HandoffBody(Handoff, frozen=True):
-    """The next agent after an open turn; takes effect with the reply."""
+    """The next agent after an open turn, effective with the reply."""
 
     session: enums.Id | None = None
 
@@ -193,7 +193,7 @@ Rounds = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class ModeBody(InThread, frozen=True):
-    """The mode to set, its topic and its agents; without `agents` all online ones."""
+    """The mode to set, its topic and its agents; without `agents`, all online agents take part."""
 
     mode: Annotated[str, Meta(max_length=64, examples=["freeform"])]
     topic: enums.Text | None = None
@@ -209,10 +209,10 @@ class ModeBody(InThread, frozen=True):
 
 
 class CollaborateBody(InThread, frozen=True):
-    """A collaboration to start, or with a known `session_id` to continue.
+    """A collaboration to start, or to continue if `session_id` is known.
 
-    Omitted fields keep their value, or in a new collaboration get the default: round_robin, 10 steps, one at
-    a time, 300 seconds per step. `thread` gets the result.
+    Omitted fields keep their value or, in a new collaboration, get the default: round_robin, 10 steps, one at
+    a time, and 300 seconds per step. The result is posted in `thread`.
     """
 
     objective: enums.MaybeText = ""
@@ -228,7 +228,7 @@ class CollaborateBody(InThread, frozen=True):
 
 
 class SessionActionBody(Once, frozen=True):
-    """The agent to skip or kick, or the number to extend by; without it, open turns get more time.
+    """The agent to skip or kick, or the number to extend by; without a number, open turns get more time.
 
     `choice` is the decision: for a tie, the label of the winner or `none`; for a limit, `ok` or `end`.
     """
@@ -254,7 +254,7 @@ class ControlBody(Once, frozen=True):
 
 
 class MessageActionBody(Once, frozen=True):
-    """An action on a message; a resent one gets the id."""
+    """An action on a message; a resent message gets the id in `id`."""
 
 
 class PruneBody(enums.Struct, frozen=True):
@@ -262,13 +262,13 @@ class PruneBody(enums.Struct, frozen=True):
 
 
 class EnterBody(enums.Struct, frozen=True):
-    """The code of a link, after `#link=`."""
+    """The code of a login link: the part after `#link=`."""
 
     code: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class LeaveBody(enums.Struct, frozen=True):
-    """Which pages to log out: all, or only the caller."""
+    """The pages to log out: all of them, or only the caller's."""
 
     all: bool = False
 
@@ -320,7 +320,7 @@ class ThreadParams(enums.Struct, frozen=True):
 
 
 class CollaborationParams(enums.Struct, frozen=True):
-    """How long to wait for the end, or for more lines of progress than the caller knows."""
+    """How long to wait for the end, or for more progress lines than the caller already has."""
 
     wait: WaitS = 0
     after: Seq | None = None
@@ -331,7 +331,7 @@ class WatchParams(enums.Struct, frozen=True):
 
 
 class WatchBody(enums.Struct, frozen=True):
-    """The agent whose screen to watch; without one, the seq after which to send all events."""
+    """The agent whose screen to watch or, without one, the seq after which all events are sent."""
 
     after: Seq | None = None
     screen: enums.Name | None = None

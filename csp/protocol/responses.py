@@ -1,4 +1,4 @@
-"""The answers of the gateway."""
+"""The responses of the gateway."""
 
 from enum import StrEnum
 from typing import Any
@@ -30,7 +30,7 @@ class RegisteredView(Succeeded, frozen=True):
 
 
 class LinkView(Succeeded, frozen=True, omit_defaults=False):
-    """A login link for one page; `hosts` are the addresses of a gateway that other machines reach."""
+    """A login link for one page; `hosts` are the addresses at which other machines reach the gateway."""
 
     code: str
     path: str
@@ -45,7 +45,7 @@ class EnteredView(Succeeded, frozen=True):
 
 
 class MeView(enums.Struct, frozen=True, omit_defaults=False):
-    """The owner of the token; the room's token acts for its people."""
+    """The owner of the token; the room's token represents its people."""
 
     id: str
     role: enums.Role
@@ -65,9 +65,9 @@ class SentView(Succeeded, frozen=True):
 
 
 class LineKind(StrEnum):
-    """What a typed line was; the interface itself has to perform a `command`.
+    """The kind of a typed line; a `command` must be performed by the interface itself.
 
-    The kinds that ask have done nothing; the answer contains the question. After a yes to `confirm` or
+    The kinds that ask have no effect yet; the response contains the question. After a yes to `confirm` or
     `ask_replace`, send the line again with `confirmed`; after `ask_topic`, send it with the topic appended.
     """
 
@@ -82,7 +82,7 @@ class LineKind(StrEnum):
 
 
 class LineView(enums.Struct, frozen=True):
-    """What a typed line was; a message has `id`, `seq` and `recipients`, a target `to`, a command `name`."""
+    """The result of a typed line; `id`, `seq` and `recipients` are set for messages, `name` for commands."""
 
     kind: LineKind
     id: str = ""
@@ -147,9 +147,9 @@ class AgentView(enums.Struct, frozen=True, omit_defaults=False):
 class Deliver(enums.Struct, frozen=True):
     """A delivery for one participant, sent until it has ended.
 
-    For a turn, `handoffTo` names the agents to which its reply may hand over, `repair` means that it asks
+    For a turn, `handoffTo` lists the agents to which its reply may hand over, `repair` means that it asks
     again for a reply that could not be parsed, and `maxOutput` limits the tokens of the reply: more would
-    cost too much. For a control, `about` is the command of the only dialog that it may answer.
+    cost too much. For a control, `about` is the command whose dialog it may answer.
     """
 
     id: str
@@ -178,7 +178,7 @@ class DeliverFrame(enums.Struct, frozen=True):
 
 
 class WaitingView(enums.Struct, frozen=True):
-    """A message with open deliveries, and the reasons."""
+    """A message with unfinished deliveries, and the reasons for them."""
 
     id: str
     seq: int
@@ -202,19 +202,19 @@ class HistoryView(enums.Struct, frozen=True, omit_defaults=False):
     next: int | None
 
 
-#: A text; null, which closes the last opened element; or an element that opens or stands alone, with details.
+#: A text; null, which closes the last opened element; or an opening or self-contained element with details.
 MarkdownToken = str | tuple[str | int, ...] | None
 
 
 class MarkdownText(enums.Struct, frozen=True):
-    """The markdown of a text, or of its first `length` UTF-16 units if it is too long."""
+    """The Markdown elements of a text, or of its first `length` UTF-16 units if it is too long."""
 
     length: int
     tokens: tuple[MarkdownToken, ...]
 
 
 class MarkdownView(enums.Struct, frozen=True):
-    """Missing items cannot be read by the caller, or have to be requested again with fewer others."""
+    """Missing items are not readable by the caller, or have to be requested again in a smaller batch."""
 
     items: dict[str, MarkdownText]
 
@@ -229,7 +229,7 @@ class InboxView(enums.Struct, frozen=True, omit_defaults=False):
 
 
 class ModeView(enums.Struct, frozen=True, omit_defaults=False):
-    """The orchestration state in the names and shapes of the seeds."""
+    """The orchestration state, with the field names of the original protocol."""
 
     mode: enums.Mode = enums.Mode.FREEFORM
     topic: str | None = None
@@ -254,7 +254,7 @@ class ModeView(enums.Struct, frozen=True, omit_defaults=False):
 
 
 class TurnView(enums.Struct, frozen=True):
-    """The current turn, or that the mode is complete."""
+    """The current turn, or the fact that the mode is complete."""
 
     success: bool | None = None
     current_turn: str | None = field(name="currentTurn", default=None)
@@ -272,8 +272,8 @@ class SpentView(enums.Struct, frozen=True, omit_defaults=False):
     """The usage of one model by one agent.
 
     `cost_usd` is null if no price is known; `unpriced` counts the replies without a price, `estimated` those
-    without reported tokens. `cached` is the part of `input` that was read from a cache; `new` is the rest of
-    it plus `output`, which is what limits count.
+    without reported tokens. `cached` is the part of `input` that was read from a cache; `new` is the rest
+    plus `output`, which counts towards limits.
     """
 
     agent: str
@@ -297,7 +297,7 @@ class UsageView(enums.Struct, frozen=True, omit_defaults=False):
 
 
 class SessionView(TokensView, frozen=True, omit_defaults=False):
-    """A summary of a session; `tokens` includes `cached` ones, but limits count only `new` ones."""
+    """A summary of a session; `tokens` includes `cached` tokens, but limits count only `new` ones."""
 
     id: str
     thread: str
@@ -345,7 +345,7 @@ class CollaborationView(TokensView, frozen=True, omit_defaults=False):
     """The progress of a collaboration.
 
     `speakers` have answered, `waiting` have an open turn, and the last turn of those in `failed` failed.
-    `progress` has a line for each finished step, except those that the caller knows; `lines` counts all.
+    `progress` has a line for each finished step, except those the caller already has; `lines` counts all.
     """
 
     handle: str
@@ -376,7 +376,7 @@ class ModeSetView(Succeeded, frozen=True):
 
 
 class JournalHealth(enums.Struct, frozen=True, omit_defaults=False):
-    """The result so far of checking the whole journal after a start."""
+    """The result so far of the complete journal check after a start."""
 
     writable: bool
     scrub: str

@@ -1,7 +1,7 @@
-"""Messages of builder and reviewer, on disk, in the journal and on the wire.
+"""Messages of the builder and the reviewer, on disk, in the journal and on the wire.
 
-In its external form, a message is an object with the type beside its body. Internally, the body is one of
-eight types that know their own name, so that the type is checked only once.
+In its external form, a message is an object with a type and a body. Internally, the body is one of
+eight tagged types, so that the type is checked only once.
 """
 
 import re
@@ -17,17 +17,17 @@ from csp.protocol.enums import AgentId, Name, Note, OwnId, Struct, Text, Thread,
 from csp.protocol.session_parts import EndReason
 
 SCHEMA_VERSION: Final = "0.1"
-#: The participant of a role that is played by files only.
+#: The participant for a role that is played through files.
 MAILBOX: Final = AgentId("mailbox")
 MAX_REVISIONS: Final = 3
 MAX_ITEMS: Final = 50
-#: The prefix of metrics that CSP measures itself.
+#: The prefix of the metrics that CSP measures itself.
 OWN_METRICS: Final = "csp."
 
 RunId = Annotated[
     str, Meta(pattern=r"^(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}\Z", examples=["2025-10-06-refactor"])
 ]
-#: Narrower than the type: a run id has to be a valid git branch name.
+#: Stricter than the type: a run id has to be a valid git branch name.
 _RUN_ID: Final = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}(?<!\.)(?<!\.lock)")
 Line = Annotated[str, Meta(min_length=1, max_length=2000)]
 Lines = Annotated[tuple[Line, ...], Meta(max_length=MAX_ITEMS)]
@@ -64,7 +64,7 @@ class RunPhase(StrEnum):
     FEEDBACK = "feedback"
     APPROVAL = "approval"  # a person approves the plan
     EXECUTION = "execution"
-    CHECKS = "checks"  # CSP makes the diff and runs the tests
+    CHECKS = "checks"  # CSP creates the diff and runs the tests
     WATCH = "watch"
     DECISION = "decision"
     ESCALATED = "escalated"  # a person decides
@@ -97,7 +97,7 @@ class Decision(StrEnum):
 
 
 class Telemetry(StrEnum):
-    """What a reviewer sees after every step, not only at the end."""
+    """The details that a reviewer gets after every step, not only at the end."""
 
     STEPS = "steps"
     DIFFS = "diffs"
@@ -105,7 +105,7 @@ class Telemetry(StrEnum):
 
 
 class Verdict(StrEnum):
-    """A person's later judgement of a finding."""
+    """A person's later verdict on a finding."""
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
@@ -134,7 +134,7 @@ class Body(Struct, frozen=True, tag_field="message_type"):
 
 
 class RunContext(Struct, frozen=True):
-    """The working directory of a run: a worktree made from `base`, or a plain directory."""
+    """The working directory of a run: a worktree created from `base`, or a plain directory."""
 
     dir: str = ""
     worktree: str = ""
@@ -182,7 +182,7 @@ class PlanFeedback(Body, frozen=True, tag=MessageType.PLAN_FEEDBACK.value):
 class TestResult(Struct, frozen=True):
     """The result of a test command; `code` is None if it was killed.
 
-    `claimed`: reported by the builder, not run by CSP.
+    `claimed` means that the builder reported the result and CSP did not run the tests.
     """
 
     __test__ = False
@@ -196,7 +196,7 @@ class TestResult(Struct, frozen=True):
 
 
 class DiffFigures(Struct, frozen=True):
-    """Figures of a diff; `bytes` and `sha256` refer to the whole patch, of which the journal has a part."""
+    """Statistics of a diff; `bytes` and `sha256` refer to the whole patch, which the journal has in part."""
 
     base: Word
     commit: Word
@@ -208,7 +208,7 @@ class DiffFigures(Struct, frozen=True):
 
 
 class ExecutionUpdate(Body, frozen=True, tag=MessageType.EXECUTION_UPDATE.value):
-    """A step of the builder; once `figures` is set, the diff and the tests are CSP's own."""
+    """A step of the builder; if `figures` is set, CSP itself produced the diff and the test result."""
 
     step: Line
     diff: Long = ""
@@ -227,7 +227,7 @@ class ExecutionAlert(Body, frozen=True, tag=MessageType.EXECUTION_ALERT.value):
 
 
 class Finding(Struct, frozen=True):
-    """A finding; the room sets `id`; `resolved` is the cycle that resolved it, 0 while open."""
+    """A finding; the room sets `id`, and `resolved` is the cycle that resolved it, or 0 while it is open."""
 
     severity: Severity
     text: Line
@@ -242,12 +242,12 @@ class Finding(Struct, frozen=True):
 
     @property
     def is_weighty(self) -> bool:
-        """Whether it justifies a revision."""
+        """Whether the finding justifies a revision."""
         return self.severity is not Severity.MINOR
 
 
 class Defect(Struct, frozen=True):
-    """A defect of accepted work that its reviewer missed."""
+    """A defect in accepted work that its reviewer missed."""
 
     id: str
     severity: Severity
@@ -292,7 +292,7 @@ class RunMessageBody(Struct, frozen=True):
 
 
 def read_body(message_type: MessageType, fields: dict[str, Any]) -> AnyMessage:
-    """Decode a body, or raise BadInput with the wrong field."""
+    """Decode a body, or raise BadInput with the name of the invalid field."""
     try:
         body: AnyMessage = msgspec.convert(fields | {"message_type": message_type.value}, AnyMessage)
     except msgspec.ValidationError as exc:
@@ -324,13 +324,13 @@ class RunTerms(Struct, frozen=True, kw_only=True):
     test: Note = ""
     test_timeout_s: Annotated[float, Meta(gt=0, le=7200)] = 600.0
     on_accept: OnAccept = OnAccept.BRANCH
-    #: Whether a person approves every plan, whatever its risk.
+    #: Whether a person must approve every plan, regardless of its risk.
     approve: bool = False
     dir: Annotated[str, Meta(max_length=4096)] = ""
 
 
 class RunBody(RunTerms, frozen=True):
-    """A run to start: goal, builder and reviewer; `mailbox` is a role played by files."""
+    """A run to start: goal, builder and reviewer; `mailbox` is the role that is played through files."""
 
     goal: Text
     builder: Name
@@ -341,7 +341,7 @@ class RunBody(RunTerms, frozen=True):
 
 
 class RunActionBody(Struct, frozen=True):
-    """A person's action on a run; the action determines which fields are used."""
+    """A person's action on a run; the action determines the fields that are used."""
 
     plan: Plan | None = None
     decision: Decision | None = None
@@ -369,7 +369,7 @@ class FinalDecision(Struct, frozen=True):
 
 
 class RunSummary(Struct, frozen=True):
-    """A run in one line."""
+    """A summary of a run."""
 
     id: str
     session_id: str
@@ -383,7 +383,7 @@ class RunSummary(Struct, frozen=True):
     revisions: int
     max_revisions: int
     started_at: float
-    #: When its phase began.
+    #: The start time of its phase.
     since: float = 0.0
     why: str = ""
     ended_at: float | None = None
@@ -410,7 +410,7 @@ class RunDetail(Struct, frozen=True):
 
 
 class ReviewerStats(Struct, frozen=True):
-    """Statistics of a reviewer over the remembered runs."""
+    """A reviewer's statistics over the remembered runs."""
 
     reviewer: str
     runs: int
@@ -423,7 +423,7 @@ class ReviewerStats(Struct, frozen=True):
     findings: dict[str, int]
     confirmed: int
     rejected: int
-    #: The share of judged findings that were right; None if none was judged.
+    #: The share of judged findings that were correct; None if none was judged.
     precision: float | None = None
     #: The number of missed defects, and their share of all defects.
     missed: int = 0
@@ -442,7 +442,7 @@ class RunStartedView(Struct, frozen=True):
 
 
 class RunSaidView(Struct, frozen=True):
-    """`repeated`: the same message was accepted before, so nothing happened."""
+    """`repeated` means that the same message was accepted before, so it had no effect."""
 
     success: bool
     run: RunSummary

@@ -1,4 +1,4 @@
-"""Screens of terminals, as sent to watchers."""
+"""Terminal screens, as sent to watchers."""
 
 from typing import Annotated, Final
 
@@ -53,8 +53,8 @@ class LiveBody(Struct, frozen=True):
 class LiveView(Struct, frozen=True):
     """The content of a live frame.
 
-    To an agent: whether anybody watches its screen; after each `true` it sends the whole screen, then only
-    changes. To watchers: whose screen or text it is.
+    To an agent: whether anybody is watching its screen; after each `true` it sends the whole screen, then
+    only changes. To watchers: the agent whose screen or text it is.
     """
 
     watch: bool | None = None

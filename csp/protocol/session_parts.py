@@ -1,4 +1,4 @@
-"""The parts of a session in the journal."""
+"""The parts of a session that are stored in the journal."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -52,11 +52,11 @@ class PhaseKind(StrEnum):
     GATHER = "gather"  # all at once
     BALLOT = "ballot"  # all at once, with votes
     SOLO = "solo"  # one agent, once
-    REVIEW = "review"  # the agent that the run of the session needs next
+    REVIEW = "review"  # the agent that the session's run needs next
 
 
 class Change(StrEnum):
-    """What happened to a session as a whole."""
+    """A change to a session as a whole."""
 
     STARTED = "started"
     PHASE = "phase"
@@ -68,12 +68,12 @@ class Change(StrEnum):
     REMINDED = "reminded"
     WARNED = "warned"
     ENDED = "ended"
-    #: A person decided what the session left open: `agent` won a tie, or a limit was noted.
+    #: A person decided an open question of the session: `agent` won a tie, or a limit was acknowledged.
     SETTLED = "settled"
 
 
 class Limits(Struct, frozen=True):
-    """The limits of a session; an omitted one does not apply."""
+    """The limits of a session; an omitted limit does not apply."""
 
     turns: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
     tokens: Annotated[int, Meta(ge=1, le=2**53)] | None = None
@@ -92,13 +92,13 @@ class Price(Struct, frozen=True):
 class Collaboration(Struct, frozen=True):
     """The terms of a collaboration."""
 
-    #: The thread that gets the result.
+    #: The thread in which the result is posted.
     thread: str = DEFAULT_THREAD
-    #: How many agents work at once, at most.
+    #: The maximum number of agents that work at the same time.
     parallel: int = 1
-    #: How long a step may take.
+    #: The time limit of a step.
     step_s: float = 300.0
-    #: The number of notes after which the board of the session is summarised.
+    #: The number of notes after which the session's board is summarised.
     summarise_at: int = 50
 
 
@@ -108,7 +108,7 @@ class Setup(Struct, frozen=True):
     mode: Mode
     agents: tuple[AgentId, ...]
     topic: str = ""
-    #: In the unit of the mode: cycles, turns or steps; None if only the limits end it.
+    #: The length in the unit of the mode (cycles, turns or steps); None if only the limits end it.
     rounds: int | None = None
     lead: AgentId | None = None
     synth: AgentId | None = None
@@ -131,7 +131,7 @@ class Candidate(Struct, frozen=True):
 class Stage(Struct, frozen=True):
     """One phase of a session: the `cycle`-th run of a row of its mode.
 
-    `number` counts the phases of the session; sealed messages are sealed until it increases.
+    `number` counts the phases of the session; messages in a sealed phase stay sealed until it increases.
     """
 
     number: int
@@ -142,6 +142,6 @@ class Stage(Struct, frozen=True):
     round: int = 1
     is_sealed: bool = False
     is_again: bool = False
-    #: Whether it waits for a person, a file or CSP, so that no agent has a turn.
+    #: Whether the phase waits for a person, a file or CSP, so that no agent has a turn.
     is_waiting: bool = False
     candidates: tuple[Candidate, ...] = ()

@@ -1,6 +1,6 @@
 """Post an agent's text and run the commands in it.
 
-Every participant's commands are run in the same way, in the same batch as the text that contains them. The
+Every participant's commands are executed in the same way, in the same batch as the text containing them. The
 text is posted unchanged. A refused command causes a notice; the text is still posted. Notices are not typed
 into a pane, so they cannot cause a loop.
 """
@@ -34,7 +34,7 @@ from csp.room.sessions.steering import stop, threads_of
 
 MAX_COMMANDS: Final = 20
 _NO_COMMANDS: Final = agent_text.AgentText(commands=(), has_prose=True)
-#: Commands that keep the turn open: the answer is still to come.
+#: Commands that keep the turn open because the answer will follow.
 _GOES_ON: Final = (agent_text.Working, agent_text.QueryLog)
 _RUN: Final = (
     agent_text.SendTo,
@@ -47,9 +47,9 @@ _RUN: Final = (
 
 
 def post_agent_text(draft: RoomDraft, command: PostReply) -> None:
-    """Post what a participant wrote, then run the commands in an agent's text, in their order.
+    """Post a participant's text, then run the commands in it, in order, if it is an agent's text.
 
-    The commands also run when the text stays in the pane because the agent does not share it.
+    The commands are executed even if the text stays in the pane because the agent does not share it.
     """
     room = draft.room
     heard = messages.answered_message(room, command)
@@ -66,7 +66,7 @@ def post_agent_text(draft: RoomDraft, command: PostReply) -> None:
         if kind is not None:
             runner.post(kind, speech.commands)
         elif is_woken or sent:
-            # "Nothing to do" is an answer too: it ends the prompt.
+            # "Nothing to do" is also an answer: it ends the prompt.
             runner.keep()
     elif commands or (sent and not command.activity):
         runner.keep()
@@ -74,13 +74,13 @@ def post_agent_text(draft: RoomDraft, command: PostReply) -> None:
 
 
 def sent_for_prompt(room: Room, agent: AgentId) -> tuple[SentMessage, ...]:
-    """Return the messages that an agent has sent while it works on its current prompt."""
+    """Return the messages that an agent has sent while working on its current prompt."""
     participant = room.participants.get(agent)
     return participant.sent if participant is not None else ()
 
 
 def runnable(commands: tuple[agent_text.Spoken, ...]) -> list[agent_text.Spoken]:
-    """Return the commands that have an effect of their own."""
+    """Return the commands that have an effect by themselves."""
     return [spoken for spoken in commands if isinstance(spoken, _RUN)]
 
 
@@ -97,9 +97,9 @@ def kind_of(
 
 
 class AgentTextRunner:
-    """Post and run what an agent wrote in answer to the message `heard`.
+    """Posts an agent's text, an answer to the message `heard`, and runs the commands in it.
 
-    `sent` holds the messages that the agent sent for the same prompt, as they were before the prompt ended.
+    `sent` contains the messages that the agent sent for the same prompt, as of before the prompt ended.
     """
 
     def __init__(
@@ -111,18 +111,18 @@ class AgentTextRunner:
         self._reply_to = command.reply_to
         self._asked = heard
         if heard is not None and heard.sender == SYSTEM and heard.kind is not DeliverKind.TURN:
-            # An answer of the room is only a step towards the answer to the original sender.
+            # An answer from the room is only a step towards the answer to the original sender.
             self._reply_to = heard.reply_to or heard.id
             self._asked = draft.room.message(heard.reply_to) if heard.reply_to else None
         self._thread = command.thread or (heard.thread if heard else DEFAULT_THREAD)
         self._sent = sent
-        #: Messages sent by tool that were matched with a command in this text.
+        #: Messages sent by tool that have been matched with a command in this text.
         self._used: set[MessageId] = set()
 
     # --- the text --------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        """Record only the id, so that nothing is run twice."""
+        """Record only the id, so that nothing is executed twice."""
         command = self._command
         header = self._draft.message_header(command.sender, SYSTEM, "", thread=self._thread, id=command.id)
         self._draft.emit(events.KeptPrivate(*header, recipients=()))
@@ -130,7 +130,7 @@ class AgentTextRunner:
     def post(self, kind: type[messages.AgentSpeech], commands: tuple[agent_text.Spoken, ...]) -> None:
         """Post the text unchanged; before this, only the delivery has been confirmed."""
         room, command, asked = self._draft.before, self._command, self._asked
-        # The answered message may be too old to be remembered. Then it is unknown who else may read it.
+        # The answered message may be too old to be remembered, in which case its other readers are unknown.
         target = asked.sender if asked else HUMAN if self._reply_to else ALL
         recipients = (
             messages.reply_recipients(room, asked, command.sender) if kind is events.AgentResponse else ()
@@ -182,7 +182,7 @@ class AgentTextRunner:
             case agent_text.SendTo():
                 self._send(spoken)
             case agent_text.HandOver():
-                # The mode acts on it when it sees the event of the text.
+                # The mode handles it when the event of the text is applied.
                 if spoken.to not in known:
                     raise NotFound(f"unknown agent {spoken.to!r}", nearest(spoken.to, list(known)))
             case agent_text.QueryLog():
@@ -212,7 +212,7 @@ class AgentTextRunner:
                 agent, line, hint = self._command.sender, spoken.line, spoken.hint
                 self._complain(NoticeCode.COMMAND_MISSPELT(agent=agent, line=line, hint=hint))
             case _:
-                # It names no known participant, so it is prose.
+                # It names no known participant, so it counts as prose.
                 pass
 
     def _complain(self, words: NoticeWords) -> None:
@@ -234,7 +234,7 @@ class AgentTextRunner:
             return
         messages.check_share(room, recipients)
         messages.check_queues(room, recipients, spoken.text)
-        # The answer ends the prompt, so a command in it needs no record for later duplicates.
+        # The answer ends the prompt, so a command in it need not be recorded to detect later duplicates.
         words = messages.AgentWords(via=Channel.WORDS if self._command.activity else "")
         messages.post_message(self._draft, command, events.AgentCall, self._heard, target, recipients, words)
 
@@ -260,7 +260,9 @@ class AgentTextRunner:
 
     def _check_role(self) -> None:
         if not self._draft.room.is_orchestrator(self._command.sender):
-            raise Forbidden("the mode is the orchestrator's to ask for or to set", "ask it, or the human")
+            raise Forbidden(
+                "only the orchestrator may ask for or set the mode", "ask the orchestrator or the human"
+            )
 
 
 def _name(spoken: agent_text.Spoken) -> str:
@@ -277,7 +279,7 @@ def _name(spoken: agent_text.Spoken) -> str:
             return "@mode.status"
 
 
-# --- answers of the room -------------------------------------------------------------------------
+# --- answers from the room -----------------------------------------------------------------------
 
 
 def answer_query(draft: RoomDraft, command: AnswerQuery) -> None:
@@ -289,7 +291,7 @@ def answer_query(draft: RoomDraft, command: AnswerQuery) -> None:
     try:
         messages.check_queues(draft.room, recipients, command.text)
     except TooMany:
-        # An agent with a full queue gets no answer, but its query is closed.
+        # An agent whose queue is full gets no answer, but its query is closed.
         recipients = ()
     draft.emit(
         events.SystemReply(
@@ -309,14 +311,14 @@ def answer_query(draft: RoomDraft, command: AnswerQuery) -> None:
 
 
 def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
-    """Return whether the text is an Allstop from a person or the orchestrator."""
+    """Return whether the text is an Allstop from a person or from the orchestrator."""
     if not human_input.is_allstop(text):
         return False
     return room.is_orchestrator(sender) or room.is_person(sender)
 
 
 def allstop(draft: RoomDraft, command: Send) -> None:
-    """Stop the session of the thread, then record the word without delivering it to anybody."""
+    """Stop the thread's session, then record the word without delivering it to anybody."""
     if command.id is not None and messages.is_repeated(draft.room, command.sender, command.id):
         return
     thread = command.thread or DEFAULT_THREAD

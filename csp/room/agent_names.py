@@ -1,4 +1,4 @@
-"""Ids of participants: how a name becomes an id, and which names are reserved."""
+"""Ids of participants: how they are derived from names, and which names are reserved."""
 
 import re
 from difflib import get_close_matches
@@ -18,7 +18,7 @@ def to_id(name: str, role: JoinRole) -> AgentId:
     """Return the id for `name`; raise BadInput if it is empty or reserved."""
     wanted = _OTHER.sub("-", name.lower()).strip("-")[:MAX_ID].strip("-")
     if not wanted:
-        raise BadInput(f"name {name!r} has no letter or digit in it", "use a name such as 'claude'")
+        raise BadInput(f"name {name!r} contains no letter or digit", "use a name such as 'claude'")
     if wanted in RESERVED:
         raise BadInput(f"name {wanted!r} is reserved", f"reserved are: {', '.join(sorted(RESERVED))}")
     if wanted == ORCHESTRATOR and role is not JoinRole.ORCHESTRATOR:
@@ -35,7 +35,7 @@ def numbered(wanted: AgentId, number: int) -> AgentId:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """Return a hint that names the closest known word, or all of them."""
+    """Return a hint that names the closest known word, or else all known words."""
     close = get_close_matches(word.lower(), known, n=1)
     if close:
         return f"did you mean {close[0]!r}?"

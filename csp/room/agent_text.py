@@ -1,10 +1,10 @@
-"""Parse the commands in an agent's text, without mistaking talk about commands for commands.
+"""Parse the commands in an agent's text without mistaking text about commands for commands.
 
-A command starts in the first column of a line: a space, a bullet, a quote sign or a backtick before it makes
+A command starts in the first column of a line: a space, bullet, quote marker or backtick before it makes
 it prose. It counts only outside code; an unclosed fence runs to the end of the text. A body runs to the next
 command or a blank line; a fence that opens in a body belongs to it completely. Relayed text has U+2060 after
 its `@`, so a command that is quoted back does not count. Any text can be parsed, in linear time. No command
-starts after the first `chat_markdown.MAX_LINES` lines, but the body of the last one may go on.
+starts after the first `chat_markdown.MAX_LINES` lines, but the body of the last one may continue.
 """
 
 import re
@@ -18,7 +18,7 @@ from msgspec import Meta
 from csp.protocol.requests import Handoff
 from csp.room.chat_markdown import Line, fenced_objects, first_lines, read_lines
 
-#: Commands with the name of an agent after the dot.
+#: Commands that have an agent's name after the dot.
 ADDRESSED: Final = ("send", "handoff")
 FIXED: Final = ("mode.set", "mode.status", "query.log")
 PLAIN: Final = ("all", "working", "final")
@@ -27,7 +27,7 @@ _SHOWN: Final = 60
 _CUTOFF: Final = 0.85
 MAX_TASK: Final = 500
 MAX_COUNT: Final = 1000
-#: Stop suggesting corrections after this many lines that look like commands but are not.
+#: Corrections are suggested only for this many lines that look like commands but are not.
 MAX_GUESSES: Final = 100
 
 
@@ -87,12 +87,12 @@ class QueryLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noop:
-    """Declare that there is nothing to say."""
+    """Declare that there is nothing to report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misspelt:
-    """A line that was probably meant as a command; if `to` is set, only if `to` is a participant."""
+    """A line that was probably intended as a command; if `to` is set, only if `to` is a participant."""
 
     line: str
     hint: str
@@ -104,19 +104,19 @@ Spoken = SendTo | Working | HandOver | Finish | Vote | ModeRequest | ShowMode | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentText:
-    """The commands of a text in their order; `has_prose` is set if the text contains anything else."""
+    """The commands of a text, in order; `has_prose` is set if the text contains anything else."""
 
     commands: tuple[Spoken, ...]
     has_prose: bool
 
 
 def parse_commands(text: str) -> tuple[Spoken, ...]:
-    """Return the commands of `text` in their order; never raise."""
+    """Return the commands in `text`, in order; never raise."""
     return read_agent_text(text).commands
 
 
 def read_agent_text(text: str) -> AgentText:
-    """Return the commands of `text`, and whether it has other text; never raise."""
+    """Return the commands in `text` and whether it contains other text; never raise."""
     if not _MAYBE.search(text):
         return AgentText(commands=(), has_prose=not (not text or text.isspace()))
     text, rest = first_lines(text)
@@ -147,7 +147,7 @@ def read_agent_text(text: str) -> AgentText:
 
 # --- heads ---------------------------------------------------------------------------------------
 
-#: A quick test: most texts have no line that could start a command.
+#: A quick check: most texts have no line that could start a command.
 _MAYBE: Final = re.compile(r"^(?:@[A-Za-z]|WORKING|NOOP|[Vv][Oo][Tt][Ee]:)", re.MULTILINE)
 _AT: Final = re.compile(r"@([A-Za-z][A-Za-z-]{0,31})(?:\.([A-Za-z0-9-]{0,40}))?([:,]?)(?:[ \t]+|\Z)")
 _WORKING: Final = re.compile(r"WORKING(?:[ \t]+|\Z)")
@@ -174,7 +174,7 @@ def _heads(lines: tuple[Line, ...]) -> list[_Head | None]:
     found: list[_Head | None] = []
     guesses = 0
     for line in lines:
-        # Guessing is slow, and a text with many near misses was not meant as commands.
+        # Guessing is slow, and a text with many near misses was not intended as commands.
         head = None if line.is_code else _head(line.text, may_guess=guesses < MAX_GUESSES)
         guesses += line.text[:1] == "@" if head is None else head.missed is not None
         found.append(head)
@@ -186,7 +186,7 @@ def _head(text: str, *, may_guess: bool) -> _Head | None:
         case "@":
             return _at_head(text, may_guess=may_guess)
         case "W":
-            # WORKING is also an English word, so only the rest of its own line is its note.
+            # WORKING is also an English word, so its note is only the rest of the same line.
             found = _WORKING.match(text)
             return _Head(found.end(), "WORKING") if found else None
         case "N":
@@ -217,7 +217,7 @@ def _at_head(text: str, *, may_guess: bool) -> _Head | None:
 
 
 def _end_of_body(lines: tuple[Line, ...], heads: list[_Head | None], number: int) -> int:
-    """Return the line after a body; code may have blank lines, but holds no commands."""
+    """Return the line after a body; code may contain blank lines, but no commands."""
     end = number + 1
     while end < len(lines) and heads[end] is None and (lines[end].is_code or not lines[end].is_blank):
         end += 1
@@ -225,7 +225,7 @@ def _end_of_body(lines: tuple[Line, ...], heads: list[_Head | None], number: int
 
 
 def _end_of_reason(lines: tuple[Line, ...], heads: list[_Head | None], end: int) -> int:
-    """Return the line after the reason of a vote, which may come after blank lines."""
+    """Return the line after the reason of a vote, which may follow blank lines."""
     first = end
     while first < len(lines) and lines[first].is_blank:
         first += 1
@@ -237,17 +237,17 @@ def _read(name: str, line: str, body: str) -> Spoken:
     """Return the command that starts in `line`, with its body."""
     match name:
         case "all":
-            return SendTo(to="all", text=body) if body else misspelt(line, "give it a text: @all text")
+            return SendTo(to="all", text=body) if body else misspelt(line, "add a text: @all text")
         case "send":
             to = _addressee(line)
-            return SendTo(to=to, text=body) if body else misspelt(line, f"give it a text: @send.{to} text")
+            return SendTo(to=to, text=body) if body else misspelt(line, f"add a text: @send.{to} text")
         case "handoff":
-            hint = f"give it a task of 1 to {MAX_TASK} characters"
+            hint = f"add a task of 1 to {MAX_TASK} characters"
             is_task = 1 <= len(body) <= MAX_TASK
             return HandOver(to=_addressee(line), task=body) if is_task else misspelt(line, hint)
         case "final" | "mode.status":
             bare = Finish() if name == "final" else ShowMode()
-            return misspelt(line, f"put @{name} on a line of its own") if body else bare
+            return misspelt(line, f"put @{name} on its own line") if body else bare
         case "working" | "WORKING":
             return Working(note=body)
         case "NOOP":
@@ -289,7 +289,7 @@ def _read_mode_set(line: str, body: str) -> Spoken:
 
 
 def _count(word: str | None) -> int | None:
-    """Return the number if it is in the allowed range."""
+    """Return the number if it is within the allowed range."""
     number = int(word) if word and _COUNT.match(word) else 0
     return number if 1 <= number <= MAX_COUNT else None
 
@@ -306,7 +306,7 @@ def misspelt(line: str, hint: str, to: str = "") -> Misspelt:
 
 
 def near_miss(line: str, word: str, tail: str | None, mark: str, rest: str) -> Misspelt | None:
-    """Return the likely meaning of `@word.tail`; `mark` is a colon or comma after it, `rest` the rest."""
+    """Return the likely meaning of `@word.tail`; `mark` is a colon or comma after it, `rest` what follows."""
     lower, hint = word.lower(), ""
     without = f" without the {mark!r}" if mark else ""
     if tail is not None:
@@ -329,7 +329,7 @@ def near_miss(line: str, word: str, tail: str | None, mark: str, rest: str) -> M
     elif lower in PLAIN:
         hint = f"write it as @{lower}{without or ' in lower case'}"
     elif not (rest or mark):
-        # A word alone on its line is hardly prose.
+        # A single word on its own line is hardly prose.
         hint = next((f"write it as @{name}" for name in ("working", "final") if _is_near(lower, name)), "")
     return misspelt(line, hint) if hint else None
 
@@ -350,7 +350,7 @@ def _is_near(word: str, name: str) -> bool:
 
 # --- envelopes -----------------------------------------------------------------------------------
 #
-# The form of a reply in a turn: the message, an optional handoff, and whether the work is done.
+# The format of a reply in a turn: the message, an optional handoff, and whether the work is done.
 # An API agent replies in JSON. A CLI agent may do so too, or write command lines. Parsing never raises.
 
 
@@ -370,7 +370,7 @@ _decoder: Final = msgspec.json.Decoder(_Shape)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """A parsed reply; `malformed` if it was meant or required to be an envelope but is not a valid one."""
+    """A parsed reply; `malformed` if it should be an envelope but is not a valid one."""
 
     message: str
     handoff: Handoff | None = None
@@ -379,7 +379,7 @@ class Envelope:
 
     @classmethod
     def parse(cls, text: str, commands: tuple[Spoken, ...] = (), *, is_required: bool = False) -> "Envelope":
-        """Parse a reply, with `commands` as the commands found in it; never raise."""
+        """Parse a reply, given the `commands` found in it; never raise."""
         whole = text.strip()
         fenced = fenced_objects(text)
         is_meant = whole.startswith("{") and whole.endswith("}")
@@ -388,7 +388,7 @@ class Envelope:
             shape = _decoder.decode(whole if is_meant else fenced[0] if len(fenced) == 1 else "")
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             is_malformed = is_required or is_meant or is_fence
-            # The command lines of a CLI agent; an agent that is done hands nothing over.
+            # The command lines of a CLI agent; an agent that is done does not hand over.
             is_final = any(isinstance(spoken, Finish) for spoken in commands)
             named = [spoken for spoken in commands if isinstance(spoken, HandOver)]
             to = Handoff(to=named[-1].to, task=named[-1].task) if named and not is_final else None

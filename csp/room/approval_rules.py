@@ -1,7 +1,7 @@
-"""Rules by which the room approves commands itself: which command a rule covers.
+"""Approval rules: decide whether a rule covers a command, so that the room approves it itself.
 
-A rule is the first words of a command line. It never covers a command with shell syntax, because the words
-after the ones that a person has allowed could run anything.
+A rule consists of the first words of a command line. It never covers shell syntax, because the words
+after those that a person has allowed could run anything.
 """
 
 import re
@@ -10,19 +10,19 @@ from typing import Final
 #: Operators, substitutions and escapes.
 _SHELL_SYNTAX: Final = re.compile(r"[;&|<>`$()\\{}!]")
 MAX_COMMAND: Final = 2000
-#: How long the words of a rule may be.
+#: Maximum length of a rule.
 MAX_PATTERN: Final = 500
 
 
 def is_plain_command(command: str) -> bool:
-    """Tell whether a command is words alone, without anything by which a shell would run something else."""
-    # Line breaks and spaces that a shell does not split at are not printable, nor is what hides on a screen.
+    """Return whether a command consists only of words, without syntax that makes a shell run more."""
+    # Line breaks, spaces that a shell does not split at, and invisible characters are not printable.
     is_line = command.isprintable() and bool(command.strip()) and len(command) <= MAX_COMMAND
     return is_line and not _SHELL_SYNTAX.search(command)
 
 
 def covers(pattern: str, command: str) -> bool:
-    """Tell whether a rule covers a command: the same words, or the same words and more."""
+    """Return whether a rule covers a command, which must begin with the words of the rule."""
     if not is_plain_command(command):
         return False
     wanted, given = pattern.split(), command.split()

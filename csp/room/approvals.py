@@ -1,4 +1,4 @@
-"""Approval rules at work: people give and remove them, and the room answers the dialogs that one covers."""
+"""Apply approval rules: people add and remove them, and the room answers the dialogs that they cover."""
 
 from typing import Final, NamedTuple
 
@@ -12,15 +12,15 @@ from csp.room.commands import AllowCommand, DisallowCommand, RoomRules
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Room
 
-#: How long the agent has to press the key.
+#: The time within which the agent must press the key.
 APPROVE_TTL_S: Final = 30.0
 MAX_RULES: Final = 100
-#: The kinds of dialogs that are about a tool.
+#: The kinds of dialogs that ask about a tool.
 _PERMISSIONS: Final = ("", "permission")
 
 
 class ApprovalRule(NamedTuple):
-    """A rule; one of the settings has no number."""
+    """An approval rule; a rule from the settings has no number."""
 
     number: int
     agent: str
@@ -28,13 +28,13 @@ class ApprovalRule(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How a notice names it."""
+        """The name of the rule in notices."""
         where = f"#{self.number}" if self.number else "csp.toml"
         return f"rule {where} ({self.pattern})"
 
 
 def rules_of(room: Room, rules: RoomRules) -> list[ApprovalRule]:
-    """Return every rule: those of the room in the order of their numbers, then those of the settings."""
+    """Return all rules: the room's own rules by number, followed by those from the settings."""
     given = [
         ApprovalRule(number, one.id, pattern)
         for one in room.participants.values()
@@ -44,20 +44,20 @@ def rules_of(room: Room, rules: RoomRules) -> list[ApprovalRule]:
 
 
 def allow(draft: RoomDraft, command: AllowCommand) -> None:
-    """Add a rule, and answer the dialog that it covers."""
+    """Add a rule, and answer the open dialog if the rule covers it."""
     participant = draft.room.participants.get(command.agent)
     if participant is None:
         known = [str(agent) for agent in draft.room.participants]
         raise NotFound(f"unknown agent {command.agent!r}", nearest(command.agent, known))
     pattern = " ".join(command.pattern.split())
     if not is_plain_command(pattern):
-        problem = f"a rule cannot have shell syntax or several lines, got {command.pattern[:80]!r}"
+        problem = f"a rule cannot contain shell syntax or line breaks, got {command.pattern[:80]!r}"
         raise BadInput(problem, "give the first words of a command: pytest -q")
     if pattern in participant.rules.values():
         return
     if len(participant.rules) >= MAX_RULES:
         raise Refused(
-            f"{participant.id} has {MAX_RULES} approval rules already", "remove some: csp unallow N"
+            f"{participant.id} has {MAX_RULES} approval rules, the maximum", "remove some: csp unallow N"
         )
     header = draft.header(participant.id, ALL, f"{participant.id} may run: {pattern}")
     draft.emit(StateChanged(*header, allow=pattern))
@@ -65,7 +65,7 @@ def allow(draft: RoomDraft, command: AllowCommand) -> None:
 
 
 def disallow(draft: RoomDraft, command: DisallowCommand) -> None:
-    """Remove a rule of the room."""
+    """Remove one of the room's rules."""
     rules = rules_of(draft.room, draft.rules)
     found = next((rule for rule in rules if rule.number and rule.number == command.number), None)
     if found is None:
@@ -77,7 +77,7 @@ def disallow(draft: RoomDraft, command: DisallowCommand) -> None:
 
 
 def approve_by_rule(draft: RoomDraft, agent: AgentId) -> None:
-    """Say yes to the dialog of an agent if a rule covers its command, once, and tell people by which rule."""
+    """Approve an agent's dialog once if a rule covers its command, and notify people of the rule."""
     one = draft.room.participants[agent]
     command = one.dialog.runs if one.dialog is not None else ""
     is_open = one.online and one.state is AgentState.NEEDS_APPROVAL and one.answering is None

@@ -1,6 +1,6 @@
-"""What needs a person, computed from the state of a room.
+"""Compute the items that need a person from the state of a room.
 
-Nothing of it is stored: an item is there as long as its cause is. Each item has the lines that answer it, as
+Nothing is stored: an item exists as long as its cause does. Each item has the lines that answer it, as
 a person would type them.
 """
 
@@ -23,21 +23,21 @@ from csp.room.sessions.session_state import Session, cut
 
 K, L = AttentionKind, AttentionLevel
 MAX_DETAIL: Final = 2000
-#: So many messages of an agent are looked through; behind them nobody would answer one by one.
+#: Maximum number of an agent's messages to examine; nobody would answer more of them one by one.
 MAX_QUEUE: Final = 1000
 _YES: Final = re.compile(r"(?i)\s*(?:yes|allow|approve|accept|run|proceed|ok)\b")
 _NO: Final = re.compile(r"(?i)\s*(?:no|deny|reject|don't|do not|cancel|abort|decline)\b")
-#: The kinds of screens, as sidecars name them.
+#: The kinds of screens, as named by sidecars.
 _SCREENS: Final = {"login": K.LOGIN, "trust": K.TRUST, "question": K.QUESTION}
 _TITLES: Final = {
     K.LOGIN: "{agent} asks you to log in",
     K.TRUST: "{agent} asks whether to trust its folder",
-    K.QUESTION: "{agent} asks you something",
+    K.QUESTION: "{agent} asks you a question",
     K.DIALOG: "{agent} has a dialog open",
     K.STUCK: "{agent} needs you in its pane",
 }
 _ASKING: Final = (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
-#: Those whose end is news: others come and go as they like.
+#: Kinds of participants whose end is reported: others come and go freely.
 _STAY: Final = (ParticipantKind.CLI, ParticipantKind.API, ParticipantKind.DEMO)
 
 
@@ -70,7 +70,7 @@ def _of_agent(room: Room, one: Participant, now: float) -> Iterator[AttentionIte
             kind=K.QUESTION,
             agent=one.id,
             since=one.question.at,
-            title=f"{one.id} asks you something",
+            title=f"{one.id} asks you a question",
             detail=one.question.text,
             answers=(_answer("r", "Reply", f"@{one.id}"),),
             level=L.INFO,
@@ -79,7 +79,7 @@ def _of_agent(room: Room, one: Participant, now: float) -> Iterator[AttentionIte
 
 
 def _asking(one: Participant) -> AttentionItem:
-    """Return what an agent asks on its screen, or that it cannot go on."""
+    """Return the item for an agent that asks something on its screen or that cannot continue."""
     dialog = one.dialog
     if one.state is AgentState.NEEDS_APPROVAL:
         kind = _SCREENS.get(one.asks, K.APPROVAL if one.asks in ("", "permission") else K.DIALOG)
@@ -109,7 +109,7 @@ def _wanted(one: Participant) -> str:
 
 
 def _choices(one: Participant) -> Iterator[AttentionAnswer]:
-    """Yield the answers to a dialog: yes, the other choices, no; without choices a plain yes and no."""
+    """Yield the answers to a dialog: yes, the other choices and no; without choices only yes and no."""
     choices = one.dialog.choices if one.dialog is not None else ()
     if one.dialog is None and one.state is AgentState.NEEDS_HUMAN:
         return
@@ -145,7 +145,7 @@ def _limited(one: Participant) -> AttentionItem:
 
 
 def _ended(one: Participant) -> AttentionItem:
-    restart = _answer("r", "Start it again", f"/restart {one.id}")
+    restart = _answer("r", "Restart it", f"/restart {one.id}")
     remove = _answer("x", "Remove it", f"/remove {one.id}")
     return AttentionItem(
         id=f"{K.ENDED}:{one.id}",
@@ -153,7 +153,7 @@ def _ended(one: Participant) -> AttentionItem:
         agent=one.id,
         since=one.since or one.seen,
         title=f"{one.id} has ended",
-        # Only a sidecar can be started again from here.
+        # Only a sidecar can be restarted from here.
         answers=(restart, remove) if one.launch else (remove,),
         level=L.INFO,
     )
@@ -163,7 +163,7 @@ def _ended(one: Participant) -> AttentionItem:
 
 
 def _held(room: Room, one: Participant) -> Iterator[AttentionItem]:
-    """Yield the messages of an agent that wait until a person does something."""
+    """Yield an agent's messages that wait for a person to act."""
     for message in room.unfinished(islice(one.queue, MAX_QUEUE)):
         delivery = message.deliveries[one.id]
         if delivery.state is not DeliveryState.HELD:
@@ -176,7 +176,7 @@ def _held(room: Room, one: Participant) -> Iterator[AttentionItem]:
                 kind=K.STUCK,
                 agent=one.id,
                 since=delivery.at,
-                title=f"#{message.seq} is stuck in the input box of {one.id}",
+                title=f"#{message.seq} is stuck in {one.id}'s input box",
                 detail=cut(message.text, MAX_DETAIL),
                 answers=(_answer("f", "Open its pane", f"/focus {one.id}"),),
             )
@@ -189,7 +189,7 @@ def _held_by_guard(agent: AgentId, message: Message, at: float) -> AttentionItem
         agent=agent,
         session=message.session or "",
         since=at,
-        title=f"#{message.seq} from {message.sender} to {agent} is held: many agent replies in a row",
+        title=f"#{message.seq} from {message.sender} to {agent} is held: too many agent replies in a row",
         detail=cut(message.text, MAX_DETAIL),
         answers=(
             _answer("y", "Release it", f"/continue {message.seq}"),
@@ -211,7 +211,7 @@ def _of_session(room: Room, session: Session) -> Iterator[AttentionItem]:
     elif is_near_limit(session):
         kind, title, since = (
             K.BUDGET,
-            f"{session.id} ({mode}) has nearly used up its limit",
+            f"{session.id} ({mode}) has nearly reached its limit",
             session.warned_at,
         )
     else:

@@ -25,12 +25,12 @@ def write(draft: RoomDraft, command: WriteNote) -> None:
     if command.id is not None and _is_repeated(draft.room, command):
         return
     if not command.text.strip():
-        raise BadInput("the note is blank", "say what should stand on the board")
+        raise BadInput("the note is blank", "give the text of the note")
     rules = draft.rules
     text = redact(command.text, rules.secrets)
     if not has_space(draft, command.session, text):
         what = f"the whiteboard of {command.session or ROOM_BOARD} is full ({rules.board_max_bytes} bytes)"
-        raise Refused(what, "have it summed up: csp board summarise --by AGENT, or raise CSP_BOARD_MAX_KB")
+        raise Refused(what, "have it summarised: csp board summarise --by AGENT, or raise CSP_BOARD_MAX_KB")
     # A tag that contains a secret is replaced as a whole.
     tags = (tag if redact(tag, rules.secrets) == tag else _REDACTED_TAG for tag in command.tags)
     known, thread = _known_board(draft.room, command.session)
@@ -54,10 +54,10 @@ def has_space(draft: RoomDraft, session: str | None, text: str) -> bool:
 
 
 def notice_full(draft: RoomDraft, session: SessionId, thread: str) -> None:
-    """Post one notice when the replies of a session no longer fit on its board."""
+    """Post a single notice when a session's replies no longer fit on its board."""
     if draft.room.boards.of(session).is_full:
         return
-    text = f"the whiteboard of {session} is full, so replies are no longer put on it"
+    text = f"the whiteboard of {session} is full, so replies are no longer added"
     header = draft.header(SYSTEM, ALL, text, thread=thread)
     draft.emit(events.BoardChanged(*header, change=BoardChange.FULL, session_id=session))
     draft.notice(HUMAN, NoticeCode.BOARD_FULL(board=session), session=session, thread=thread)
@@ -66,15 +66,15 @@ def notice_full(draft: RoomDraft, session: SessionId, thread: str) -> None:
 def _is_repeated(room: Room, command: WriteNote) -> bool:
     key = command.id or ""
     if OWN_ID.match(key):
-        raise BadInput(f"id {key!r} has the form of the room's own ids", "use a uuid, for example")
+        raise BadInput(f"id {key!r} has the format of the room's own ids", "use, for example, a UUID")
     known = room.boards.keys.get(key)
     if known is not None and known[0] != command.sender:
-        raise Refused(f"id {key!r} is taken by somebody else's note", "use a new id")
+        raise Refused(f"id {key!r} is already used by another participant's note", "use a new id")
     return known is not None
 
 
 def _known_board(room: Room, session: str | None) -> tuple[SessionId | None, str]:
-    """Return the session of a board and its thread; the session is None for the room's own board."""
+    """Return a board's session and its thread; the session is None for the room's own board."""
     if session in (None, ROOM_BOARD):
         return None, DEFAULT_THREAD
     found = room.sessions.get(session)
@@ -116,7 +116,7 @@ def summarise(draft: RoomDraft, command: Summarise) -> None:
 
 
 def conclude(draft: RoomDraft) -> None:
-    """Put the summaries among the answers onto their boards; record those that will not come as failed."""
+    """Add the summaries among the answers to their boards; record those that will not arrive as failed."""
     boards = draft.before.boards
     if not boards.asks:
         return
@@ -173,7 +173,7 @@ def _fail(draft: RoomDraft, name: str, ask: Ask, why: str) -> None:
 
 
 def keep_notes(draft: RoomDraft, command: SetBoardProvider) -> None:
-    """Record which provider stores the notes of a board, unless that is already recorded."""
+    """Record which provider stores a board's notes, unless that is already recorded."""
     known, thread = _known_board(draft.room, command.session)
     board = draft.room.boards.of(known)
     if (board.provider, board.store) == (command.provider, command.store):
@@ -181,7 +181,7 @@ def keep_notes(draft: RoomDraft, command: SetBoardProvider) -> None:
     draft.emit(
         events.BoardChanged(
             *draft.header(
-                SYSTEM, ALL, f"the board of {command.session} is kept by {command.provider}", thread=thread
+                SYSTEM, ALL, f"the board of {command.session} is stored by {command.provider}", thread=thread
             ),
             change=BoardChange.PROVIDER,
             session_id=known,
@@ -202,7 +202,7 @@ def compact(draft: RoomDraft, command: CompactBoard) -> None:
     known, thread = _known_board(draft.room, command.session)
     board = draft.room.boards.of(known)
     if board.compacted < command.upto <= board.summed:
-        text = f"the notes of {command.session} up to {note_id(command.upto)} are left to its summaries"
+        text = f"the notes of {command.session} up to {note_id(command.upto)} were replaced by its summaries"
         draft.emit(
             events.BoardChanged(
                 *draft.header(SYSTEM, ALL, text, thread=thread),

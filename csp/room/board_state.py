@@ -1,6 +1,6 @@
 """The whiteboards of a room: notes that all participants can search, counted per session.
 
-A note is an event: either a written note, or a reply of a session that is put on its board. No index is used
+A note is an event: either a written note or a session's reply that is added to its board. No index is used
 twice, because `Boards.apply` only counts up.
 """
 
@@ -27,23 +27,23 @@ from csp.room.secrets import redact
 from csp.room.sessions.session_state import CHARS_PER_TOKEN, WindowItem, cut, tokens_in
 from csp.room.sessions.turn_prompt import render
 
-#: How many ids chosen by writers are remembered, to recognise a note that is sent again.
+#: Number of ids chosen by writers that are remembered, to recognise a note that is sent again.
 KEPT_KEYS: Final = 1000
-#: How long a summary may take; how many notes after a failed summary the next one is requested.
+#: Time limit of a summary, and the number of notes after a failed summary until the next request.
 ASK_S: Final = 600.0
 RETRY_AFTER: Final = 10
 #: The share of its size limit at which a board is compacted.
 CROWDED: Final = 0.8
-#: Token budget for search hits in the window of a turn; with fewer tokens, part of a note is of no use.
+#: Token budget for search hits in the window of a turn; a smaller part of a note is useless.
 HIT_TOKENS: Final = 800
 _LEAST_TOKENS: Final = 30
-#: Token budget for the notes in a summary prompt; size limit of the previous summary.
+#: Token budget for the notes in a summary prompt, and the size limit of the previous summary.
 SUMMARY_TOKENS: Final = 12_000
 _BEFORE_CHARS: Final = 8_000
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):
-    """A summary in progress: the message that requests it, its author, the time and its notes."""
+    """A summary in progress: the message that requests it, its author, the request time and its notes."""
 
     message: MessageId
     by: AgentId
@@ -52,21 +52,21 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Board(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Counters of a board, without its notes; `fresh` is the number of notes since the last summary."""
+    """The counters of a board, without its notes; `fresh` is the number of notes since the last summary."""
 
     next_idx: int = 0
     fresh: int = 0
     ask: Ask | None = None
     #: The index at which the last summary failed.
     failed_at: int | None = None
-    #: The provider that stores its notes for searching, once that is settled, and the id of the store there.
+    #: The provider that stores its notes for searching, once chosen, and the id of the store there.
     provider: Provider | None = None
     store: str = ""
-    #: Size of its text; the last event that a summary covers; the last event that was compacted.
+    #: The size of its text, the last event that a summary covers, and the last event that was compacted.
     bytes: int = 0
     summed: int = 0
     compacted: int = 0
-    #: Whether people were told that it is full.
+    #: Whether people were notified that it is full.
     is_full: bool = False
 
     def has_space(self, size: int, limit: int) -> bool:
@@ -74,7 +74,7 @@ class Board(msgspec.Struct, frozen=True, omit_defaults=True):
         return not limit or self.bytes + size <= limit
 
     def holds(self, note: NoteView) -> bool:
-        """Return whether a note is still on the board; compacted notes are represented by their summaries."""
+        """Return whether a note is still on the board; summaries replace compacted notes."""
         return note.kind is NoteKind.SUMMARY or seq_of(note.id) > self.compacted
 
     def is_crowded(self, limit: int) -> bool:
@@ -82,7 +82,7 @@ class Board(msgspec.Struct, frozen=True, omit_defaults=True):
         return 0 < limit * CROWDED < self.bytes
 
     def awaits(self, now: float) -> bool:
-        """Return whether a summary is in progress; a request that is too old will not be answered."""
+        """Return whether a summary is in progress; a request that is too old no longer counts."""
         return self.ask is not None and now - self.ask.at < ASK_S
 
     def is_due(self, threshold: int, now: float) -> bool:
@@ -93,13 +93,13 @@ class Board(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Boards(msgspec.Struct, omit_defaults=True):
     by_name: dict[str, Board] = msgspec.field(default_factory=dict)
-    #: Notes whose writers chose an id for them, oldest first.
+    #: Notes with an id chosen by the writer, oldest first.
     keys: dict[str, tuple[AgentId, MessageId]] = msgspec.field(default_factory=dict)
     #: Boards with a summary in progress, by the message that requests it.
     asks: dict[MessageId, str] = msgspec.field(default_factory=dict)
 
     def of(self, session: str | None) -> Board:
-        """Return a board; one without notes is empty."""
+        """Return a board, which is empty if it has no notes."""
         return self.by_name.get(session or ROOM_BOARD, Board())
 
     def apply(self, event: AnyEvent) -> None:
@@ -125,7 +125,7 @@ class Boards(msgspec.Struct, omit_defaults=True):
         after = max(board.next_idx, idx + 1)
         board = replace(board, next_idx=after, fresh=board.fresh + 1, bytes=board.bytes + text_bytes(event))
         if is_summary(event):
-            # Notes that arrived while it was written are not part of it.
+            # Notes that arrived while the summary was being written are not part of it.
             fresh = max(0, board.fresh - 1 - len(event.stands_for))
             summed = max(map(seq_of, event.stands_for), default=board.summed)
             board = replace(board, fresh=fresh, summed=summed, ask=None, failed_at=None)
@@ -167,7 +167,7 @@ def note_id(seq: int) -> MessageId:
 
 
 def seq_of(note: str) -> int:
-    """Return the number of the event that holds a note."""
+    """Return the number of the event that contains a note."""
     return int(note.removeprefix("n-"))
 
 
@@ -199,7 +199,7 @@ def note_of(event: AnyEvent, known_secrets: Iterable[str] = ()) -> NoteView | No
 
 
 def is_summary(event: NoteAdded | AgentResponse) -> TypeGuard[NoteAdded]:
-    """Return whether a note is a summary of others."""
+    """Return whether a note is a summary of other notes."""
     return isinstance(event, NoteAdded) and event.kind is NoteKind.SUMMARY
 
 
@@ -209,12 +209,12 @@ def text_bytes(event: NoteAdded | AgentResponse) -> int:
 
 
 def file_of(note: NoteView) -> FileView:
-    """Return the file that a note is exported to."""
+    """Return the name of the file that a note is exported to."""
     return FileView(path=f"whiteboard/{note.session}/{note.idx:04d}_{note.author}.txt", text=note.text)
 
 
 def boards_health(boards: Boards, limit: int) -> BoardsHealth:
-    """Return the number and the sizes of the boards."""
+    """Return the number and sizes of the boards."""
     known = boards.by_name.values()
     return BoardsHealth(
         count=len(known),
@@ -250,7 +250,7 @@ def hits_as_items(
 ) -> list[WindowItem]:
     """Return the best hits that fit into `budget` tokens as items of a window, oldest first.
 
-    Notes that the window already holds (ids in `known`) are left out.
+    Notes that the window already contains (ids in `known`) are omitted.
     """
     kept: dict[int, WindowItem] = {}
     for hit in hits:

@@ -1,7 +1,7 @@
-"""Limits of callers: the number of connections per kind of caller, and the request rate of agents.
+"""Limits for callers: the number of connections per kind of caller, and the request rate of agents.
 
-People, agents and callers without a token have separate connections, so that none of them can use up those of
-the others. Each agent has a token bucket, and all agents share a quota of operations.
+People, agents and callers without a token have separate limits, so that none of them can exhaust those of
+the others. Each agent has a token bucket, and all agents share one quota of operations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ MAX_CONNECTIONS: Final = 16_384
 MAX_AGENTS: Final = 1024
 MAX_STRANGERS: Final = 512
 MAX_PER_AGENT: Final = 64
-#: How long the head of a request may take to arrive.
+#: How long the headers of a request may take to arrive.
 HEAD_S: Final = 10.0
 
 
@@ -36,14 +36,14 @@ class Places(NamedTuple):
 
 
 class AdmissionVerdict(NamedTuple):
-    """Whether a connection may stay, and which agent loses a connection for it, if any."""
+    """Whether a connection may stay and which agent, if any, loses a connection for it."""
 
     is_in: bool
     gives_way: AgentId | None = None
 
 
 def places_for(max_files: int) -> Places:
-    """Divide the connections that a process with `max_files` file descriptors can have."""
+    """Divide up the connections that a process with `max_files` file descriptors can have."""
     total = max(8, min(MAX_CONNECTIONS, max_files - RESERVED_FILES))
     agents = min(MAX_AGENTS, total // 2)
     strangers = min(MAX_STRANGERS, total // 4)
@@ -51,39 +51,39 @@ def places_for(max_files: int) -> Places:
 
 
 def admit(agent: AgentId, counts: Mapping[AgentId, int], places: Places) -> AdmissionVerdict:
-    """Decide whether an agent may have one more connection; `counts` holds the connections of all agents."""
+    """Decide whether an agent may have another connection; `counts` has the connections of all agents."""
     own = counts.get(agent, 0)
     if own >= places.per_agent:
-        # It may replace an idle connection of its own.
+        # It may replace one of its own idle connections.
         return AdmissionVerdict(False, agent)
     if sum(counts.values()) < places.agents:
         return AdmissionVerdict(True)
     greediest = max(counts, key=lambda other: counts[other])
-    # Agents share the connections: an agent takes one from the agent that has most, while that one has more.
+    # Agents share the connections: an agent takes one from the agent with the most, while that one has more.
     return (
         AdmissionVerdict(True, greediest) if counts[greediest] > own + 1 else AdmissionVerdict(False, agent)
     )
 
 
-#: Sustained rate of one agent; a busy agent needs a tenth of it.
+#: Sustained rate of one agent; a busy agent needs a tenth of this.
 OPERATIONS_PER_S: Final = 500.0
-#: Burst of an agent that has been quiet.
+#: Burst size of an agent that has been idle.
 BURST: Final = 2000.0
-#: Maximum number of agent operations before the server serves everybody else.
+#: Maximum number of agent operations before the server serves the other callers.
 MAX_QUOTA: Final = 8
 #: Duration of a server pass above which agents get a smaller quota.
 SLOW_PASS_S: Final = 0.005
 
 
 class Bucket(NamedTuple):
-    """The number of tokens left at a given time."""
+    """A token bucket: the number of tokens left at a given time."""
 
     tokens: float
     at: float
 
 
 def draw(bucket: Bucket | None, now: float) -> tuple[Bucket, float]:
-    """Take one token; return the bucket and the seconds until the next token, 0 if one was taken."""
+    """Take one token; return the bucket and the seconds until the next token, or 0 if one was taken."""
     if bucket is None:
         return Bucket(BURST - 1, now), 0.0
     tokens = min(BURST, bucket.tokens + max(0.0, now - bucket.at) * OPERATIONS_PER_S)
@@ -93,7 +93,7 @@ def draw(bucket: Bucket | None, now: float) -> tuple[Bucket, float]:
 
 
 def is_full(bucket: Bucket, now: float) -> bool:
-    """Return whether a bucket can be forgotten because a new one would be equal to it."""
+    """Return whether a bucket can be forgotten because a new one would be equal."""
     return bucket.tokens + (now - bucket.at) * OPERATIONS_PER_S >= BURST
 
 
@@ -103,7 +103,7 @@ def next_quota(quota: int, took_s: float) -> int:
 
 
 def in_turn(ready: Sequence[int], last: int, limit: int) -> list[int]:
-    """Return at most `limit` of the ready callers: those after the last one served, then from the start.
+    """Return at most `limit` of the ready callers, starting after the last one served and wrapping around.
 
     Every ready caller is served once before any is served twice.
     """

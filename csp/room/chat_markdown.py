@@ -1,17 +1,17 @@
-"""The only markdown parser: CommonMark with the rules of a chat; it also says which lines are code.
+"""The only Markdown parser: CommonMark with chat rules; it also determines which lines are code.
 
-The room uses it to find the lines that are code, and the page draws its tokens, so the two cannot disagree.
+The room uses it to find the lines that are code, and the page renders its tokens, so the two always agree.
 It differs from CommonMark in these points:
 
 - HTML, entities and link definitions are text; `---` is a rule, also below a paragraph.
 - A line without its `>` or its indent ends the quote or the item (no lazy continuation).
-- Only signs that have a meaning here can be escaped, so paths and patterns keep their backslashes.
+- Only characters with a meaning here can be escaped, so paths and patterns keep their backslashes.
 - Next to a Chinese, Japanese or Korean letter, `*` and `~` open and close without a space.
-- An address becomes a link only if it is plainly a web or mail address; an image becomes a link.
+- An address becomes a link only if it is clearly a web or mail address; an image becomes a link.
 - A table ends at the first line without a bar.
 - Quotes and lists below `DEEPEST` levels, and after `MAX_CONTAINERS` of them, are text.
 
-The cost is linear in the text: levels, columns, runs of signs and addresses are bounded.
+The cost is linear in the text: levels, columns, runs of markers and addresses are bounded.
 """
 
 import re
@@ -53,7 +53,7 @@ _UNSPACED: Final = re.compile(
 )
 _WEB: Final = re.compile(r"https?://[^/\\@?#]+(?:[/?#]|\Z)", re.IGNORECASE)
 _MAIL: Final = re.compile(r"mailto:[^\s@?]+@[^\s@?]+(?:\?|\Z)", re.IGNORECASE)
-#: Control characters, blanks and invisible characters. A browser silently drops some of them from an address,
+#: Control, space and invisible characters. A browser silently drops some of them from an address,
 #: so the link would not lead to the address that is shown.
 _HIDDEN: Final = (
     r"\s\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
@@ -155,7 +155,7 @@ def _bounded(rule: _BlockRule) -> _BlockRule:
 
 
 def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a paragraph, or a heading if a line of `=` follows."""
+    """Parse a paragraph, or a heading if a line of `=` follows."""
     rules = state.md.block.ruler.getRules("paragraph")
     parent, state.parentType = state.parentType, "paragraph"
     line, kind, tag = start + 1, "paragraph", "p"
@@ -186,7 +186,7 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
-    # For every line, the first line from there on without a bar; computed once per text.
+    # For every line, the first line from there on that has no bar; computed once per text.
     ends: list[int] = state.env.setdefault("end_of_bars", [])
     if not ends:
         lines = state.src.split("\n")
@@ -213,12 +213,12 @@ class _ChatInline(ParserInline):
 class _ChatState(StateInline):
     def __init__(self, src: str, md: MarkdownIt, env: EnvType, outTokens: list[Token]) -> None:
         super().__init__(src, md, env, outTokens)
-        #: No link can start or end after this, so there is no need to look for a label.
+        #: No link can start or end after this position, so there is no need to look for a label.
         self.last_link = src.rfind("](")
         self.last_angle = src.rfind(">")
 
     def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:
-        """Return whether a run of signs opens or closes; some scripts put no space between words."""
+        """Return whether a run of markers opens or closes; some scripts put no spaces between words."""
         found = super().scanDelims(start, canSplitWord)
         if not canSplitWord or (found.can_open and found.can_close):
             return found
@@ -231,7 +231,7 @@ class _ChatState(StateInline):
 
 def _escape(state: StateInline, silent: bool) -> bool:
     if state.src.startswith("\\\\", state.pos):
-        # The second backslash escapes nothing, and both are shown.
+        # The second backslash escapes nothing, so both are shown.
         if not silent:
             state.append_pending("\\\\")
         state.pos += 2
@@ -271,7 +271,7 @@ def _link(state: StateInline, silent: bool) -> bool:
 
 
 def _image(state: StateInline, silent: bool) -> bool:
-    """Read an image as a link to it, so that no text can cause a download."""
+    """Parse an image as a link to it, so that no text can cause a download."""
     if not state.src.startswith("![", state.pos):
         return False
     state.pos += 1
@@ -286,7 +286,7 @@ def _autolink(state: StateInline, silent: bool) -> bool:
 
 
 def _destination(text: str, start: int, end: int) -> Any:
-    """Return the address of a link; reject one with escapes, which would differ from the text shown."""
+    """Return the address of a link; reject escapes, with which it would differ from the displayed text."""
     found = parseLinkDestination(text, start, min(end, start + MAX_ADDRESS))
     if found.ok and found.str != text[start : found.pos].removeprefix("<").removesuffix(">"):
         found.ok = False
@@ -294,7 +294,7 @@ def _destination(text: str, start: int, end: int) -> Any:
 
 
 def _bare_address(state: StateInline, silent: bool) -> bool:
-    """Read a bare address, starting at the colon of its scheme."""
+    """Parse a bare address, starting at the colon of its scheme."""
     if state.linkLevel or not state.src.startswith("://", state.pos):
         return False
     scheme = _SCHEME.search(state.src, max(0, state.pos - len("-https")), state.pos)
@@ -304,7 +304,7 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
     numbers = _NUMBERS.match(state.src, state.pos + 3)
     hit = _BARE_END.search(state.src, numbers.end() if numbers else start, state.posMax)
     stop = hit.start() if hit else state.posMax
-    # Leave out punctuation after the address, and a bracket that it did not open.
+    # Exclude punctuation after the address, and a bracket that it did not open.
     end, address = stop, state.src[start:stop]
     surplus = {close: address.count(close) - address.count(opened) for close, opened in _BRACKETS.items()}
     while (last := state.src[end - 1]) in _TRAILING or surplus.get(last, 0) > 0:
@@ -313,7 +313,7 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
         end -= 1
     url = state.src[start:end]
     if not state.md.validateLink(url):
-        # Skip it, so that it is read only once.
+        # Skip it, so that it is parsed only once.
         if not silent:
             state.append_pending(state.src[state.pos : stop])
         state.pos = stop
@@ -329,14 +329,14 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
 
 # --- which lines are code ------------------------------------------------------------------------
 #
-# A line is code if it starts in a fence or within a code span. Indented code is not looked for, because
+# A line is code if it starts in a fence or within a code span. Indented code is not recognised, because
 # nothing after a leading space has a meaning for the room.
 
 #: Maximum number of lines that are examined; a line takes up to a tenth of a millisecond.
 MAX_LINES: Final = 3_000
 #: A line that opens or closes a fence of backticks, with its indent and its info string.
 _FENCE: Final = re.compile(r"^( {0,3})(`{3,})([\w.+-]*)[ \t]*\r?$", re.MULTILINE)
-#: The end of a link whose address contains no special sign; the start of an address that may hold a backtick.
+#: The end of a link whose address has no special character; the start of an address that may have a backtick.
 _PLAIN_LINK: Final = re.compile(r"\]\([^()<>`\"'\\\n]*\)")
 _OPEN_ANGLE: Final = re.compile(r"<[^<>\x00-\x20]*`")
 #: A line that consists of a fence, or opens one with the info string `json`.
@@ -357,7 +357,7 @@ class Line(NamedTuple):
 def read_lines(text: str) -> tuple[Line, ...]:
     """Return the lines of `text`; only \\n and \\r\\n end a line.
 
-    Recent texts are remembered, so a long one can be read in a thread before the room decides about it.
+    Recent texts are cached, so that a long one can be parsed in a thread before the room processes it.
     """
     seen = _code_seen(text)
     code = set(_code_lines(text) if seen is None else seen)
@@ -380,7 +380,7 @@ def first_lines(text: str, most: int = MAX_LINES) -> tuple[str, str]:
 
 
 def _code_seen(text: str) -> list[int] | None:
-    """Return the lines that start inside code, or None if only the parser can tell.
+    """Return the lines that start inside code, or None if only the parser can determine them.
 
     A fence in the first column ends every paragraph, list and quote, so it can be found without parsing them.
     """
@@ -397,14 +397,14 @@ def _code_seen(text: str) -> list[int] | None:
             code += range(number, end + 1)
             fence, number, place = "", end, line.end()
     if fence:
-        # Trailing blanks are not a line.
+        # Trailing whitespace is not a line.
         text = text.rstrip(" \t")
         return [*code, *range(number, text.count("\n") + (not text.endswith("\n")))]
     return code if _is_plain(text[place:]) else None
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether no line starts inside code: there is no fence, and code spans end within a line."""
+    """Return whether no line starts inside code: there is no fence, and code spans end on the same line."""
     if "`" not in text:
         return "~~~" not in text
     for paragraph in text.split("\n\n"):
@@ -450,13 +450,13 @@ def _code_lines(text: str) -> Iterator[int]:
 def fenced_objects(text: str) -> tuple[str, ...]:
     """Return the JSON-like objects in backtick fences, from a brace in the first column to the last brace.
 
-    A text with a thousand opening fences costs no more than one: the end is looked up, not searched for.
+    A text with a thousand opening fences costs no more than one: ends are looked up, not searched for.
     Recent texts are cached, as in `read_lines`.
     """
     if "```" not in text:
         return ()
     lines = list(_FENCE_LINE.finditer(text))
-    #: By length of the fence: the start of each possible closing line, and the end of the object before it.
+    #: By fence length: the start of each possible closing line, and the end of the object before it.
     closers: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for line in lines:
         end = _end_before(text, line.start())
@@ -478,7 +478,7 @@ def fenced_objects(text: str) -> tuple[str, ...]:
 
 
 def _end_before(text: str, at: int) -> int:
-    """Return the end of the text before a position, ignoring blanks."""
+    """Return the end of the text before a position, ignoring whitespace."""
     while at and text[at - 1].isspace():
         at -= 1
     return at

@@ -1,4 +1,4 @@
-"""Commands: the requests of participants to a room, and those of the gateway when time passes."""
+"""Commands: participants' requests to a room, and the gateway's requests when time has passed."""
 
 from collections.abc import Mapping
 
@@ -24,14 +24,14 @@ from csp.protocol.notices import NoticeWords
 from csp.protocol.requests import AgentNotice, Dialog, Handoff, Usage
 from csp.protocol.session_parts import Collaboration, Limits, Price
 
-#: Whiteboard hits for the agents asked next, by session; the key is "" for a session that is about to start.
+#: Whiteboard hits for the agents asked next, by session; the key is "" for a session about to start.
 Hits = Mapping[str, tuple[HitView, ...]]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """A request to the room; `decide` turns it into events or refuses it.
 
-    `once` is an id chosen by the caller: a command that repeats the id has no effect.
+    `once` is an id chosen by the caller; a command that repeats the id has no effect.
     """
 
     once: str = ""
@@ -39,9 +39,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Join(Command, frozen=True, kw_only=True):
-    """Join under a name; an id whose owner is offline is taken over.
+    """Join under a name, taking over an id whose owner is offline.
 
-    `launch` names one start of a sidecar. The participant is `starting`, and the same launch gets the same id
+    `launch` identifies a sidecar's start. The participant is `starting`, and the same launch gets the same id
     again.
     """
 
@@ -53,7 +53,7 @@ class Join(Command, frozen=True, kw_only=True):
 
 
 class Rejoin(Command, frozen=True, kw_only=True):
-    """Return as the owner of `agent`, authenticated by its token; a restarted sidecar has a new `launch`."""
+    """Rejoin as the owner of `agent`, authenticated by its token; a restarted sidecar has a new `launch`."""
 
     agent: AgentId
     capabilities: Capabilities | None = None
@@ -84,7 +84,7 @@ class Send(Command, frozen=True, kw_only=True):
 
 
 class PostReply(Command, frozen=True, kw_only=True):
-    """Post what a participant wrote for those who asked, and run the commands in an agent's text."""
+    """Post a participant's text for those who asked for it, and run the commands in an agent's text."""
 
     sender: AgentId
     text: str
@@ -103,12 +103,12 @@ class PostReply(Command, frozen=True, kw_only=True):
     hits: Hits = {}
 
 
-#: Text from a participant, by a call or in its pane.
+#: The command for a participant's text, from a call or from its pane.
 Words = Send | PostReply
 
 
 class AnswerQuery(Command, frozen=True, kw_only=True):
-    """Answer an agent's query with the text that was found."""
+    """Answer an agent's query with the text found."""
 
     query: MessageId
     text: str
@@ -130,7 +130,7 @@ class SetState(Command, frozen=True, kw_only=True):
     detail: str = ""
     until: float | None = None
     dialog: Dialog | None = None
-    #: Something the people of the room have to know; it is posted even if the state has not changed.
+    #: A notice for the people in the room; it is posted even if the state has not changed.
     notice: AgentNotice | None = None
     #: The kind of its dialog or blocking screen: permission, login, trust, menu ...
     asks: str = ""
@@ -145,20 +145,20 @@ class ControlAgent(Command, frozen=True, kw_only=True):
 
 
 class AllowCommand(Command, frozen=True, kw_only=True):
-    """Let `agent` run commands that begin with the words of `pattern` without asking a person."""
+    """Allow `agent` to run commands that begin with the words of `pattern` without asking a person."""
 
     agent: AgentId
     pattern: str
 
 
 class DisallowCommand(Command, frozen=True, kw_only=True):
-    """Remove the approval rule of a number."""
+    """Remove the approval rule with a number."""
 
     number: int
 
 
 class RecordCall(Command, frozen=True, kw_only=True):
-    """Record a call whose work is done outside the room: first its start, then its result."""
+    """Record a call that is executed outside the room: first its start, then its result."""
 
     key: str
     answer: str = ""
@@ -169,13 +169,13 @@ class CancelMessage(Command, frozen=True, kw_only=True):
 
 
 class ReleaseMessage(Command, frozen=True, kw_only=True):
-    """Release a message that the loop guard holds."""
+    """Release a message held by the loop guard."""
 
     message: str
 
 
 class RedactMessage(Command, frozen=True, kw_only=True):
-    """Remove the text of a message from the journal; the caller has checked that it is there."""
+    """Remove a message's text from the journal; the caller has checked that it is there."""
 
     message: str
 
@@ -192,9 +192,9 @@ class Notice(Command, frozen=True, kw_only=True):
 
 
 class SetMode(Command, frozen=True, kw_only=True):
-    """Start a session in a thread in place of the running one; `freeform` only ends the running one.
+    """Start a session in a thread, replacing the running one; `freeform` only ends the running one.
 
-    Without `agents`, all online agents take part. Without a `thread`, the session gets one of its own.
+    Without `agents`, all online agents take part. Without a `thread`, the session gets its own.
     """
 
     sender: AgentId
@@ -221,10 +221,10 @@ class SetMode(Command, frozen=True, kw_only=True):
 
 
 class Collaborate(Command, frozen=True, kw_only=True):
-    """Have agents work on an objective in a thread of their own, or continue such a session.
+    """Have agents work on an objective in a separate thread, or continue such a session.
 
-    `session` is the id of the session to continue, or a name for it. Fields that are left out keep their
-    value, or get the default in a new session.
+    `session` is the id of the session to continue, or a name for it. Omitted fields keep their
+    value or, in a new session, get the default.
     """
 
     sender: AgentId
@@ -240,7 +240,7 @@ class Collaborate(Command, frozen=True, kw_only=True):
     summarise_at: int | None = None
     prices: Mapping[AgentId, Price] = {}
     hits: Hits = {}
-    #: Where the result is posted.
+    #: The thread in which the result is posted.
     thread: str = DEFAULT_THREAD
 
 
@@ -251,7 +251,7 @@ class NextTurn(Command, frozen=True, kw_only=True):
 
 
 class ExtendTurn(Command, frozen=True, kw_only=True):
-    """Report that `agent` works on its turn; `usage` is the total that `turn` has used so far."""
+    """Report that `agent` is working on its turn; `usage` is the total usage of `turn` so far."""
 
     agent: AgentId
     note: str = ""
@@ -260,7 +260,7 @@ class ExtendTurn(Command, frozen=True, kw_only=True):
 
 
 class CastVote(Command, frozen=True, kw_only=True):
-    """Vote in the ballot that waits for `agent`; its reply may repeat the vote or leave it out."""
+    """Vote in the ballot that waits for `agent`; its reply may repeat or omit the vote."""
 
     agent: AgentId
     label: str
@@ -269,7 +269,7 @@ class CastVote(Command, frozen=True, kw_only=True):
 
 
 class HandOffTurn(Command, frozen=True, kw_only=True):
-    """Name the next speaker, for when `agent` has replied to its turn."""
+    """Name the next speaker, who follows once `agent` has replied to its turn."""
 
     agent: AgentId
     to: str
@@ -278,27 +278,27 @@ class HandOffTurn(Command, frozen=True, kw_only=True):
 
 
 class Stop(Command, frozen=True, kw_only=True):
-    """End the session of a thread at once, or all sessions if there is no thread."""
+    """End a thread's session at once, or all sessions if no thread is given."""
 
     sender: AgentId
     thread: str | None = DEFAULT_THREAD
 
 
 class Steer(Command, frozen=True, kw_only=True):
-    """Act on one session from outside."""
+    """Control a session from outside."""
 
     sender: AgentId
     session: str
     action: SessionAction
     agent: str | None = None
-    #: What was chosen, of a session that waits for a decision.
+    #: The decision, for a session that waits for one.
     choice: str | None = None
     rounds: int | None = None
     minutes: float | None = None
 
 
 class SayInRun(Command, frozen=True, kw_only=True):
-    """Post a message of a run. For a message file, the sender is MAILBOX and `role` comes from the folder.
+    """Post a run's message. For a message file, the sender is MAILBOX and the folder determines `role`.
 
     `role` is the sender that the message names, if any; `key` identifies a message that is sent again.
     """
@@ -312,7 +312,7 @@ class SayInRun(Command, frozen=True, kw_only=True):
 
 
 class PrepareRun(Command, frozen=True, kw_only=True):
-    """Set where a run works."""
+    """Set a run's working directory."""
 
     run: str
     context: review.RunContext
@@ -329,7 +329,7 @@ class CheckRun(Command, frozen=True, kw_only=True):
 
 
 class DeliverRun(Command, frozen=True, kw_only=True):
-    """Record the branch with the accepted work, or in `note` why there is none."""
+    """Record the branch with the accepted work or, in `note`, the reason why there is none."""
 
     run: str
     branch: str = ""
@@ -352,7 +352,7 @@ class ActOnRun(Command, frozen=True, kw_only=True):
 
 
 class WriteNote(Command, frozen=True, kw_only=True):
-    """Write on the board of a session or of the room; a repeated id writes nothing."""
+    """Write a note on a session's board or the room's board; a repeated id writes nothing."""
 
     sender: AgentId
     text: str
@@ -372,7 +372,7 @@ class Summarise(Command, frozen=True, kw_only=True):
 
 
 class SetBoardProvider(Command, frozen=True, kw_only=True):
-    """Set which provider stores the notes of a board for searching."""
+    """Set the provider that stores a board's notes for searching."""
 
     session: str
     provider: Provider
@@ -423,11 +423,11 @@ AnyCommand = (
 )
 
 
-# --- the rules of a room: times, limits and prompt texts -------------------------------------------
+# --- a room's rules: times, limits and prompt texts ---- -------------------------------------------
 
 
 class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of the conversation comes with a turn: at most this many items, or this many tokens."""
+    """The size of a turn's conversation window: the maximum number of items and of tokens."""
 
     items: int = 8
     tokens: int = 2500
@@ -437,38 +437,38 @@ DEFAULT_WINDOW = WindowSize()
 
 
 class AllowedCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """An approval rule of the settings: `agent` may run commands that begin with the words of `pattern`."""
+    """An approval rule from the settings: `agent` may run commands that begin with the words of `pattern`."""
 
     agent: str
     pattern: str
 
 
 class RoomRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules from the settings; they may differ from one start of the gateway to the next."""
+    """Rules from the settings, which may differ from one start of the gateway to the next."""
 
     warn_s: float = 90.0
     timeout_s: float = 120.0
-    #: How long signs of work, a dialog or a draft in the composer may keep a turn open.
+    #: How long activity, a dialog or a draft in the composer may keep a turn open.
     longest_s: float = 1800.0
     soft_turns: int = 25
     #: Limits count new tokens: input that was not read from a cache, and output.
     soft_tokens: int = 250_000
     window: WindowSize = DEFAULT_WINDOW
     limits: Limits = Limits(turns=200, tokens=1_000_000, minutes=20.0)
-    #: Whether replies of a session go onto its board; after how many notes (0: never) who summarises them.
+    #: Whether a session's replies go onto its board; after how many notes (0: never) who summarises them.
     board_replies: bool = True
     summary_after: int = 50
     summariser: str = ""
     #: Maximum size of a board's text; 0 for no limit.
     board_max_bytes: int = 64 * 1024 * 1024
-    #: Commands that need no person, from the settings.
+    #: Commands that need no approval, from the settings.
     allowed: tuple[AllowedCommand, ...] = ()
     #: Texts that must never appear on a board.
     secrets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def timeout_of(self, kind: ParticipantKind) -> float:
-        """Return how long a turn may take; a model behind an API shows no signs of work while it thinks."""
+        """Return the time limit of a turn; an API model shows no activity while it is thinking."""
         return self.timeout_s * 2.5 if kind is ParticipantKind.API else self.timeout_s
 
 

@@ -1,4 +1,4 @@
-"""Decide which events a command causes, or why it is refused.
+"""Decide which events a command causes, or refuse it with a reason.
 
 `decide` reads the room but never changes it; a refused command leaves no trace.
 """
@@ -18,7 +18,7 @@ from csp.room.runs import run_commands
 from csp.room.sessions import replies, session_start, steering
 from csp.room.sessions.steering import react
 
-#: After these commands, the sessions react to changes of their agents.
+#: After these commands, sessions react to changes in their agents.
 _MOVES_AGENTS: Final = (
     commands.ReportDelivery,
     commands.Send,
@@ -28,14 +28,14 @@ _MOVES_AGENTS: Final = (
     commands.Remove,
     commands.RedactMessage,
 )
-#: These commands can give turns, for which the whiteboard was searched.
+#: Commands that can start turns, for which the whiteboard was searched.
 _BRINGS_HITS: Final = (commands.PostReply, commands.Collaborate, commands.Tick)
 
 
 def decide(
     room: Room, command: commands.AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES
 ) -> list[events.KnownEvent]:
-    """Return the events that `command` causes, possibly none; raise if it is refused."""
+    """Return the events that `command` causes, possibly none; raise an error if it is refused."""
     return draft_of(room, command, now, rules).events
 
 
@@ -58,7 +58,7 @@ def draft_of(
 
 
 def _answer(caused: list[events.KnownEvent]) -> str:
-    """Return the ids of what a call started, pressed or ended, as the answer to a repeated call."""
+    """Return the ids of everything a call started, pressed or ended, as the answer to a repeated call."""
     runs = [event.run for event in caused if isinstance(event, events.RunStarted)]
     changes = [event for event in caused if isinstance(event, events.ModeChanged)]
     begun = [event.session_id for event in changes if event.change in (Change.STARTED, Change.CONTINUED)]
@@ -85,11 +85,11 @@ Handler = Callable[[RoomDraft, commands.Command], None]
 
 
 def _row(kind: type[C], handler: Callable[[RoomDraft, C], None]) -> tuple[type[commands.Command], Handler]:
-    """Return a row of the table; mypy checks that the handler takes commands of this kind."""
-    return kind, handler  # type: ignore[return-value]  # the table looks a handler up by the kind it takes
+    """Return a row of the table; mypy checks that the handler accepts commands of this kind."""
+    return kind, handler  # type: ignore[return-value]  # the table finds a handler by the kind it accepts
 
 
-#: Which function handles which command.
+#: The handler of each command.
 HANDLERS: Final[dict[type[commands.Command], Handler]] = dict(
     (
         _row(commands.Send, _send),

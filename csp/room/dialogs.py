@@ -1,4 +1,4 @@
-"""What the dialog of an agent asks for: the command itself, and whether two reports are about one dialog."""
+"""Interpret an agent's dialog: find its subject, and recognise two reports of the same dialog."""
 
 from typing import Final
 
@@ -6,13 +6,13 @@ import msgspec
 
 from csp.protocol.requests import Dialog
 
-#: The arguments of a tool that say what it is about, the most telling first.
+#: The tool arguments that identify the subject, the most specific first.
 _COMMANDS: Final = ("command", "cmd")
 _SUBJECTS: Final = (*_COMMANDS, "script", "file_path", "filePath", "path", "url", "query", "pattern")
 
 
 def subject_of(dialog: Dialog) -> str:
-    """Return what a dialog is about: the command, file or address in the arguments, else all of them."""
+    """Return the subject of a dialog: the command, file or address in the arguments, else all arguments."""
     if dialog.runs:
         return dialog.runs
     try:
@@ -31,14 +31,14 @@ def subject_of(dialog: Dialog) -> str:
 
 
 def asks_command(dialog: Dialog) -> bool:
-    """Tell whether a dialog is about a command line, as far as its arguments tell."""
+    """Return whether a dialog asks about a command line, judging by its arguments."""
     return bool(dialog.runs) or any(f'"{name}"' in dialog.arguments for name in _COMMANDS)
 
 
 def is_same_dialog(old: Dialog | None, new: Dialog | None) -> bool:
-    """Tell whether two reports in a row show one dialog.
+    """Return whether two consecutive reports show the same dialog.
 
-    A CLI reports its question in parts: its hook knows the arguments, its screen the choices, in any order.
+    A CLI reports its question in parts, in any order: the arguments by a hook, the choices on its screen.
     """
     if old is None or new is None:
         return True

@@ -1,7 +1,7 @@
 """Parse a line that a person typed in the human pane.
 
-A line is a message, a command or Allstop. The parser does not know who is in the room or which commands
-exist: the same line always means the same.
+A line is a message, a command or Allstop. The parser is independent of the participants and the available
+commands: the same line always has the same meaning.
 """
 
 import re
@@ -28,7 +28,7 @@ class EmptyLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageLine:
-    """Send `text`; `to` is empty for the last addressee, and has commas between several."""
+    """Send `text`; `to` is empty for the last recipient, or contains several names separated by commas."""
 
     text: str
     to: str = ""
@@ -37,7 +37,7 @@ class MessageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTarget:
-    """Address `to`, which may be several, from now on."""
+    """Address `to`, which may contain several names, from now on."""
 
     to: str
 
@@ -69,18 +69,18 @@ class ModeLine:
 
     @property
     def needs_topic(self) -> bool:
-        """Whether the person has to be asked what it is about."""
+        """Whether the person must be asked for a topic."""
         return self.mode != FREEFORM and not self.topic
 
     @property
     def replaces(self) -> bool:
-        """Whether the person has said that it may end a session that runs."""
+        """Whether the person has agreed to end the running session."""
         return _REPLACE in self.flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidLine:
-    """A line without a meaning, and a hint what to type instead."""
+    """An invalid line, with a hint about what to type instead."""
 
     problem: str
     hint: str
@@ -90,7 +90,7 @@ TypedLine = EmptyLine | MessageLine | SetTarget | StopLine | CommandLine | ModeL
 
 _SIGNS: Final = ("/", "@", "!")
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,31}"
-#: One name or several: `@ada @bob text`, `@ada,bob text`. Behind a comma with a space a name needs its sign.
+#: One or several names: `@ada @bob text`, `@ada,bob text`. After a comma and a space, a name needs its `@`.
 _ADDRESS: Final = re.compile(
     rf"[@!](?P<to>{_NAME}(?:(?:,[@!]?|,?\s+[@!]){_NAME}(?![\w.@/-]))*)[:,]?(?:\s+(?P<text>.*))?\Z", re.DOTALL
 )
@@ -104,15 +104,15 @@ _MAX_ALLSTOP: Final = 100
 
 
 def is_allstop(text: str) -> bool:
-    """Return whether a text is the word Allstop alone, in any spelling.
+    """Return whether a text consists of only the word Allstop, in any spelling.
 
-    This is the only rule: the room uses it for every message, the pane and the page for every line.
+    This is the only rule: the room uses it for every message, and the pane and the page for every line.
     """
     return len(text) <= _MAX_ALLSTOP and _NOT_A_LETTER.sub("", text.lower()) == "allstop"
 
 
 def read_line(line: str) -> TypedLine:
-    """Return the meaning of a typed line; a doubled `/`, `@` or `!` starts a text with that sign."""
+    """Parse a typed line; a doubled `/`, `@` or `!` starts a text with that character."""
     text = line.strip()
     if not text:
         return EmptyLine()
@@ -156,12 +156,12 @@ def _read_command(text: str) -> TypedLine:
     return read_mode(rest) if name == MODE and rest else CommandLine(name=name, rest=rest)
 
 
-#: What people type to leave or to get help; agents would answer it.
+#: Words that people type to leave or to get help, which agents would answer.
 _FOR_THE_PANE: Final = ("quit", "exit", "help", "?")
 
 
 def doubt_about(line: MessageLine) -> str:
-    """Return what to type in place of a text that was hardly meant for agents; nothing for any other."""
+    """Return the likely command for a text that was hardly intended for agents; "" for any other text."""
     text = line.text.strip()
     if line.to:
         return ""
@@ -169,11 +169,11 @@ def doubt_about(line: MessageLine) -> str:
         return "/quit" if text.lower() in _FOR_THE_PANE[:2] else "/help"
     words = text.split()
     is_command = "\n" not in text and words[0] == "csp" and len(words) > 1
-    return f"/{words[1]}, or in a shell {text}" if is_command else ""
+    return f"/{words[1]}, or in a shell: {text}" if is_command else ""
 
 
 def question_before_sending(line: MessageLine, to: str) -> str:
-    """Return what to ask before such a text is sent."""
+    """Return the question to ask before such a text is sent."""
     return f"Send {_shortened(line.text)!r} to {to.replace(',', ', ')}? (type {doubt_about(line)})"
 
 
@@ -182,12 +182,12 @@ def _shortened(text: str) -> str:
 
 
 def topic_question(mode: str) -> str:
-    """Return what to ask where a mode has no topic."""
+    """Return the question to ask if a mode has no topic."""
     return f"What is the {mode.replace('_', ' ')} about?"
 
 
 def replace_question(running: str) -> str:
-    """Return what to ask where a mode would end another one."""
+    """Return the question to ask if a mode would replace another one."""
     return f"{running.replace('_', ' ').capitalize()} is running. Stop it and start the new one?"
 
 
@@ -205,7 +205,7 @@ _FLAGS: Final = ("ballot", "respect-final", "soft-turns", _REPLACE)
 _VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, "agents")
 #: The options of /mode, for completion.
 MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS))
-# A quote ends before the next one begins, so that many that never end are read once.
+# A quote ends before the next one begins, so that many unclosed quotes are parsed only once.
 _QUOTED: Final = r'"[^"]*"|“[^“”]*”'
 _PIECE: Final = re.compile(
     rf"(?P<quoted>{_QUOTED})|(?<!\S)--(?P<flag>{'|'.join(_FLAGS)})(?!\S)\s*"
@@ -213,7 +213,7 @@ _PIECE: Final = re.compile(
 )
 _COUNT: Final = re.compile(r"[0-9]{1,6}")
 _AMOUNT: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
-# The first parts give nothing back, so that a long line without a colon is read once.
+# The first parts do not backtrack, so that a long line without a colon is parsed only once.
 _ROUTED: Final = re.compile(r"(?P<mode>[A-Za-z_]++)\s*+(?P<agents>[^:]*+):\s*(?P<goal>.+)\Z", re.DOTALL)
 _BETWEEN: Final = re.compile(r"[\s,]+")
 
@@ -221,7 +221,7 @@ _BETWEEN: Final = re.compile(r"[\s,]+")
 def _read_router(text: str) -> TypedLine:
     match = _ROUTED.match(text)
     if match is None:
-        return InvalidLine(problem="expected a mode, agents, a colon, a goal", hint=ROUTER_USAGE)
+        return InvalidLine(problem="expected a mode, agents, a colon and a goal", hint=ROUTER_USAGE)
     return ModeLine(
         mode=match["mode"].lower(), topic=match["goal"].strip(), agents=_ids(match["agents"]) or None
     )
@@ -310,19 +310,19 @@ def mode_fields(wish: ModeLine) -> dict[str, object]:
 
 # --- commands ------------------------------------------------------------------------------------
 
-#: What a command takes whose agent may be left out where only one can be meant.
+#: The arguments of commands whose agent may be omitted if only one is possible.
 ASKED_AGENT: Final = (ArgumentKind.MAYBE_AGENT, ArgumentKind.MAYBE_NUMBER)
 _TEXTS: Final = (ArgumentKind.TEXT, ArgumentKind.MAYBE_TEXT, ArgumentKind.MAYBE_MODE)
 
 
 def read_arguments(row: CommandEntry, rest: str) -> list[str]:
-    """Return the arguments of a command; raise BadInput if one is missing, invalid or unexpected."""
+    """Return a command's arguments; raise BadInput if one is missing, invalid or unexpected."""
     takes_text = bool(row.takes) and row.takes[-1] in _TEXTS
     words = rest.split(None, len(row.takes) - 1) if takes_text else rest.split()
     if len(words) > len(row.takes):
         raise BadInput(f"unexpected argument {words[len(row.takes)]!r}", f"usage: {row.form}")
     if row.takes == ASKED_AGENT and len(words) == 1 and _COUNT.fullmatch(words[0]):
-        # A number alone is the choice: the agent is the only one who asks.
+        # A single number is the choice: the agent is the only one that asks.
         words = ["", *words]
     for kind in row.takes[len(words) :]:
         if kind in (ArgumentKind.AGENT, ArgumentKind.TEXT):
@@ -334,15 +334,15 @@ def read_arguments(row: CommandEntry, rest: str) -> list[str]:
     return words
 
 
-# --- the last message of an agent ----------------------------------------------------------------
+# --- an agent's last message ---------------------------------------------------------------------
 
 _LAST: Final = re.compile(r"(?<!\{)\{(?P<agent>[A-Za-z0-9][A-Za-z0-9-]{0,31})\.last\}")
-#: How braces are written that are no more than text.
+#: Escaped braces, which are plain text.
 _TEXT_OF_LAST: Final = re.compile(r"\{(\{[A-Za-z0-9-]{1,32}\.last\})\}")
 
 
 def quoted_agents(text: str) -> tuple[str, ...]:
-    """Return the agents whose last message a text quotes with `{name.last}`, each once."""
+    """Return the agents whose last messages a text quotes with `{name.last}`, without duplicates."""
     return tuple(dict.fromkeys(match["agent"].lower() for match in _LAST.finditer(text)))
 
 
@@ -354,13 +354,13 @@ def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
 
 
 def unknown_quote(agent: str, hint: str) -> NotFound:
-    """Return the error for the last words of somebody who is not in the room."""
+    """Return the error for quoting somebody who is not in the room."""
     as_text = f"to send the braces as text, double them: {{{{{agent}.last}}}}"
     return NotFound(f"unknown agent in '{{{agent}.last}}'", "; ".join(filter(None, (hint, as_text))))
 
 
 def only_asker(asking: Sequence[str]) -> str:
-    """Return the only agent that has a dialog open; raise if none or several have one."""
+    """Return the only agent with an open dialog; raise if there are none or several."""
     if len(asking) == 1:
         return asking[0]
     if asking:
@@ -369,6 +369,6 @@ def only_asker(asking: Sequence[str]) -> str:
 
 
 def forwarded(agent: str, said: str, note: str = "") -> str:
-    """Return the text that passes on what an agent said, marked as a quotation."""
+    """Return the text that forwards an agent's message, marked as a quotation."""
     quoted = "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
     return f"{note}\n\n{agent} said:\n{quoted}".lstrip("\n")

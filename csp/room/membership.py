@@ -1,4 +1,4 @@
-"""Rules for participants: join, leave, be removed, report a state, receive controls."""
+"""Rules for participants: joining, leaving, removal, state reports and controls."""
 
 from typing import Final
 
@@ -14,10 +14,10 @@ from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Participant, Room
 
 MAX_PARTICIPANTS: Final = 1000
-#: A control that was pressed long ago must not approve what is on the screen now.
+#: A control that was sent long ago must not approve the dialog that is on the screen now.
 CONTROL_TTL_S: Final = 30.0
 
-#: Controls that change the stored state of a participant; all others require it to be online.
+#: Controls that change a participant's stored state; all others require it to be online.
 _PAUSED: Final = {ControlVerb.PAUSE: True, ControlVerb.RESUME: False}
 _SHARED: Final = {ControlVerb.SHARE: True, ControlVerb.NOSHARE: False}
 
@@ -31,7 +31,7 @@ def known_participant(room: Room, agent: str) -> Participant:
 
 
 def join(draft: RoomDraft, command: Join) -> None:
-    """Add a participant under the id for its name, with a number if the id is in use."""
+    """Add a participant under the id for its name, numbered if the id is in use."""
     room = draft.room
     # A sidecar that was killed right after joining gets its id back.
     launched = (known.id for known in room.participants.values() if command.launch == known.launch != "")
@@ -65,7 +65,7 @@ def _free_id(room: Room, wanted: AgentId) -> AgentId:
 def come_back(draft: RoomDraft, command: Rejoin) -> None:
     """Bring a participant back online."""
     known = known_participant(draft.room, command.agent)
-    # In a sealed phase an agent must not tell the others anything, including new capabilities.
+    # In a sealed phase, an agent must not disclose anything to the others, including new capabilities.
     is_kept = command.capabilities is None or draft.sessions.seals_of(known.id)
     capabilities = known.capabilities if is_kept else command.capabilities
     is_new = command.launch not in ("", known.launch)
@@ -77,7 +77,7 @@ def come_back(draft: RoomDraft, command: Rejoin) -> None:
             name=known.name,
             kind=known.kind,
             role=known.role,
-            # Processes left over from a killed sidecar must not speak for its successor.
+            # Processes left over from a killed sidecar must not act for its successor.
             epoch=known.epoch + is_new,
             capabilities=capabilities,
             launch=command.launch,
@@ -138,7 +138,7 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
 
 
 def _tell(draft: RoomDraft, participant: Participant, notice: AgentNotice) -> None:
-    """Post a notice to people only: the detail may be sealed for other agents."""
+    """Post a notice to people only, because the detail may be sealed for other agents."""
     draft.notice(HUMAN, NoticeCode[notice.kind.name](agent=participant.id, detail=notice.detail))
     if notice.kind is NoticeKind.FILE_ATTACHED and not participant.paused:
         draft.emit(StateChanged(*draft.header(participant.id, ALL, f"{participant.id}: pause"), paused=True))

@@ -1,4 +1,4 @@
-"""Rules for messages: their routes, their deliveries, and who has to act on which one until when."""
+"""Rules for messages: their routes, their deliveries, and the deadlines for acting on them."""
 
 import math
 import re
@@ -34,18 +34,18 @@ from csp.room.sessions.turn_prompt import handoffs
 MAX_HOPS: Final = 8
 MAX_QUEUED: Final = 20_000
 MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
-#: How many deliveries may wait in all queues together before agents cannot add more; people still can.
+#: Maximum number of deliveries waiting in all queues; beyond it, only people can add more.
 MAX_QUEUED_BY_AGENTS: Final = 200_000
-#: Replaces an agent's text that only people may read yet.
+#: Replaces an agent's text that so far only people may read.
 SEALED: Final = "sealed"
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = events.AgentCall | events.AgentResponse | events.Activity
-#: Reasons for which a sidecar may hold a message; only the room uses the others.
+#: Reasons for which a sidecar may hold a message; the others are used only by the room.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
 
 def send(draft: RoomDraft, command: commands.Send) -> None:
-    """Post a message, unless it was posted before."""
+    """Post a message unless it was posted before."""
     room = draft.room
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
@@ -57,7 +57,7 @@ def send(draft: RoomDraft, command: commands.Send) -> None:
         if known := find_duplicate(sender.sent, Channel.WORDS, (target,), command.text):
             notice_duplicate(draft, command.sender, f"the message to {target}", known)
             return
-        # It speaks because of its current prompt, as it does when it prints text.
+        # It sends because of its current prompt, just as when it prints text.
         asked = asked or (room.message(sender.heard) if sender.heard else None)
         via = Channel.TOOL
         check_share(room, recipients)
@@ -69,12 +69,12 @@ def send(draft: RoomDraft, command: commands.Send) -> None:
 
 
 def notice_duplicate(draft: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
-    """Post a notice that a message was not sent because the same one was sent for the same prompt."""
+    """Post a notice that a message was not sent because it duplicates one sent for the same prompt."""
     draft.notice(agent, NoticeCode.NOT_SENT_AGAIN(agent=agent, what=what, message=known), repeats=known)
 
 
 def answered_message(room: Room, command: commands.Words) -> Message | None:
-    """Return the message that is answered, if the sender may know about it."""
+    """Return the message that is being answered, if the sender may know about it."""
     message = room.message(command.reply_to) if command.reply_to else None
     if message is None or command.sender in (HUMAN, message.sender) or message.target == ALL:
         return message
@@ -82,7 +82,7 @@ def answered_message(room: Room, command: commands.Words) -> Message | None:
 
 
 class AgentWords(TypedDict, total=False):
-    """The fields of a message besides its text; see `MessageEvent`."""
+    """The fields of a message other than its text; see `MessageEvent`."""
 
     reply_to: MessageId | None
     urgent: bool
@@ -103,7 +103,7 @@ def post_message(
     recipients: tuple[AgentId, ...],
     words: AgentWords,
 ) -> None:
-    """Emit a message caused by `asked`; the caller has checked the queues of the recipients."""
+    """Emit a message caused by `asked`; the caller has checked the recipients' queues."""
     is_human = draft.before.is_person(command.sender)
     hops = 0 if is_human else hops_after(asked)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
@@ -130,7 +130,7 @@ def post_message(
 
 
 class SessionMarks(TypedDict, total=False):
-    """Fields that make a message outside a turn part of a session; see `MessageEvent`."""
+    """The fields that assign a message outside a turn to a session; see `MessageEvent`."""
 
     session_id: SessionId | None
     sealed: int
@@ -141,12 +141,12 @@ class SessionMarks(TypedDict, total=False):
 def _marks_of_agent(
     draft: RoomDraft, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
 ) -> SessionMarks:
-    """Return the fields that make an agent's message part of a session that concerns it.
+    """Return the fields that assign an agent's message to the session that it concerns.
 
-    That is the sealed session of the sender, else the session of the thread, else any session with the sender
+    That is the sender's sealed session, else the thread's session, else any session with the sender
     or a recipient. A message that a member sends in a sealed phase is sealed: nobody gets it before the phase
-    ends. A member of two sealed phases waits for both. Outsiders learn nothing that is sealed. Members of the
-    session get agents' messages with their next turn, so that nobody is woken by a thank-you.
+    ends. A member of two sealed phases waits for both. Outsiders see nothing that is sealed. Members of the
+    session get agents' messages with their next turn, so that a thank-you wakes nobody.
     """
     if not draft.has_sessions:
         return SessionMarks()
@@ -164,12 +164,12 @@ def _marks_of_agent(
 
 
 def hops_after(asked: Message | None) -> int:
-    """Return how many agents in a row have spoken, including the one that now speaks because of `asked`."""
+    """Return how many agents in a row have spoken, including the one now speaking because of `asked`."""
     return asked.hops + 1 if asked else 1
 
 
 def hold_reason(recipients: tuple[AgentId, ...], hops: int) -> str:
-    """Return the reason for which a new message is held; only a message with recipients can be held."""
+    """Return the reason why a new message is held; only a message with recipients can be held."""
     return HeldReason.LOOP if recipients and hops > MAX_HOPS else ""
 
 
@@ -181,18 +181,18 @@ def expiry(draft: RoomDraft, recipients: tuple[AgentId, ...], ttl_s: float | Non
 def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
     """Return whether `sender` has sent this id before; raise if the id belongs to somebody else."""
     if OWN_ID.match(message_id):
-        raise BadInput(f"id {message_id!r} has the form of the room's own ids", "use a uuid, for example")
+        raise BadInput(f"id {message_id!r} has the format of the room's own ids", "use, for example, a UUID")
     known = room.message(message_id)
     if known is None:
         return False
     if known.sender != sender:
-        raise Refused(f"id {message_id!r} is taken by somebody else's message", "use a new id")
+        raise Refused(f"id {message_id!r} is already used by another participant's message", "use a new id")
     return True
 
 
 def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
-    """Return who gets a typed answer: the participant that asked, and only for the first answer."""
-    # An answer asks for nothing: otherwise two agents would thank each other for ever.
+    """Return the recipient of a typed answer: the participant that asked, for the first answer only."""
+    # An answer does not request another one: otherwise two agents would thank each other forever.
     if asked is None or asked.reply_to is not None or asked.sender not in room.participants:
         return ()
     delivery = asked.deliveries.get(sender)
@@ -200,25 +200,25 @@ def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tupl
 
 
 def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None:
-    """Raise TooMany if a recipient has no space for a message."""
+    """Raise TooMany if a recipient's queue is full."""
     for agent in recipients:
         participant = room.participants[agent]
         waiting = len(participant.queue)
         if waiting >= MAX_QUEUED or participant.queued_chars + len(text) > MAX_QUEUED_CHARS:
-            hint = f"see what it waits for with: csp status; drop it with: csp remove {agent}"
-            raise TooMany(f"{agent} has {waiting} messages waiting, it takes no more", hint)
+            hint = f"see why they wait with: csp status; drop them with: csp remove {agent}"
+            raise TooMany(f"{agent} has {waiting} messages waiting and accepts no more", hint)
 
 
 def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
-    """Raise TooMany if the room already holds the maximum of messages from agents."""
+    """Raise TooMany if the room already contains the maximum number of messages from agents."""
     waiting = sum([len(participant.queue) for participant in room.participants.values()])
     if recipients and waiting + len(recipients) > MAX_QUEUED_BY_AGENTS:
-        hint = "wait until some have been read; see what they wait for with: csp status"
-        raise TooMany(f"{waiting} messages wait in this room, it takes no more from agents", hint)
+        hint = "wait until some have been read; see why they wait with: csp status"
+        raise TooMany(f"{waiting} messages are waiting in this room, which accepts no more from agents", hint)
 
 
 def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: commands.Words) -> None:
-    """Record that the answered message has arrived, as the answer proves unless it has no text."""
+    """Record that the answered message has arrived, which an answer proves unless it has no text."""
     delivery = asked.deliveries.get(answer.sender) if asked else None
     if asked is None or delivery is None or delivery.reason in ROOM_HOLDS:
         return
@@ -227,7 +227,7 @@ def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: commands.W
 
 
 def ask_about_loop(draft: RoomDraft) -> None:
-    """Ask the human about the last message of the draft if the loop guard holds it."""
+    """Ask the human about the draft's last message if the loop guard holds it."""
     said = draft.events[-1]
     if not isinstance(said, events.MessageEvent) or said.held != HeldReason.LOOP:
         return
@@ -241,11 +241,11 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
     message = draft.room.message(command.message)
     delivery = message.deliveries.get(command.agent) if message else None
     if message is None or delivery is None:
-        # Both cases have the same text, so that nobody can find out which ids exist.
+        # Both cases have the same text, so that it does not reveal which ids exist.
         raise NotFound(f"no message {command.message!r} for {command.agent}", "report on your own inbox")
     reason = told = _checked_reason(command)
     if command.state is DeliveryState.FAILED and draft.sessions.seals_of(command.agent):
-        # In a sealed phase an agent's own text is for people only, so the sender gets a neutral reason.
+        # In a sealed phase, an agent's own text is for people only, so the sender gets a neutral reason.
         reason = SEALED
     if (delivery.state, delivery.reason) == (command.state, reason):
         return
@@ -253,7 +253,7 @@ def report(draft: RoomDraft, command: commands.ReportDelivery) -> None:
         hint = f"release it with: csp continue {message.id}"
         raise Refused(f"{message.id} is held by the loop guard", hint)
     if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.TURN:
-        raise Refused(f"{message.id} is held for the turn of {command.agent}", "it comes with that turn")
+        raise Refused(f"{message.id} is held for {command.agent}'s turn", "it is delivered with that turn")
     if not may_move(delivery.state, command.state):
         problem = f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}"
         raise Refused(problem, "a finished delivery cannot be changed; use csp resend")
@@ -285,8 +285,8 @@ def cancel(draft: RoomDraft, command: commands.CancelMessage) -> None:
         if {delivery.state for delivery in message.deliveries.values()} == {DeliveryState.WITHDRAWN}:
             raise Refused(f"#{message.seq} is already cancelled")
         states = [f"{agent} {delivery.outcome}" for agent, delivery in message.deliveries.items()]
-        why = ", ".join(states) or "nobody waits for it"
-        raise Refused(f"too late to cancel #{message.seq}: {why}", "see what waits with: csp status")
+        why = ", ".join(states) or "no recipient is waiting for it"
+        raise Refused(f"too late to cancel #{message.seq}: {why}", "see the queue with: csp status")
 
 
 def _withdraw(draft: RoomDraft, message: Message) -> None:
@@ -299,12 +299,12 @@ def release(draft: RoomDraft, command: commands.ReleaseMessage) -> None:
     message = _known_message(draft.room, command.message)
     for agent, delivery in message.deliveries.items():
         if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
-            # The loop guard releases it; a seal does not.
+            # This releases a message from the loop guard, but not from a seal.
             is_sealed = draft.sessions.is_sealed(message.seals)
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
             draft.move_delivery(message, agent, *held)
     if not draft.events:
-        raise Refused(f"#{message.seq} is not held by the loop guard", "see what waits with: csp status")
+        raise Refused(f"#{message.seq} is not held by the loop guard", "see the queue with: csp status")
 
 
 def tick(draft: RoomDraft) -> None:
@@ -333,7 +333,7 @@ def prune(draft: RoomDraft, command: commands.Prune) -> None:
             if message.seq < command.before:
                 hint = f"withdraw it with: csp cancel {message.id}"
                 raise Refused(f"{message.id} still waits for {participant.id}", hint)
-    text = f"everything before {command.before} was removed from the history"
+    text = f"the history before {command.before} was removed"
     draft.emit(events.Pruned(*draft.header(HUMAN, ALL, text), before=command.before))
 
 
@@ -348,16 +348,16 @@ def _known_message(room: Room, message_id: str) -> Message:
 
 
 def is_due(participant: Participant, message: Message) -> bool:
-    """Return whether `participant` should act on a message of its queue now."""
+    """Return whether `participant` should act on a message in its queue now."""
     if message.kind is DeliverKind.CONTROL:
         return True
     return not participant.paused and message.deliveries[participant.id].reason not in ROOM_HOLDS
 
 
 def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = None) -> Iterator[Deliver]:
-    """Yield the messages on which `agent` should act, controls first, otherwise in journal order.
+    """Yield the messages that `agent` should act on, controls first, otherwise in journal order.
 
-    `upto` is the last event that is safe on disk: nobody may act on an event that could still be lost.
+    `upto` is the last event that is safely on disk: nobody may act on an event that could still be lost.
     """
     participant = room.participants[agent]
     last = room.seq if upto is None else upto
@@ -369,13 +369,13 @@ def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = No
 
 def newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
     """Return the messages that were queued after a seq, oldest first."""
-    # A queue may be long although the reader has seen nearly all of it, so search from its end.
+    # A queue may be long even if the reader has seen nearly all of it, so search from its end.
     newest_first = takewhile(lambda message_id: queue[message_id] > after, reversed(queue))
     return list(newest_first)[::-1]
 
 
 def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
-    """Return the seq of the oldest message after `after` that `agent` could not act on now."""
+    """Return the seq of the oldest message after `after` that `agent` cannot act on now."""
     participant = room.participants[agent]
     waiting = room.unfinished(newer(participant.queue, after))
     return next((message.seq for message in waiting if not is_due(participant, message)), None)
@@ -383,7 +383,7 @@ def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
 
 def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
     """Return the oldest waiting deliveries of all queues, in journal order."""
-    # Queues may be long, but each is in order: read only as much of them as is returned.
+    # Queues may be long, but each is in order, so read only as much of them as is returned.
     agents = list(room.participants)
     queues = (
         zip(queue.values(), repeat(number), queue)
@@ -395,14 +395,14 @@ def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
 
 
 def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
-    """Return a message in the form its recipient gets, with the turn signal of the wire protocol."""
+    """Return a message as delivered to its recipient, including the turn signal of the wire protocol."""
     is_turn = message.kind is DeliverKind.TURN
     signal = current = None
     live = next(iter(room.sessions.live_with(agent)), None)
     if live is not None and message.kind is not DeliverKind.CONTROL:
         is_asked = is_turn or agent in live.turns
         signal, current = ("your_turn", agent) if is_asked else ("turn_wait", live.current)
-    # What a reply to the turn may contain, while the turn is open.
+    # The fields that describe the expected reply, while the turn is open.
     session = room.sessions.get(message.session) if is_turn else None
     turn = session.turns.get(agent) if session else None
     is_open = turn is not None and turn.id == message.turn
@@ -455,12 +455,12 @@ def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, Age
 
 
 def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
-    """Return the state of one delivery, with the room's own reason if it waits."""
+    """Return the state of one delivery, with the room's own reason if it is waiting."""
     delivery = message.deliveries[agent]
     state, reason = delivery.state, delivery.reason
     participant = room.participants.get(agent)
     if state is DeliveryState.HELD and reason not in ROOM_HOLDS and participant and not participant.online:
-        # The reason that the sidecar gave is outdated, because the CLI has gone.
+        # The reason reported by the sidecar is outdated, because the CLI has gone.
         reason = HeldReason.OFFLINE
     elif state is DeliveryState.QUEUED and participant is not None:
         if not participant.online:

@@ -1,4 +1,4 @@
-"""The orchestrator: when to wake it, what its digest says, and when to tell people that it is silent."""
+"""The orchestrator: when to wake it, its digest, and when to notify people that it is silent."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -16,9 +16,9 @@ from csp.room.sessions.turn_prompt import last_outputs, render, round_label
 
 
 def wake(draft: RoomDraft) -> None:
-    """Send one digest for each session with reasons to wake the orchestrator, however many reasons there are.
+    """Send one digest per session with reasons to wake the orchestrator, however many reasons there are.
 
-    An orchestrator that takes turns in the session is not woken: it can act in its turns.
+    An orchestrator that takes turns in the session is not woken, because it can act in its turns.
     """
     for session_id, reasons in draft.wake_reasons.items():
         session_draft = SessionDraft(draft, session_id)
@@ -37,7 +37,7 @@ def next_deadline(room: Room, rules: RoomRules) -> float | None:
 
 
 def tick(draft: RoomDraft) -> None:
-    """Notify the human once if an orchestrator leaves its wake-ups unanswered."""
+    """Notify the human once if an orchestrator does not answer its wake-ups."""
     for agent, silence in list(draft.room.wakeups.by_agent.items()):
         if _is_news(silence) and _due_at(silence, draft.rules) <= draft.clock:
             participant = draft.room.participants.get(agent)
@@ -52,7 +52,7 @@ def _is_news(silence: UnansweredWakeups) -> bool:
 
 
 def _due_at(silence: UnansweredWakeups, rules: RoomRules) -> float:
-    """Return when the last wake-up has been unanswered for the length of a turn."""
+    """Return when the last wake-up will have been unanswered for the length of a turn."""
     return silence.since[-1] + rules.timeout_s
 
 
@@ -62,14 +62,14 @@ def _due_at(silence: UnansweredWakeups, rules: RoomRules) -> float:
 MAX_ANSWER: Final = 2000
 MAX_LINE: Final = 300
 DEFAULT_COUNT: Final = 20
-#: Character limits in a digest: all statements together, one statement, a topic or vote or reason.
+#: Character limits in a digest: all statements together, one statement, and a topic, vote or reason.
 _SAID: Final = 900
 _WORDS: Final = 160
 _PART: Final = 250
 
 
 def mode_text(session: Session | None) -> str:
-    """Return a text that describes the mode of a thread and whose turn it is."""
+    """Return a text that describes the mode of a thread and the current turn."""
     if session is None:
         return f"[CSP: the mode is {Mode.FREEFORM}; no session is running]"
     topic = f" on {session.setup.topic!r}" if session.setup.topic else ""
@@ -81,7 +81,7 @@ def mode_text(session: Session | None) -> str:
 
 
 def log_text(events: Iterable[AnyEvent]) -> str:
-    """Return the texts of `events`, oldest first; if they do not all fit, only the newest."""
+    """Return the texts of `events`, oldest first; if they do not all fit, only the newest ones."""
     lines: list[str] = []
     left = MAX_ANSWER - len(_whole(["#"]))
     for event in reversed([event for event in events if not isinstance(event, Unknown)]):
@@ -92,26 +92,26 @@ def log_text(events: Iterable[AnyEvent]) -> str:
         if left < 0:
             break
         lines.append(line)
-    return _whole(lines[::-1]) if lines else "[CSP: nothing that concerns you has been said yet]"
+    return _whole(lines[::-1]) if lines else "[CSP: there are no messages that concern you yet]"
 
 
 def _whole(lines: list[str]) -> str:
     text = "\n".join(lines)
-    return f"[CSP: the last that concerns you, oldest first\n{text}]"
+    return f"[CSP: the latest messages that concern you, oldest first\n{text}]"
 
 
-# --- the digest of a session ---------------------------------------------------------------------
+# --- a session's digest --------------------------------------------------------------------------
 
 
 def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str]) -> str:
-    """Return the digest of a session: its events, statements and open turns, without sealed content."""
+    """Return a session's digest: its events, statements and open turns, without sealed content."""
     why = cut("; ".join(reasons), _PART)
     waiting = cut(", ".join(session.waiting_for) or "nobody", _PART)
     paused = " (paused)" if session.status is Status.PAUSED else ""
     now = f"{session.stage.name}{paused}, waiting for {waiting}."
     if session.is_over:
         now = f"it has ended: {session.reason}."
-    # During a vote it would reveal whose proposal is whose.
+    # During a vote, it would reveal the authors of the proposals.
     is_counted = bool(session.counted) and (session.is_over or not session.stage.candidates)
     values = {
         "mode": session.setup.mode,

@@ -1,4 +1,4 @@
-"""Find the recipients of a message: one participant, several, or all."""
+"""Find a message's recipients: one participant, several or all."""
 
 from msgspec.structs import replace
 
@@ -10,15 +10,15 @@ from csp.room.room_state import Room
 
 
 def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, ...]]:
-    """Return the target and the recipients of a message; raise if nobody could receive it.
+    """Return a message's target and recipients; raise an error if nobody could receive it.
 
-    Several names with commas between them are one target: each of them gets the same message.
+    Several names separated by commas form one target: each of them gets the same message.
     """
     target = AgentId(command.to.strip().lower())
     if "," in target:
         return _route_to_several(room, command, target)
     if target == ALL:
-        # A participant that left must not collect every later message to all. A resend names its recipients,
+        # A participant that left must not collect all later messages to all. A resend names its recipients,
         # so it waits for them even if they are offline.
         return ALL, tuple(
             participant.id
@@ -27,7 +27,7 @@ def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, .
             and (participant.online if command.only is None else participant.id in command.only)
         )
     if target == command.sender:
-        raise BadInput("a message to yourself goes nowhere", "name another participant, or 'all'")
+        raise BadInput("you cannot send a message to yourself", "name another participant, or 'all'")
     if target == HUMAN:
         return HUMAN, ()
     if target not in room.participants:

@@ -1,7 +1,7 @@
-"""The table of roles: who may call what, and which fields a caller may set.
+"""The table of roles: which callers may make which calls, and which fields they may set.
 
 Every route, WebSocket operation and MCP tool has one row here. The gateway checks this table before it acts
-and serves nothing without a row.
+and serves no call without a row.
 """
 
 import re
@@ -15,7 +15,7 @@ from csp.protocol.enums import Role
 
 
 class Party(StrEnum):
-    """The kind of caller, from its token. A page acts for a person but may do less than the room's token."""
+    """The kind of caller, from its token. A page acts for a person with fewer rights than the room."""
 
     NONE = "none"
     AGENT = "agent"
@@ -29,34 +29,34 @@ ANYBODY: Final = frozenset(Party)
 MEMBERS: Final = ANYBODY - {Party.NONE}
 LEADS: Final = MEMBERS - {Party.AGENT}
 PEOPLE: Final = frozenset({Party.PAGE, Party.ROOM})
-#: Callers that report on or speak for themselves; the room's token may do so for an agent.
+#: Callers that report or speak for themselves; the room's token may do so on behalf of an agent.
 AGENTS: Final = MEMBERS - {Party.PAGE}
-#: Callers with a shell on this machine: they may choose what runs there.
+#: Callers with a shell on this machine, who may choose what runs there.
 SHELL: Final = frozenset({Party.ROOM})
 
 
 class RoleRow(NamedTuple):
-    """Who may call, and which fields or path values only the room's token may set, each with a hint."""
+    """The permitted callers, and the fields or path values that only the room's token may set, with hints."""
 
     parties: Parties
     shell: Mapping[str, str] = {}
 
     @property
     def needs(self) -> Role:
-        """The lowest role that may call."""
+        """The lowest role that may make the call."""
         return _lowest(self.parties)
 
 
 @cache
 def _lowest(parties: Parties) -> Role:
-    # Called for every request, and looking up an enum member by its value is slow.
+    # This is called for every request, and looking up an enum member by its value is slow.
     return next(role for role in Role if Party(role) in parties)
 
 
 Table = Mapping[str, RoleRow]
 
-_REVIEW: Final = "leave it out, or begin the run in a terminal: csp review --test COMMAND"
-_MODEL: Final = "leave it out, or add the model in a terminal: csp add NAME --provider P --base-url URL"
+_REVIEW: Final = "omit it, or start the run in a terminal: csp review --test COMMAND"
+_MODEL: Final = "omit it, or add the model in a terminal: csp add NAME --provider P --base-url URL"
 
 # fmt: off
 ROUTES: Final[Table] = {
@@ -154,7 +154,7 @@ TOOLS: Final[Table] = {
 }
 # fmt: on
 
-#: Names of fields that choose what runs on this machine, which files it reads or which hosts it contacts.
+#: Names of fields that determine what runs on this machine, which files it reads or which hosts it contacts.
 _DANGEROUS: Final = re.compile(
     r"(?:.*_)?(?:test|tests|command|cmd|shell|script|argv|exec|dir|cwd|folder|worktree|path|paths|file|files"
     r"|url|uri|host|port|address|env|variable|key|token|secret)\Z"
@@ -171,7 +171,7 @@ def row_of(table: Table, name: str) -> RoleRow:
     """Return the row of a route, an operation or a tool; raise LookupError if it has none."""
     row = table.get(name)
     if row is None:
-        raise LookupError(f"{name!r} has no row in the table of roles, see csp/room/roles.py")
+        raise LookupError(f"{name!r} has no row in the table of roles; see csp/room/roles.py")
     return row
 
 
@@ -181,11 +181,11 @@ def is_dangerous(field: str) -> bool:
 
 
 def check_row(name: str, row: RoleRow, fields: Iterable[str]) -> None:
-    """Raise LookupError if a dangerous field is missing in the row of a call that others may make."""
+    """Raise LookupError if a dangerous field is missing from the row of a call that others may make."""
     loose = [field for field in fields if is_dangerous(field) and field not in row.shell]
     if loose and row.parties != SHELL:
         raise LookupError(
-            f"{name!r} takes {', '.join(loose)}, but its row in csp/room/roles.py does not say so"
+            f"{name!r} takes {', '.join(loose)}, but its row in csp/room/roles.py does not list them"
         )
 
 
@@ -195,7 +195,7 @@ def check_call(row: RoleRow, party: Party, what: str) -> None:
         return
     if party is Party.PAGE:
         raise Forbidden(f"a page may not {what}", "do it in a terminal, see: csp --help")
-    raise Forbidden(f"{party} may not {what}", f"it takes the {row.needs} token")
+    raise Forbidden(f"{party} may not {what}", f"it requires the {row.needs} token")
 
 
 def check_fields(row: RoleRow, party: Party, given: Iterable[str]) -> None:

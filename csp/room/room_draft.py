@@ -1,4 +1,4 @@
-"""The draft of a room: the events that a command causes, and the resulting room."""
+"""The draft of a room: a command's events and the resulting room."""
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, Final, NoReturn, TypeVar
@@ -33,7 +33,7 @@ from csp.room.sessions.session_state import Session, Turn
 
 #: The first fields of every event: seq, ts, id, sender, target, thread, text.
 Header = tuple[int, float, MessageId, AgentId, AgentId, str, str]
-#: The first fields of every event of a run: the same, then the session and the id of the run.
+#: The first fields of every event of a run: the same, followed by the session and the id of the run.
 RunHeader = tuple[int, float, MessageId, AgentId, AgentId, str, str, SessionId, str]
 
 
@@ -48,7 +48,7 @@ class RoomCopy(Room):
     own_messages: set[MessageId] = msgspec.field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Keep the given asks; nothing has to be derived."""
+        """Keep the given asks, because nothing has to be derived."""
 
     @classmethod
     def of(cls, room: Room) -> "RoomCopy":
@@ -72,7 +72,7 @@ class RoomCopy(Room):
         )
 
     def settle_in(self, room: Room) -> None:
-        """Bring the original room to the state of this copy; the copy must not be used afterwards."""
+        """Update the original room to the state of this copy, which must not be used afterwards."""
         for participant in map(self.participants.get, self.own_participants):
             if participant is not None:
                 participant.queue = merged(participant.queue)
@@ -105,10 +105,10 @@ class RoomCopy(Room):
 
 
 class RoomDraft:
-    """Collect the events of one command; `room` is always the room after them.
+    """A collector of one command's events; `room` is always the room after them.
 
     An event is built by its own constructor: `draft.emit(Left(*draft.header(agent, ALL, text), reason=...))`.
-    The given room is not changed, unless its owner calls `take_over` at the end.
+    The given room is not changed unless its owner calls `take_over` at the end.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class RoomDraft:
         self.before = room
         self.rules = rules
         self.events: list[KnownEvent] = []
-        #: Why the orchestrator should be woken, by session.
+        #: The reasons to wake the orchestrator, by session.
         self.wake_reasons: dict[SessionId, list[str]] = {}
-        #: Whiteboard hits for the agents that this command asks.
+        #: Whiteboard hits for the agents to which this command gives turns.
         self.hits: Mapping[str, tuple[HitView, ...]] = hits or {}
-        #: The time of the clock, for deadlines.
+        #: The current time, for deadlines.
         self.clock = now
-        #: The time of the journal, which never goes back.
+        #: The journal's time, which never decreases.
         self.now = max(now, room.ts)
         #: Whether there is any session, running or ended; most messages are sent in rooms without one.
         self.has_sessions = bool(room.sessions.by_id)
@@ -140,7 +140,7 @@ class RoomDraft:
     @property
     def room(self) -> Room:
         """The room after the events so far."""
-        # Events are applied on access, because nobody reads the room after the last event of most commands.
+        # Events are applied lazily, because the room after a command's last event is rarely needed.
         if self._applied < len(self.events):
             room = self._room if self._applied else RoomCopy.of(self.before)
             for event in self.events[self._applied :]:
@@ -194,17 +194,17 @@ class RoomDraft:
         thread: str = DEFAULT_THREAD,
         id: MessageId | None = None,
     ) -> Header:
-        """Return the first fields of the next event, for a message or a control, which are delivered."""
+        """Return the first fields of the next event for a message or a control, which are delivered."""
         return self.header(sender, target, text, thread=thread, id=id or MessageId(f"m-{self.next_seq}"))
 
     def run_header(self, run: ReviewRun, text: str, *, by: AgentId = SYSTEM) -> RunHeader:
-        """Return the first fields of the next event, for an event of a run."""
+        """Return the first fields of the next event for a run's event."""
         return (*self.header(by, ALL, text, thread=run.thread), run.session, run.id)
 
     def emit(self, event: KnownEvent) -> None:
         """Add an event; from now on `room` is the room after it."""
         if event.seq != self.next_seq:
-            raise ValueError(f"event {event.seq} is emitted as number {self.next_seq}")
+            raise ValueError(f"event {event.seq} was emitted as number {self.next_seq}")
         self.events.append(event)
         if changes_sessions(event):
             self.has_sessions = self._has_new_sessions = True
@@ -219,7 +219,7 @@ class RoomDraft:
         silent: AgentId | None = None,
         repeats: MessageId | None = None,
     ) -> None:
-        """Emit a notice of the room."""
+        """Emit a notice from the room."""
         header = self.header(SYSTEM, target, words.text, thread=thread)
         code, params = words
         self.emit(NoticePosted(*header, session, silent, repeats, code, params))
@@ -231,19 +231,19 @@ class RoomDraft:
         self.emit(DeliveryMoved(*header, message=message.id, agent=agent, state=state, reason=reason))
 
 
-# --- a dict that reads through to another one -----------------------------------------------------
-# It keeps its own changes: a draft has to change tables of ten thousand entries without copying them for each
+# --- a dict layered on top of another one ---------------------------------------------------------
+# It stores its own changes: a draft must change tables of ten thousand entries without copying them for each
 # command.
 
 
 K = TypeVar("K")
 V = TypeVar("V")
-#: Up to this many entries, a copy is faster than reading through.
+#: Up to this many entries, a copy is faster than a layered dict.
 SMALL: Final = 64
 
 
 def layered(base: dict[K, V]) -> dict[K, V]:
-    """Return a table with the entries of `base` that can be changed independently."""
+    """Return a table with the entries of `base` that can be changed independently of it."""
     return dict(base) if len(base) <= SMALL else LayeredDict(base)
 
 
@@ -255,7 +255,7 @@ def merged(table: dict[K, V]) -> dict[K, V]:
 class LayeredDict(dict[K, V]):
     """The entries of `base` with changes on top; `base` itself is not changed.
 
-    The dict's own storage holds the entries that were set here. The order is that of a plain dict.
+    The dict's own storage contains the entries that were set here. The order is that of a plain dict.
     """
 
     __slots__ = ("_base", "_hidden")
@@ -263,7 +263,7 @@ class LayeredDict(dict[K, V]):
     def __init__(self, base: dict[K, V]) -> None:
         super().__init__()
         self._base = base
-        #: Keys of `base` that were removed here; a key that is set again comes last.
+        #: Keys of `base` that were removed here; a key that is set again is last.
         self._hidden: set[K] = set()
 
     def merge(self) -> dict[K, V]:
@@ -314,7 +314,7 @@ class LayeredDict(dict[K, V]):
         return len(self._base) - len(self._hidden) + last
 
     def _is_last(self, key: K) -> bool:
-        """Return whether a key that was set here comes after those of `base`."""
+        """Return whether a key that was set here follows those of `base`."""
         return key in self._hidden or key not in self._base
 
     def keys(self) -> Any:
@@ -335,9 +335,9 @@ class LayeredDict(dict[K, V]):
         return repr(dict(self.items()))
 
     def _unsupported(self, *_: object, **__: object) -> NoReturn:
-        raise NotImplementedError("a layered dict has no such method")
+        raise NotImplementedError("a layered dict does not support this method")
 
-    # These would see only the dict's own storage.
+    # These would access only the dict's own storage.
     setdefault = popitem = clear = copy = __or__ = __ror__ = __ior__ = _unsupported
 
 
@@ -380,12 +380,12 @@ class SessionDraft:
 
     @property
     def terms(self) -> Collaboration:
-        """The terms of the collaboration; the default terms for any other session."""
+        """The terms of the collaboration, or the default terms for any other session."""
         return self.session.setup.collaboration or Collaboration()
 
     @property
     def phase(self) -> PhaseRow:
-        """The row of the phase that the session is in."""
+        """The table row of the session's current phase."""
         session = self.session
         return row_of(session.setup).phases[session.stage.row]
 
@@ -394,7 +394,7 @@ class SessionDraft:
         return self.room.participants.get(agent)
 
     def synthesisers(self) -> tuple[AgentId, ...]:
-        """Return who writes the synthesis: the agent named for it, else the orchestrator, else nobody.
+        """Return the author of the synthesis: the agent named for it, else the orchestrator, else None.
 
         In a collaboration, the first agent whose last turn did not fail replaces the named one.
         """
@@ -411,11 +411,11 @@ class SessionDraft:
     # --- emitting --------------------------------------------------------------------------------
 
     def header(self, sender: AgentId, text: str) -> SessionHeader:
-        """Return the first fields of the next event, for an event of the session."""
+        """Return the first fields of the next event for an event of the session."""
         return (*self.room_draft.header(sender, ALL, text, thread=self.session.thread), self._id)
 
     def run_header(self, text: str, *, by: AgentId | None = None) -> RunHeader:
-        """Return the first fields of the next event, for an event of the session's run."""
+        """Return the first fields of the next event for an event of the session's run."""
         return self.room_draft.run_header(self.known_run, text, by=by or SYSTEM)
 
     def change(
@@ -456,7 +456,7 @@ class SessionDraft:
         warned: bool = False,
         handoff: Handoff | None = None,
     ) -> None:
-        """Emit a new state of a turn, or a remark about it."""
+        """Emit a turn's new state, or a remark about the turn."""
         text = f"{turn.agent}: {state}" + (f" ({reason})" if reason else "")
         self.room_draft.emit(
             TurnMoved(
@@ -476,7 +476,7 @@ class SessionDraft:
         self.room_draft.notice(target, words, session=self._id, thread=self.session.thread)
 
     def withdraw(self, turn: Turn) -> bool:
-        """Withdraw the request of a turn; return whether that was still possible."""
+        """Withdraw the request for a turn; return whether that was still possible."""
         message = self.room.message(turn.message)
         # A request that has arrived may be too old to be remembered.
         if message is None or turn.state is not TurnState.ASKED:
@@ -487,7 +487,7 @@ class SessionDraft:
         return True
 
     def interrupt(self, turn: Turn) -> None:
-        """Interrupt the agent that works on a turn."""
+        """Interrupt the agent that is working on a turn."""
         participant = self.participant(turn.agent)
         if participant is not None and participant.online:
             verb = ControlVerb.INTERRUPT

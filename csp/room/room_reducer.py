@@ -1,4 +1,4 @@
-"""Apply events to the state of a room.
+"""Apply events to a room's state.
 
 `apply` is the only way to change a room. It updates the room in place and returns it: the gateway owns one
 room, and a copy per event would cost more than the event. It never fails: an event about an unknown
@@ -47,11 +47,11 @@ from csp.room.sessions.session_state import (
 )
 from csp.room.visibility import seals_on
 
-#: How many messages are remembered, to detect duplicates and to know their states without reading the disk.
+#: Number of messages remembered, to detect duplicates and look up their states without reading the disk.
 WINDOW: Final = 10_000
-#: How much of an agent's question is remembered: its end, which holds the question mark.
+#: How much of an agent's question is remembered: its end, which contains the question mark.
 MAX_QUESTION: Final = 300
-#: How many calls of each caller are remembered, to answer repeated ones.
+#: Number of calls remembered per caller, to answer repeated ones.
 KEPT_CALLS: Final = 200
 
 
@@ -151,7 +151,7 @@ def _said(room: Room, event: events.MessageEvent) -> None:
         room.queries.pop(event.query, None)
     _paid(room, event)
     _mark_answered(room, event)
-    # What an agent sends while it works is remembered until its answer.
+    # Messages that an agent sends while it works are remembered until its answer.
     sender = room.participant_to_change(event.sender) if event.via else None
     if sender is not None:
         one = SentMessage(event.id, event.target, Channel(event.via), fingerprints(event.text))
@@ -163,11 +163,11 @@ def _said(room: Room, event: events.MessageEvent) -> None:
 
 
 def _note_question(room: Room, event: events.MessageEvent) -> None:
-    """Note what an agent asks the people of the room; a message of theirs to it is the answer."""
+    """Record an agent's question to the people in the room; their next message to it is the answer."""
     if event.sender == HUMAN:
         for agent in event.recipients:
             known = room.participants.get(agent)
-            # Looked at before it is changed: a copy of every recipient would cost more than the message.
+            # Checked before any change, because copying every recipient would cost more than the message.
             if known is not None and known.question is not None:
                 _change(room, known).question = None
     elif (
@@ -263,7 +263,7 @@ def _remember(room: Room, message: Message) -> None:
 
 
 def _forget(room: Room, message_id: MessageId) -> None:
-    """Drop an older message with the same id, which only a damaged line can have left."""
+    """Drop an older message with the same id, which can only remain because of a damaged line."""
     stale = room.message_to_change(message_id)
     if stale is not None:
         room.messages.pop(message_id, None)
@@ -289,10 +289,10 @@ def _delivered(room: Room, event: events.DeliveryMoved) -> None:
     message.deliveries[event.agent] = Delivery(event.state, event.ts, event.reason, delivery.answered)
     asked = room.participants.get(event.agent)
     if event.state in UNDELIVERED and asked is not None and asked.answering == message.id:
-        # The key had no effect, so the dialog still waits for an answer.
+        # The key had no effect, so the dialog is still waiting for an answer.
         _change(room, asked).answering = None
-    # A typed message is the prompt that the agent now works on; the previous one is over. A recipient that
-    # only reports that it has a message, such as a script, may speak about anything next.
+    # A typed message is the agent's new current prompt; the previous one is over. A recipient that
+    # only reports receipt of a message, such as a script, may speak about anything next.
     if event.state is DeliveryState.TYPED and message.kind is not DeliverKind.CONTROL:
         participant = room.participant_to_change(event.agent)
         if participant is not None:
@@ -325,7 +325,7 @@ def _joined(room: Room, event: events.Joined) -> None:
     known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
     known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
     known.launch = event.launch or known.launch
-    # The state that a launch shows until its sidecar reports one.
+    # The state shown for a launch until its sidecar reports one.
     state, detail = (AgentState.STARTING, "joining") if event.launch else (AgentState.IDLE, "")
     known.state, known.detail, known.until, known.dialog = state, detail, None, None
     known.seals, known.asks = {}, ""
@@ -369,7 +369,7 @@ def _state_changed(room: Room, event: events.StateChanged) -> None:
 
 
 def _is_answered(room: Room, one: Participant) -> bool:
-    """Tell whether the dialog of an agent was closed by a key: what is reported next is another one."""
+    """Return whether a key closed the agent's dialog, so that the next report is about another one."""
     pressed = room.message(one.answering) if one.answering is not None else None
     return pressed is not None and pressed.deliveries[one.id].state is DeliveryState.CONFIRMED
 

@@ -43,7 +43,7 @@ ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
 # --- the states of a delivery ---------------------------------------------------------------------
 
 
-#: The allowed next states of a delivery. `submitted` needs no more work, but may still be confirmed.
+#: The allowed next states of a delivery. `submitted` needs no further work, but may still be confirmed.
 MOVES: Final[dict[S, frozenset[S]]] = {
     S.QUEUED: frozenset(S) - {S.QUEUED},
     S.HELD: frozenset(S),
@@ -61,25 +61,25 @@ def may_move(old: S, new: S) -> bool:
 # --- messages that an agent sent while it works on a prompt ----------------------------------------
 #
 # They are remembered so that the same text is not sent twice. A model that calls a tool often repeats in
-# words what it did: it prints the command with the same text, or gives the text as its answer. Both orders
-# occur, since the text before a tool call is read from a file that may arrive later than the call. So each
+# words what it did: it prints the command with the same text, or repeats the text in its answer. Both orders
+# occur, because the text before a tool call is read from a file that may be written after the call. So each
 # message is remembered until the prompt is over, and can match one repetition: an agent that sends twice by
-# tool, or prints twice, means it.
+# tool, or prints twice, does so intentionally.
 
-#: How many messages of one prompt are remembered; older ones are forgotten.
+#: Number of messages remembered per prompt; older ones are forgotten.
 KEPT_SENT: Final = 50
 _BLANK_LINE: Final = "\n\n"
 
 
 class Channel(StrEnum):
-    """How an agent sent a message while it was working."""
+    """The way an agent sent a message while it was working."""
 
     TOOL = "tool"
     WORDS = "words"
 
 
 class SentMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message sent for the current prompt of an agent, with what is needed to recognise it again."""
+    """A message sent for an agent's current prompt, with the data needed to recognise it again."""
 
     id: MessageId
     target: AgentId
@@ -88,7 +88,7 @@ class SentMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 def fingerprints(text: str) -> tuple[str, ...]:
-    """Return the hashes by which a text is recognised: of the whole text, and of its first paragraph.
+    """Return the hashes that identify a text: that of the whole text and that of its first paragraph.
 
     A printed command ends at a blank line, so it repeats only the first paragraph of a long text.
     """
@@ -121,7 +121,7 @@ def find_duplicate(
     return None
 
 
-# --- the state of a room ----------------------------------------------------------------------------
+# --- a room's state ---------------------------------------------------------------------------------
 
 
 class Delivery(msgspec.Struct, array_like=True):
@@ -134,24 +134,24 @@ class Delivery(msgspec.Struct, array_like=True):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nothing has reached the recipient's composer, so that nothing has to be undone there."""
+        """Whether nothing has reached the recipient's composer, so that there is nothing to undo there."""
         is_early = self.state in (DeliveryState.QUEUED, DeliveryState.HELD)
         return is_early and self.reason not in (HeldReason.STUCK, HeldReason.COVERED)
 
     @property
     def outcome(self) -> str:
-        """What became of it, in words that follow the name of the recipient."""
+        """The outcome of the delivery, worded to follow the name of the recipient."""
         has_arrived = self.state in (DeliveryState.TYPED, DeliveryState.SUBMITTED, DeliveryState.CONFIRMED)
         return "has already received it" if has_arrived else self.state
 
     @property
     def is_held_for_turn(self) -> bool:
-        """Whether the message waits for a turn of its recipient, or for the end of a sealed phase."""
+        """Whether the message waits for its recipient's turn or for the end of a sealed phase."""
         return self.state is DeliveryState.HELD and self.reason == HeldReason.TURN
 
 
 class Message(msgspec.Struct, omit_defaults=True):
-    """A message with the state of each delivery; its text is dropped when all have ended."""
+    """A message with the state of each delivery; its text is dropped when all deliveries have ended."""
 
     id: MessageId
     seq: int
@@ -171,12 +171,12 @@ class Message(msgspec.Struct, omit_defaults=True):
     ending: Ending = Ending.DONE
     turn: str | None = None
     session: SessionId | None = None
-    #: The sealed phases in which it was sent, by session; nobody else gets it before they end.
+    #: The sealed phases in which it was sent, by session; nobody else receives it before they end.
     seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
 
 
 class Query(msgspec.Struct, omit_defaults=True):
-    """A query of an agent, to be answered from the journal before `seq`."""
+    """An agent's query, to be answered from the journal before `seq`."""
 
     seq: int
     agent: AgentId
@@ -187,7 +187,7 @@ class Query(msgspec.Struct, omit_defaults=True):
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
-    """What an agent has asked the people of the room, in short."""
+    """A short form of an agent's question to the people in the room."""
 
     message: MessageId
     at: float
@@ -210,23 +210,23 @@ class Participant(msgspec.Struct, omit_defaults=True):
     dialog: Dialog | None = None
     #: The sealed phases in which it reported its detail.
     seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
-    #: The kind of its dialog or blocking screen, where its sidecar says so.
+    #: The kind of its dialog or blocking screen, if reported by its sidecar.
     asks: str = ""
-    #: Since when it has been in its state, or its dialog has been open; 0 in snapshots of older versions.
+    #: When its state began or its dialog opened; 0 in snapshots from older versions.
     since: float = 0.0
-    #: The control that answers its dialog, as long as that has not failed.
+    #: The control that answers its dialog, unless that has failed.
     answering: MessageId | None = None
-    #: The approval rules that people gave it in this room, by their numbers.
+    #: The approval rules that people added for it in this room, by number.
     rules: dict[int, str] = msgspec.field(default_factory=dict)
-    #: The question that it has asked the people of the room, until they send it a message.
+    #: Its question to the people in the room, until they send it a message.
     question: Question | None = None
     paused: bool = False
     share: bool = False
-    #: Unfinished messages and unfinished controls, in journal order.
+    #: Unfinished messages and controls, in journal order.
     queue: dict[MessageId, int] = msgspec.field(default_factory=dict)
     controls: dict[MessageId, int] = msgspec.field(default_factory=dict)
     queued_chars: int = 0
-    #: The prompt it works on, and the messages it has sent since, until its answer.
+    #: The prompt it is working on, and the messages it has sent since, until its answer.
     heard: MessageId | None = None
     sent: tuple[SentMessage, ...] = ()
 
@@ -238,7 +238,7 @@ class Participant(msgspec.Struct, omit_defaults=True):
         return AgentState.PAUSED if self.paused else self.state
 
 
-#: Unanswered wake-ups after which people are notified.
+#: Number of unanswered wake-ups after which people are notified.
 ENOUGH: Final = 2
 
 
@@ -294,12 +294,12 @@ class Room(msgspec.Struct, omit_defaults=True):
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
     boards: Boards = msgspec.field(default_factory=Boards)
-    #: Usage of all replies, in sessions or not; usage of turns whose reply has not reported it yet.
+    #: The usage of all replies, in sessions or not, and of turns whose reply has not reported it yet.
     spent: Ledger = ()
     under_way: Unsettled = msgspec.field(default_factory=dict)
-    #: The results of the last calls of each caller that chose an id for the call, by that id.
+    #: The results of each caller's last calls that have an id chosen by the caller, by that id.
     calls: dict[AgentId, dict[str, str]] = msgspec.field(default_factory=dict)
-    #: Remembered turn requests by turn; they are derived from the messages, so a snapshot does not hold them.
+    #: Remembered turn requests by turn; they are derived from the messages and not part of a snapshot.
     asks: dict[str, MessageId] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -313,12 +313,12 @@ class Room(msgspec.Struct, omit_defaults=True):
         return spent_so_far(self.spent, self.under_way)
 
     def message(self, message_id: str) -> Message | None:
-        """Return a message if it is still remembered."""
+        """Return the message if it is still remembered."""
         key = MessageId(message_id)
         return self.messages.get(key) or self.waiting.get(key)
 
     def ask_of(self, turn: str) -> Message | None:
-        """Return the request message of a turn if it is still remembered."""
+        """Return a turn's request message if it is still remembered."""
         message_id = self.asks.get(turn)
         return None if message_id is None else self.message(message_id)
 
@@ -334,12 +334,12 @@ class Room(msgspec.Struct, omit_defaults=True):
 
     @property
     def orchestrator(self) -> Participant | None:
-        """The orchestrator of the room, if it is online."""
+        """The room's orchestrator, if it is online."""
         here = self.participants.values()
         return next((one for one in here if one.role is JoinRole.ORCHESTRATOR and one.online), None)
 
     def unfinished(self, ids: Iterable[MessageId]) -> Iterator[Message]:
-        """Yield the messages of a queue."""
+        """Yield the messages in a queue."""
         return (self.messages.get(key) or self.waiting[key] for key in ids)
 
     # `apply` changes participants and messages only through these two methods.
@@ -368,7 +368,7 @@ def load(data: bytes) -> Room:
 
 
 def without_texts(room: Room) -> Room:
-    """Remove the text from every message, so that the room can represent a past that was removed."""
+    """Remove the text from every message, so that the room can represent a removed past."""
     for message in (*room.messages.values(), *room.waiting.values()):
         if message.kind is not DeliverKind.CONTROL:
             message.text = ""

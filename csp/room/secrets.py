@@ -1,6 +1,6 @@
-"""Redact secrets in a text before it is stored where others can search.
+"""Redact secrets in a text before it is stored where others can search it.
 
-Texts come from anybody and may be long. No other thread runs while a pattern is matched, so a long text is
+Texts may be long and come from anybody. No other thread runs while a pattern is matched, so a long text is
 searched in steps that let other threads run in between.
 """
 
@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 _MARK: Final = "[redacted {}]"
 #: A shorter literal secret would redact ordinary words.
 _SHORTEST: Final = 8
-#: In one step a secret may start within STEP characters, and its match may reach REACH further. A longer one
-#: is still found if it has no end mark, such as a key; a long quoted text is not.
+#: In one step, a secret may start within STEP characters and its match may extend REACH further. A longer one
+#: is still found if it has no end delimiter, such as a key; a long quoted text is not.
 STEP: Final = 32 * 1024
 REACH: Final = 20 * 1024
 _PLACEHOLDER: Final = re.compile(
@@ -21,14 +21,14 @@ _PLACEHOLDER: Final = re.compile(
     r"|os\.|process\.|env\.|self\.|settings\.|config\.)|x{3,}|\.{3}",
     re.IGNORECASE,
 )
-#: Words that end in at most a small number: a name, a file or a version.
+#: Words that end in at most a small number, such as a name, a file or a version.
 _NAME: Final = re.compile(r"/?(?:[A-Za-z]+\d{0,3}|\d{1,4})(?:[_./:-]+(?:[A-Za-z]+\d{0,3}|\d{1,4}))*")
 
 
 class _Pattern(NamedTuple):
-    """A kind of secret; only `group` of a match is redacted, and only if `seems` says it is one.
+    """A kind of secret; only `group` of a match is redacted, and only if `seems` accepts it.
 
-    A text without any of the hints, in lower case, is not searched: nearly all texts have none. A match
+    A text without any of the lower-case hints is not searched, because nearly all texts have none. A match
     always contains one of them.
     """
 
@@ -44,7 +44,7 @@ class _Pattern(NamedTuple):
 
 
 def _is_random(value: str) -> bool:
-    """Return whether a value looks machine-made: letters and digits, unlikely to be a name or a path."""
+    """Return whether a value looks machine-generated: letters and digits, unlikely to be a name or a path."""
     if _PLACEHOLDER.match(value) or _NAME.fullmatch(value):
         return False
     has_both = bool(re.search(r"\d", value)) and bool(re.search(r"[A-Za-z]", value))
@@ -52,7 +52,7 @@ def _is_random(value: str) -> bool:
 
 
 def _is_chosen(value: str) -> bool:
-    """Return whether a value in quotes, or after a variable's name, is a real one and not a placeholder."""
+    """Return whether a value that is quoted or follows a variable's name is real and not a placeholder."""
     return not _PLACEHOLDER.match(value) and bool(re.search(r"[\d!@#%^&*+]", value))
 
 
@@ -65,7 +65,7 @@ _NAMES: Final = (
     r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?access)?(?:[_-]?key)?|client[_-]?secret"
     r"|(?:auth|access|refresh|session|bot)?[_-]?token|passwd|password|passphrase|pwd|credentials?)"
 )
-#: One of these names starts here. It changes no result, but is faster than trying each name everywhere.
+#: A lookahead for these names; it does not change results, but is faster than trying each name everywhere.
 _NAME_AHEAD: Final = r"(?=[abcprstABCPRST_-])"
 
 
@@ -74,7 +74,7 @@ def _of(name: str, hints: str, pattern: str, group: int = 0, seems: Callable[[st
 
 
 _WORDS: Final = "key secret token passw passphrase pwd credential"
-#: The order matters: a secret that matches a provider's pattern gets that name.
+#: The order matters: a secret that matches a provider's pattern gets that provider's name.
 PATTERNS: Final = (
     _of(
         "private key",
@@ -145,25 +145,25 @@ PATTERNS: Final = (
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
-    """Return `text` with a mark in place of every secret, including the literal ones in `known`."""
+    """Return `text` with a placeholder for every secret, including the literal ones in `known`."""
     return _redacted(text, tuple(known))
 
 
 @lru_cache(maxsize=2)
 def _redacted(text: str, known: tuple[str, ...]) -> str:
-    # A long text takes a tenth of a second. A caller can do this in a thread before it asks for a decision,
-    # which then finds the result in the cache.
+    # A long text takes a tenth of a second. A caller can do this in a thread before requesting a decision,
+    # which then uses the cached result.
     for secret in known:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _MARK.format("room token"))
-    # Computed before marks are inserted, because their words must not count as hints.
+    # Computed before placeholders are inserted, because their words must not count as hints.
     for kind in [kind for kind in PATTERNS if kind.is_hinted(text)]:
         text = _without(kind, text)
     return text
 
 
 def _without(kind: _Pattern, text: str) -> str:
-    """Return `text` with a mark in place of the secrets of one kind."""
+    """Return `text` with placeholders for the secrets of one kind."""
     parts: list[str] = []
     kept = at = 0
     while at < len(text):
@@ -185,7 +185,7 @@ def _in_step(kind: _Pattern, text: str, at: int) -> Iterator[re.Match[str]]:
         if found.end() < end or end == len(text):
             yield found
         elif (whole := kind.pattern.match(text, found.start())) is not None:
-            # It may go on after the step.
+            # The match may extend beyond the step.
             yield whole
 
 

@@ -1,11 +1,11 @@
-"""Who may read which event, and when.
+"""Visibility: determine who may read which event and when.
 
-The room's token reads everything. An agent reads what concerns it, except what others have said in a sealed
-phase that has not ended. Everything that shows content of the room checks here: history, search, boards,
+The room's token reads everything. An agent reads what concerns it, except what others wrote in a sealed
+phase that has not ended. Every interface that shows the room's content checks here: history, search, boards,
 screens, states, prompts, WebSocket, MCP and metrics.
 
-What an agent says in its turn belongs to the session of that turn. Anything else it says belongs to every
-sealed phase that it is in, and is opened with the last of them, because its subject is unknown.
+What an agent writes in its turn belongs to the session of that turn. Anything else it writes belongs to every
+sealed phase that it is in, and becomes readable when the last of them ends, because its subject is unknown.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from csp.protocol.enums import ALL, AgentId, SessionId
 from csp.room.sessions.session_reducer import Sessions
 from csp.room.sessions.session_state import Ledger, Session, WindowItem
 
-#: A reader that takes part in nothing and reads what all may read. No participant can have this name.
+#: A reader outside all sessions, who may read only public events. No participant can have this name.
 ANYBODY: Final = AgentId("none")
 NO_SESSIONS: Final = Sessions()
 
 
 def is_visible_to(event: events.AnyEvent, agent: AgentId, sessions: Sessions) -> bool:  # noqa: C901  # a case for each
-    """Return whether `agent` may read `event` now; in a sealed phase it reads only its own messages."""
+    """Return whether `agent` may read `event` now; in a sealed phase, it reads only its own messages."""
     if is_hidden(seals_on(event), event.sender, agent, sessions):
         return False
     match event:
@@ -37,7 +37,7 @@ def is_visible_to(event: events.AnyEvent, agent: AgentId, sessions: Sessions) ->
         case events.NoticePosted():
             return event.target in (ALL, agent)
         case events.StateChanged():
-            # The arguments of a tool call are only for the agent and the people of the room.
+            # The arguments of a tool call are only for the agent and the people in the room.
             return event.dialog is None or agent == event.sender
         case (
             events.Joined()
@@ -53,7 +53,7 @@ def is_visible_to(event: events.AnyEvent, agent: AgentId, sessions: Sessions) ->
         case events.LateReply() | events.PrunedBase() | events.BoardChanged() | events.CallRecorded():
             return False
         case events.Unknown():
-            # An event of a newer CSP: nobody here knows whom it concerns, so only the room sees it.
+            # An event from a newer CSP: it is unknown whom it concerns, so only the room may read it.
             return False
         case _:
             assert_never(event)
@@ -76,17 +76,17 @@ def seals_on(event: events.AnyEvent | events.MessageEvent) -> Mapping[SessionId,
 def is_hidden(
     marks: Mapping[SessionId, int], author: AgentId, reader: AgentId | None, sessions: Sessions
 ) -> bool:
-    """Return whether these phases still hide what `author` said from `reader`; None is a person."""
+    """Return whether these phases still hide the text of `author` from `reader`; None stands for a person."""
     return bool(marks) and reader not in (None, author) and sessions.is_sealed(marks)
 
 
 def may_watch(agent: AgentId, reader: AgentId | None) -> bool:
-    """Return whether `reader` may see the screen of an agent and the dialogs on it."""
+    """Return whether `reader` may see an agent's screen and the dialogs on it."""
     return reader in (None, agent)
 
 
 def can_see_item(session: Session, item: WindowItem, agent: AgentId, sessions: Sessions) -> bool:
-    """Return whether `agent` may see an item of a session now."""
+    """Return whether `agent` may see a session's item now."""
     is_sealed = bool(item.sealed) and item.sealed == session.seal
     if agent != item.sender and (is_sealed or sessions.is_sealed(item.seals)):
         return False
@@ -94,5 +94,5 @@ def can_see_item(session: Session, item: WindowItem, agent: AgentId, sessions: S
 
 
 def visible_spending(ledger: Ledger, reader: AgentId | None, sessions: Sessions) -> Ledger:
-    """Return the rows of a ledger that `reader` may see: a row reveals when an agent spoke, and as what."""
+    """Return the rows of a ledger that `reader` may see: a row reveals when an agent spoke, and its model."""
     return tuple(row for row in ledger if reader in (None, row.agent) or not sessions.seals_of(row.agent))

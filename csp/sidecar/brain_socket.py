@@ -12,14 +12,14 @@ from csp.sidecar.relay import relay_frames
 
 log = logging.getLogger(__name__)
 
-#: The relay releases held keys by itself after this time.
+#: The relay releases held keys on its own after this time.
 MAX_HOLD_S: Final = 1.5
 
 OnFrame = Callable[[bytes, bytes], None]
 
 
 class RelayPort(asyncio.Protocol):
-    """Passes incoming frames to `on_frame` and sends others; `closed` is done when the relay has gone."""
+    """The connection to the relay; `on_frame` gets its frames, `closed` is done when the relay is gone."""
 
     def __init__(self, link: socket.socket, on_frame: OnFrame) -> None:
         self._link = link
@@ -81,7 +81,7 @@ class RelayPort(asyncio.Protocol):
         self._send(relay_frames.RELEASE)
 
     def claim_words(self, words: tuple[str, ...]) -> None:
-        """Receive these lines, if a person types one as a whole, instead of the child."""
+        """Intercept these lines: a person who types one sends it here instead of to the child."""
         self._send(relay_frames.OURS, "\n".join(words).encode())
 
     def keep_note(self, note: bytes) -> None:

@@ -1,6 +1,6 @@
-"""Start a sidecar: the CLI in its own terminal, the brain beside it, and the relay in place of this process.
+"""Start a sidecar: the CLI in its own terminal, the brain next to it, and the relay in place of this process.
 
-The CLI should start as fast as without CSP, so this module loads little and does not query the CLI.
+The CLI should start as fast as without CSP, so this module imports little and does not query the CLI.
 """
 
 import os
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 DEFAULT_SIZE = (24, 80)
 DEFAULT_INJECTION_TIMEOUT_S = 10.0
-#: -P, because a folder named csp in the user's directory must not shadow our package.
+#: With -P, because a folder named csp in the user's directory must not shadow our package.
 _PYTHON = (sys.executable, "-P")
-#: Settings that the CLI does not inherit, because it is an agent of the room and not its owner.
+#: Settings that the CLI does not inherit, because it is an agent in the room and not the room's owner.
 _OURS = ("CSP_ROOM", "CSP_HISTORY_DIR", "CSP_TRANSCRIPT")
 
 
@@ -77,7 +77,7 @@ class LaunchOrder:
 
 
 class _Seat:
-    """The CLI's identity in the room and its sidecar's folder; `before` is the last owner of the name."""
+    """The CLI's identity in the room and its sidecar's folder; `before` is the name's previous owner."""
 
     def __init__(self, agent: str, token: str, folder: str, before: "Record | None") -> None:
         self.agent, self.token, self.folder, self.before = agent, token, folder, before
@@ -86,7 +86,7 @@ class _Seat:
 def launch(order: LaunchOrder, room: RoomAddress, *, is_light: bool = False) -> None:
     """Start the CLI, then become the relay, which starts the brain; returns only by an exception.
 
-    If this process `is_light`, which means that it has loaded little more than a relay needs, the relay runs
+    If this process `is_light`, that is, has loaded little more than a relay needs, the relay runs
     in it. Otherwise the process executes the relay as a new program.
     """
     path = find_command(order.command[0], order.env, order.cwd)
@@ -101,7 +101,7 @@ def launch(order: LaunchOrder, room: RoomAddress, *, is_light: bool = False) -> 
     try:
         _start(order, room, _Seat(agent, token, folder, before), path, is_light=is_light)
     except (CspError, OSError) as error:
-        # The agent has no process, but the room would show it for another minute.
+        # The agent has no process, but the room would still show it for another minute.
         leave(room.url, token)
         end_to_join(room.state_dir, room.name)
         unwire(folder)
@@ -209,7 +209,7 @@ def new_session() -> str:
 
 
 def find_command(command: str, env: "Mapping[str, str]", cwd: str) -> str:
-    """Return the path of a command as the user's own shell would find it."""
+    """Return a command's path as the user's own shell would find it."""
     found = _which(command, env)
     if found is None:
         hint = "check its spelling, or give its path" if "/" not in command else "check the path"
@@ -224,7 +224,7 @@ def _which(command: str, env: "Mapping[str, str]") -> str | None:
 
 
 def terminal_size() -> tuple[int, int]:
-    """Return the rows and columns of our terminal, or usual values if there is none."""
+    """Return the rows and columns of our terminal, or default values if there is none."""
     for fd in (0, 1, 2):
         try:
             size = os.get_terminal_size(fd)
@@ -236,7 +236,7 @@ def terminal_size() -> tuple[int, int]:
 
 
 def join(order: LaunchOrder, room: RoomAddress, before: "Record | None", launched: str) -> tuple[str, str]:
-    """Join the room; reuse the id of a sidecar of that name that no longer runs, if there is one."""
+    """Join the room; reuse the id of a sidecar with that name that is no longer running, if there is one."""
     body: dict[str, object] = {
         "agentId": order.name,
         "kind": "cli",
@@ -248,12 +248,12 @@ def join(order: LaunchOrder, room: RoomAddress, before: "Record | None", launche
         try:
             return _register(GatewayClient(room.url, str(before.get("token"))), body)
         except (Unauthenticated, Forbidden, NotFound):
-            pass  # the id has a new owner, or the room is a new one
+            pass  # the id has a new owner, or the room is new
     return _register(GatewayClient(room.url, room.token), body)
 
 
 def leave(url: str, token: str) -> None:
-    """Report the agent as offline; a room that cannot be reached will notice by itself."""
+    """Report the agent as offline; an unreachable room will notice on its own."""
     try:
         GatewayClient(url, token).post("/state", {"state": "offline"})
     except CspError:
@@ -278,9 +278,9 @@ def child_env(
 
 
 def rules_text(agent: str, role: str = "agent", prompt: str = "", *, has_tools: bool = False) -> str:
-    """Return the rules of the room for a new CLI, and its prompt from csp.toml.
+    """Return the room's rules for a new CLI and its prompt from csp.toml.
 
-    The rules of the tools are included if it has them.
+    The rules for tools are included if it has them.
     """
     names = ["rules.md", *(["rules_tools.md"] if has_tools else [])]
     names += ["orchestrator.md"] if role == "orchestrator" else []

@@ -1,6 +1,6 @@
 """Read and write the record of a sidecar: `run.json` in its own folder, which only its user can read.
 
-Its fields are those of `SidecarRecord`; the launcher, which must load little, uses a plain dictionary.
+Its fields are those of `SidecarRecord`; the launcher, which must import little, uses a plain dictionary.
 """
 
 import os
@@ -22,7 +22,7 @@ _JOINING = ".joining-"
 
 
 def capabilities_of(profile: str, duty: str) -> "list[str] | dict[str, str]":
-    """Return what the agent of a sidecar says of itself to the room."""
+    """Return the capabilities that a sidecar's agent declares to the room."""
     return {"profile": profile, "duty": duty} if duty else [profile]
 
 
@@ -45,7 +45,7 @@ def read_record(folder: str) -> "Record | None":
 
 
 def left_behind(state_dir: str, room: str, name: str) -> "Record | None":
-    """Return the record of a sidecar of that name that no longer runs, so that its id can be reused."""
+    """Return the record of a sidecar of that name that has ended, so that its id can be reused."""
     folder = agents_dir(state_dir, room)
     found = (_gone(folder, entry, name) for entry in _entries(folder) if not entry.startswith(_JOINING))
     return next((record for record in found if record), None)
@@ -67,8 +67,8 @@ def _gone(folder: str, entry: str, name: str) -> "Record | None":
 def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
     """Write a note that a sidecar is about to join, and return the launch id to join with.
 
-    The room may know a sidecar that was killed before it could write its record. The next sidecar of that
-    name reuses its launch id and thus gets the same agent id. If the note cannot be written, joining goes on.
+    A sidecar may be killed after joining but before it could write its record. The next sidecar of that
+    name reuses its launch id and thus gets the same agent id. If it cannot be written, joining continues.
     """
     folder = agents_dir(state_dir, room)
     own = os.path.join(folder, f"{_JOINING}{os.getpid()}")
@@ -91,7 +91,7 @@ def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
 
 
 def end_to_join(state_dir: str, room: str) -> None:
-    """Remove the note of `begin_to_join`, because the record replaces it or nobody has joined."""
+    """Remove the note written by `begin_to_join`, because the record replaces it or nobody has joined."""
     own = os.path.join(agents_dir(state_dir, room), f"{_JOINING}{os.getpid()}")
     for remove, path in ((os.unlink, os.path.join(own, _FILE)), (os.rmdir, own)):
         try:

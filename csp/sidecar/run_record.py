@@ -1,4 +1,4 @@
-"""The record of one sidecar: the decisions of its launcher, for all its brains.
+"""The record of one sidecar: its launcher's decisions, for all its brains.
 
 It is stored in its own folder, `<state dir>/<room>.agents/<agent>/`, which only its user can read.
 """
@@ -21,9 +21,9 @@ class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     room: str
     role: str
-    #: What the agent does, in one word; empty if nobody has said it.
+    #: The agent's duty, in one word; empty if none was given.
     duty: str = ""
-    #: The relay, which is also the launcher; the folder is in use while it lives.
+    #: The pid of the relay, which is also the launcher; the folder is in use while it is running.
     pid: int
     profile: str
     argv: list[str]
@@ -42,7 +42,7 @@ class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
     #: The identity of the room's journal when we joined; 0 if it is not known.
     journal: int = 0
     injection_timeout_s: float = 10.0
-    #: The command as the person typed it, before our own arguments were added.
+    #: The command as the person typed it, without our own arguments.
     asked: list[str] = []
 
     def save(self, folder: Path) -> None:
@@ -63,5 +63,5 @@ class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def agents_dir(state_dir: Path, room: str) -> Path:
-    """Return the directory that contains the folders of a room's sidecars."""
+    """Return the directory that contains the folders of the room's sidecars."""
     return Path(room_files.agents_dir(str(state_dir), room))

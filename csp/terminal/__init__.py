@@ -1,1 +1,1 @@
-"""The rules of a terminal: read a CLI's screen, decide when to type, follow its replies. Pure functions."""
+"""The terminal rules as pure functions: read a CLI's screen, decide when to type, and follow its replies."""

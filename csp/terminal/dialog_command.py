@@ -1,4 +1,4 @@
-"""Tell whether a dialog on the screen is about a command, and shows all of it."""
+"""Check whether a dialog on the screen concerns a command and shows all of it."""
 
 from typing import Final
 
@@ -6,10 +6,10 @@ _PROMPT: Final = "$ "
 
 
 def shows_command(subject: str, command: str) -> bool:
-    """Tell whether a paragraph of a dialog's subject begins with the whole command.
+    """Return whether a paragraph of a dialog's subject begins with the whole command.
 
-    The command may be wrapped, and a note may follow it in other rows. One that comes after other words or is
-    cut, does not count: nobody has allowed what those words make of it.
+    The command may be wrapped, and a note may follow on later rows. A command that follows other words or is
+    cut off does not count, because nobody has approved it in that form.
     """
     wanted = _squeezed(command)
     return bool(wanted) and any(_begins_with(paragraph, wanted) for paragraph in subject.split("\n\n"))

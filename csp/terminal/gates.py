@@ -1,4 +1,4 @@
-"""Decide whether a message may be typed into a pane now, or why it is held; track the person's draft."""
+"""Decide whether a message may be typed into a pane now, or why it is held, and track the person's draft."""
 
 import re
 from typing import Final
@@ -8,20 +8,20 @@ import msgspec
 from csp.protocol.enums import HeldReason, ReportedAgentState
 from csp.terminal.screen_reader import ScreenDialog
 
-#: The screen shows a key at most this late; until then only the draft tracker knows about it.
+#: Maximum delay before a keystroke appears on the screen; until then only the draft tracker has counted it.
 ECHO_S: Final = 0.7
-#: Number of injection timeouts during which a conversation may change without a sign of work: a clock in it
-#: changes for ever.
+#: Number of injection timeouts during which a conversation may change without a busy indicator: it may
+#: contain a clock that never stops.
 MOST_WAITS: Final = 12
-#: Number of injection timeouts for a sign of work in a program that was not asked anything, if nothing else
+#: Number of injection timeouts after which an unprompted program's busy indicator is ignored if nothing else
 #: changes.
 UNASKED_WAITS: Final = 6
-#: Number of injection timeouts after which a permanent sign of work no longer holds messages.
+#: Number of injection timeouts after which a permanent busy indicator no longer holds messages.
 MOST_WORK: Final = 180
 
 
 class PaneFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The known state of a pane at one moment; times are seconds of one monotonic clock, None is never."""
+    """The known state of a pane at one moment; times are seconds on one monotonic clock, None means never."""
 
     is_alive: bool = True
     is_stopped: bool = False
@@ -31,32 +31,32 @@ class PaneFacts(msgspec.Struct, frozen=True, kw_only=True):
     #: The CLI itself (hook, transcript) reported that a turn is open, or that the last one ended.
     is_turn_open: bool = False
     is_end_known: bool = False
-    #: Since when neither screen nor title has shown work; None while they do.
+    #: When the screen and the title last stopped showing work; None while either does.
     quiet_since: float | None = 0.0
     #: When the screen last changed while it showed work; otherwise when the conversation on it last changed.
     moved_at: float | None = None
     #: When the conversation on the screen last changed.
     said_at: float | None = None
-    #: Since when a sign of work has been shown; None if there is none.
+    #: When the current busy indicator appeared; None if there is none.
     worked_since: float | None = None
-    #: Nobody has asked the program anything yet.
+    #: The program has not been prompted yet.
     is_unasked: bool = False
     has_dialog: bool = False
-    #: A permission was requested and has not been answered as far as is known.
+    #: A permission request is believed to be open.
     is_asking: bool = False
     last_key: float | None = None
-    #: There was a composer before, but now there is not: something else receives the keys.
+    #: The composer has disappeared, so something else receives the keys.
     is_composer_gone: bool = False
     #: None if the screen shows no readable composer.
     draft: bool | None = False
     may_hold_draft: bool = False
-    #: When the composer on the screen became empty; None while it is not, or if it was never seen with text.
+    #: When the composer on the screen became empty; None while it contains text, or if it never has.
     emptied_at: float | None = None
     is_paused: bool = False
 
 
 class GateRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How strict the gates are for one profile."""
+    """The strictness of the gates for one profile."""
 
     typing_quiet_s: float = 0.5
     #: How long the screen or the title must look idle: an idle title can precede a dialog.
@@ -68,9 +68,9 @@ class GateRules(msgspec.Struct, frozen=True, kw_only=True):
 def closed_gate(
     facts: PaneFacts, rules: GateRules, now: float, *, is_urgent: bool = False, is_waived: bool = False
 ) -> HeldReason | None:
-    """Return why nothing may be typed now: the first closed gate, or None.
+    """Return the reason why nothing may be typed now, from the first closed gate, or None.
 
-    `is_waived` means that the wait for a sign of rest was so long that a mere guess of work no longer counts.
+    `is_waived` means that the message has waited for so long that apparent work no longer holds it.
     """
     if not facts.is_alive or facts.is_blocked or not facts.is_ready:
         return HeldReason.STARTING
@@ -98,9 +98,9 @@ def is_busy(facts: PaneFacts, rules: GateRules, now: float) -> bool:
 
 
 def is_waived(facts: PaneFacts, now: float, *, waited_s: float, timeout_s: float) -> bool:
-    """Return whether the wait for a sign of rest was so long that a mere guess of work no longer counts.
+    """Return whether a message has waited for so long that apparent work no longer holds it.
 
-    A sign of work on a screen that still changes is more than a guess, unless nothing was asked.
+    A busy indicator on a screen that still changes does hold it, unless the program was never prompted.
     """
     if waited_s < timeout_s:
         return False
@@ -111,7 +111,7 @@ def is_waived(facts: PaneFacts, now: float, *, waited_s: float, timeout_s: float
 
 
 def is_always_shown(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
-    """Return whether a sign of work means nothing because a program shows it without having been asked."""
+    """Return whether a busy indicator is meaningless because an unprompted program shows it."""
     if not facts.is_unasked or facts.worked_since is None:
         return False
     since = max(facts.worked_since, facts.said_at or 0.0)
@@ -119,12 +119,12 @@ def is_always_shown(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
 
 
 def works_too_long(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
-    """Return whether a sign of work has been shown for so long that messages no longer wait for its end."""
+    """Return whether a busy indicator has been shown for so long that messages no longer wait for its end."""
     return facts.worked_since is not None and now - facts.worked_since >= MOST_WORK * timeout_s
 
 
 def holds_draft(facts: PaneFacts, now: float) -> bool:
-    """Return whether the composer holds a person's draft, judged by recent keys first, then by the screen."""
+    """Return whether the composer contains a person's draft, judged by recent keys, then by the screen."""
     if facts.draft is None:
         return facts.may_hold_draft
     if facts.last_key is None:
@@ -136,7 +136,7 @@ def holds_draft(facts: PaneFacts, now: float) -> bool:
 
 
 def next_look(facts: PaneFacts, rules: GateRules, now: float) -> float | None:
-    """Return when a closed gate may open just because time passes."""
+    """Return the next time at which a closed gate may open without any other change."""
     times = []
     if facts.quiet_since is not None:
         times.append(facts.quiet_since + rules.settled_s)
@@ -148,7 +148,7 @@ def next_look(facts: PaneFacts, rules: GateRules, now: float) -> float | None:
 def agent_state(
     facts: PaneFacts, rules: GateRules, now: float, *, is_limited: bool = False, is_permission: bool = False
 ) -> ReportedAgentState:
-    """Return the state to show in the room; states that need a person come first.
+    """Return the state to show in the room; states that need a person take precedence.
 
     `is_limited` means that an account limit is active. `is_permission` means that the dialog asks about a
     tool, which can be answered even then, unlike a menu such as one that offers to lift the limit.
@@ -163,20 +163,20 @@ def agent_state(
         return ReportedAgentState.STARTING
     if is_busy(facts, rules, now):
         return ReportedAgentState.BUSY
-    # Something that cannot be answered from outside receives the keys: a menu without numbers, a stopped
+    # Something that cannot be answered from outside receives the keys: a menu without numbers or a stopped
     # program.
     is_lost = facts.is_composer_gone or facts.is_stopped
     return ReportedAgentState.NEEDS_HUMAN if is_lost else ReportedAgentState.IDLE
 
 
 def asks_permission(dialog: ScreenDialog | None, *, is_told: bool, is_asking: bool) -> bool:
-    """Return whether a tool waits for permission: as the CLI reports if it `is_told`, else by its dialog."""
+    """Return whether a tool is waiting for permission: as the CLI reports if `is_told`, or by its dialog."""
     return is_asking if is_told else dialog is not None and dialog.kind == "permission"
 
 
 # --- the person's draft --------------------------------------------------------------------------
 
-#: What a terminal sends by itself: reports of cursor, focus, mouse, colours, versions, modes, released keys.
+#: Reports that a terminal sends by itself: cursor, focus, mouse, colours, versions, modes and key releases.
 _REPORTS: Final = re.compile(
     rb"\x1b\[M[\s\S]{3}"
     rb"|\x1b\[<[\d;]*[Mm]"
@@ -192,7 +192,7 @@ _SPELT: Final = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)*(?:;(\d{1,3})(?::\d)?)?u|\
 #: Keys that may restore an older draft: up, down, their equivalents in a line editor, search and yank.
 _RECALLS: Final = re.compile(rb"\x1b[\[O][\d;:]*[AB]|[\x0e\x10\x12\x19]")
 _FUNCTION_KEYS: Final = re.compile(rb"\x1b[\[O][\d;:]*[A-Za-z~^$]|\x1b[\x20-\x7e]")
-#: Enter with a modifier, which makes a line break in a composer.
+#: Enter with a modifier, which inserts a line break in a composer.
 _LINE_BREAKS: Final = re.compile(rb"\x1b\r|\x1b\[13;[2-9]\d*u|\x1b\[27;[2-9]\d*;13~")
 #: A sequence that is split between two reads.
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[\d;:?<>=]*|[\]P_^X][^\x07\x1b]+\x1b?)\Z")
@@ -209,17 +209,17 @@ _BACKSPACES: Final = frozenset("\x7f\x08")
 
 
 class DraftTracker(msgspec.Struct, kw_only=True):
-    """Counts what the person at the pane has typed since the composer was last empty.
+    """A count of the characters typed by the person at the pane since the composer was last empty.
 
     The screen shows a draft only after the CLI has drawn it; the keys are known earlier. They are only
     counted, for privacy: their content is not stored.
     """
 
     typed: int = 0
-    #: When the person last pressed any key, and when a key that makes a CLI stop its answer.
+    #: When the person last pressed any key, and last pressed one that interrupts the CLI's answer.
     last_key: float | None = None
     last_stop: float | None = None
-    #: When Enter was last pressed on a draft that is not a command of the CLI itself, so that a turn follows.
+    #: When Enter was last pressed on a draft that is not one of the CLI's commands, so that a turn follows.
     last_sent: float | None = None
     _rest: bytes = b""
     _is_command: bool = False
@@ -250,7 +250,7 @@ class DraftTracker(msgspec.Struct, kw_only=True):
         return True
 
     def clear(self) -> None:
-        """Forget the draft, because the screen shows that there is none."""
+        """Forget the draft, because the screen shows an empty composer."""
         self.typed = 0
 
     def _count_keys(self, data: bytes, now: float) -> None:
@@ -277,7 +277,7 @@ class DraftTracker(msgspec.Struct, kw_only=True):
 
 
 def _spell(key: re.Match[bytes]) -> bytes:
-    """Return a key of the newer protocols as its plain byte; drop a key without one."""
+    """Convert a key of the newer protocols to its plain byte; drop keys that have none."""
     code = int(key[1] or key[4])
     is_ctrl = bool(int(key[2] or key[3] or 1) - 1 & _CTRL)
     if code < 128:

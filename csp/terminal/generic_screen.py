@@ -1,7 +1,7 @@
-"""Follow our prompt on the screen of a program without a profile: find its place, then its reply.
+"""Follow our prompt on the screen of a program without a profile: locate it, then read its reply.
 
-The paste itself shows where the composer is: text that appears at the caret because of it is ours. A prompt
-has left the composer when it is no longer there and the place looks as it did before the paste. For a program
+The paste itself reveals the composer: the text that consequently appears at the caret is ours. A prompt
+has left the composer when it is no longer shown and its place looks as before the paste. For a program
 without a transcript, the reply is the new text on its screen.
 """
 
@@ -20,23 +20,23 @@ _BARS: Final = ("│", "┃", "▌", "▏")
 _LINES: Final = frozenset("─━═╌┄▄▀▔▁")
 _CORNERS: Final = frozenset(" ╭╮╰╯┌┐└┘├┤╹╻│┃")
 _RULE_LENGTH: Final = 4
-#: Maximum length of a prompt sign that a program draws before text typed while it was starting.
+#: Maximum length of the prompt symbol that a program draws before text typed while it was starting.
 _SIGN_LENGTH: Final = 3
-#: What CLIs show instead of a long paste.
+#: The markers that CLIs show in place of a long paste.
 _MARKER: Final = re.compile(r"\[\s*(?:Pasted|Paste|Pasting)\b[^\]]{0,60}\]", re.IGNORECASE)
 _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
-#: A row that ends this close to the right side may continue in the next row.
+#: A row that ends this close to the right edge may continue on the next row.
 _MARGIN: Final = 2
-#: Replaces lines of an answer that were on the screen but have scrolled off.
+#: The replacement for lines of an answer that have scrolled off the screen.
 SCROLLED: Final = "[the lines before these have scrolled off the screen]"
 
 _SCROLLBAR: Final = re.compile(r"(?:^|\s)[│┃║█▌▐▕░▒▓]$")
-#: What CLIs draw before the first line of an answer.
+#: The bullets that CLIs draw before the first line of an answer.
 _BULLET: Final = re.compile(r"(\s*)([●⏺✦◆])\s(?=\s*\S)")
 
 
 class PastePlace(Enum):
-    """Where our prompt is."""
+    """The location of our prompt."""
 
     HERE = auto()  # in the composer, with nothing before it
     EMPTY = auto()  # not in the composer, which is empty
@@ -51,7 +51,7 @@ class Caret(NamedTuple):
 
 
 class _Spot(NamedTuple):
-    """Where our mark was before Enter: its row from the top and from the end, and the text around it."""
+    """The position of our mark before Enter: its row from the top and the end, and the text around it."""
 
     mark: str
     row: int
@@ -61,20 +61,20 @@ class _Spot(NamedTuple):
 
 
 class PasteContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known besides the screen."""
+    """Facts that the screen does not show."""
 
     is_entered: bool = False
     is_clearing: bool = False
-    #: The program reads whole lines (canonical mode), so it has no line editor of its own.
+    #: The program reads whole lines (canonical mode), so it does not have its own line editor.
     reads_lines: bool = False
-    #: The time that the program may take to show a paste is over.
+    #: The time allowed for the program to show a paste is over.
     is_late: bool = False
     #: A person has typed since the paste.
     has_typed: bool = False
 
 
 def find_caret(screen: Screen) -> Caret | None:
-    """Return where text is inserted: the cursor, or the one that a program draws while hiding it."""
+    """Return the insertion point: the cursor, or the one that a program draws while hiding it."""
     if screen.cursor_visible:
         return Caret(screen.cursor_row, screen.cursor_col) if screen.cursor_row < len(screen.rows) else None
     for y in range(len(screen.rows) - 1, -1, -1):
@@ -97,7 +97,7 @@ def is_blank(screen: Screen) -> bool:
 
 
 class PasteLocator:
-    """Follows one prompt on the screen; `before` is the screen just before its paste, if it was seen."""
+    """A tracker of one prompt on the screen; `before` is the screen just before its paste, if known."""
 
     def __init__(self, header: str, footer: str, before: Screen | None) -> None:
         self._header, self._footer = _compact(header), _compact(footer)
@@ -107,20 +107,20 @@ class PasteLocator:
         left = _left(before, caret) if before is not None and caret is not None else ""
         self._has_bar = left.strip().startswith(_BARS)
         self._sign = _inner(left)
-        #: What follows the sign: nothing, or a blank.
+        #: The text after the prompt symbol: nothing or a space.
         self._ends = ("",) if left[-1:].strip() else (" ", "\xa0")
         self._empty = self._composed(before, caret) if before is not None and caret is not None else ""
-        #: What the composer shows instead of the prompt, if it does not show the prompt itself.
+        #: The text that the composer shows in place of the prompt, if it does not show the prompt itself.
         self._mark = ""
         self._is_whole = False
-        #: What a program puts before each continuation row of a text, such as `...`.
+        #: The text that a program puts before each continuation row, such as `...`.
         self._goes_on_with = ""
-        #: Where it was before Enter, and whether that is the only clue because there is no caret.
+        #: Its position before Enter, and whether that is the only clue because there is no caret.
         self._spot: _Spot | None = None
         self._is_astray = False
 
     def look(self, screen: Screen, known: PasteContext) -> PastePlace:
-        """Return where the prompt is now."""
+        """Return the current location of the prompt."""
         before = self._before
         # The program may have taken over the screen after a paste that it may not have read.
         has_come_up = before is not None and (
@@ -145,10 +145,10 @@ class PasteLocator:
         return place
 
     def _has_taken_up(self, screen: Screen) -> bool:
-        """Return whether a program that has started since shows the prompt after a sign; if so, use that
-        sign.
+        """Return whether a program started since then shows the prompt after a symbol; if so, adopt that
+        symbol.
 
-        Without a sign, it may be an echo of the terminal, which the program need not have read.
+        Without a symbol, the text may be the terminal's echo, which the program need not have read.
         """
         caret = find_caret(screen)
         text = self._composed(screen, caret) if caret is not None else ""
@@ -189,7 +189,7 @@ class PasteLocator:
         return PastePlace.OTHER if is_added_to else PastePlace.GONE
 
     def _stands_in(self, screen: Screen, text: str, known: PasteContext) -> bool:
-        """Return whether a composer holds the prompt; text after its end would be the program's."""
+        """Return whether a composer contains the prompt; any text after its end would be the program's."""
         more = self._goes_on_with
         while more and not self._mark and text.endswith(self._footer + more):
             text = text.removesuffix(more)
@@ -204,7 +204,7 @@ class PasteLocator:
     # --- without a caret -------------------------------------------------------------------------
 
     def _placed(self, screen: Screen, known: PasteContext) -> PastePlace:
-        """Judge by the place of the text that came with the paste, because no caret shows the composer."""
+        """Judge by the position of the text that appeared with the paste, because there is no caret."""
         if self._spot is not None and self._is_held(screen, self._spot):
             return PastePlace.HERE
         is_as_before = self._before is not None and screen.text == self._before.text
@@ -216,7 +216,7 @@ class PasteLocator:
         return PastePlace.EMPTY if is_as_before else PastePlace.UNSEEN
 
     def _has_come(self, screen: Screen) -> bool:
-        """Return whether our last line, or a marker for a paste, is shown that was not there before."""
+        """Return whether our last line, or a paste marker, is newly shown."""
         return self._before is not None and self._count(screen) > self._count(self._before)
 
     def _count(self, screen: Screen) -> int:
@@ -248,7 +248,7 @@ class PasteLocator:
     # --- the composer ----------------------------------------------------------------------------
 
     def _composed(self, screen: Screen, caret: Caret) -> str:
-        """Return the text of the composer up to the caret, without blanks, signs or frames."""
+        """Return the composer's text up to the caret, without whitespace, prompt symbols or frames."""
         here = _left(screen, caret)
         parts = [self._own(here)]
         is_first = self._is_signed(here)
@@ -268,7 +268,7 @@ class PasteLocator:
             return text.lstrip().startswith(_BARS)
         if self._sign:
             return True
-        # The composer has no frame: its text is what comes right before the caret, perhaps wrapped.
+        # The composer has no frame: its text is the text right before the caret, perhaps wrapped.
         return not any(part.strip() for part in parts) or len(text) >= screen.cols - _MARGIN
 
     def _is_signed(self, text: str) -> bool:
@@ -281,7 +281,7 @@ class PasteLocator:
 
 
 def _inner(text: str) -> str:
-    """Return a row's text without blanks or the sides of a box."""
+    """Return a row's text without whitespace or the sides of a box."""
     text = text.strip()
     text = text[1:].lstrip() if text.startswith(_BARS) else text
     return text[:-1].rstrip() if text.endswith(_BARS) else text
@@ -303,13 +303,13 @@ def _compact(text: str) -> str:
 
 
 class Surround(msgspec.Struct, frozen=True, kw_only=True):
-    """What is above and below the conversation on every screen seen before a prompt."""
+    """The rows above and below the conversation on every screen seen before a prompt."""
 
     above: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
 
     def shared_with(self, rows: Sequence[str]) -> "Surround":
-        """Return the part of it that another screen has too."""
+        """Return the part that another screen shares."""
         above, below = _common(self.above, rows), _common(self.below[::-1], rows[::-1])
         return Surround(above=self.above[:above], below=self.below[len(self.below) - below :])
 
@@ -324,7 +324,7 @@ def settled_text(
     furniture: re.Pattern[str] | None = None,
     is_cut: bool = False,
 ) -> str:
-    """Return the answer to a prompt that ends in `footer`, without furniture or blank lines at the ends.
+    """Return the answer to a prompt that ends in `footer`, without the rows or blank lines around it.
 
     The answer is below the echo of the prompt. If the echo has scrolled off (`is_cut`), the screen shows the
     rest of an answer. If only the `header` of the prompt is shown, as for a queued prompt, the answer is
@@ -362,7 +362,7 @@ def _echo_row(before: Sequence[str], after: Sequence[str], footer: str) -> int |
 
 
 def _without_below(lines: Sequence[str], below: Sequence[str]) -> Sequence[str]:
-    """Return lines without the lines that are always below them."""
+    """Return the lines without those that are always below them."""
     return lines[: len(lines) - _common(lines[::-1], below[::-1])]
 
 
@@ -389,7 +389,7 @@ def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def _flush_left(text: str) -> str:
-    """Return a text without the bullet before its first line and without common indentation."""
+    """Return the text without the bullet before its first line and without common indentation."""
     first, *rest = text.split("\n")
     bullet = _BULLET.match(first)
     indent = " " * bullet.end() if bullet else ""
@@ -401,18 +401,18 @@ def _flush_left(text: str) -> str:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Count the common first lines; in a long history these are most of the lines."""
+    """Count the leading lines that are equal; in a long history these are most of the lines."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((count for count, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
 
 def without_scrollbar(lines: Iterable[str], cols: int) -> list[str]:
-    """Return the lines of a screen `cols` wide without a scroll bar at the right side."""
+    """Return the lines of a screen `cols` wide without a scroll bar at the right edge."""
     return [_SCROLLBAR.sub("", line).rstrip() if len(line) >= cols - 1 else line for line in lines]
 
 
 def without_last(text: str, signs: Sequence[re.Pattern[str]]) -> str:
-    """Return a text without trailing lines that match one of the signs."""
+    """Return the text without trailing lines that match one of the patterns."""
     lines = text.split("\n")
     while lines and (not lines[-1].strip() or any(sign.search(lines[-1]) for sign in signs)):
         lines.pop()

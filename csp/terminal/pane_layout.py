@@ -1,9 +1,9 @@
-"""Compute the panes of a room: which windows, which sizes, in tmux's own layout notation.
+"""Compute the windows and sizes of a room's panes, in tmux's own layout notation.
 
 There are three forms. `top`: the human pane is at the top of the first window, with the agents below it.
-`left`: it is at the left, with the agents beside it in a column. `focus`: it has the first window for itself.
-Agents are side by side if they are wide enough, else in columns of several, else in further windows. In a
-narrow window each agent has a window of its own, because two side by side could not be read.
+`left`: it is on the left, with the agents beside it in a column. `focus`: it has the first window to itself.
+Agents are side by side if they are wide enough, else in columns of several, else in more windows. In a
+narrow terminal each agent has its own window, because two panes side by side would be unreadable.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from typing import Final
 
 import msgspec
 
-#: A narrower or lower pane is of no use for a CLI.
+#: A narrower or shorter pane is of no use to a CLI.
 MIN_COLS: Final = 39
 MIN_ROWS: Final = 6
-#: Height that CLIs beside the human pane keep before a second column is used.
+#: Minimum height of CLIs beside the human pane; a second column is added before they get shorter.
 GOOD_ROWS: Final = 10
 #: Minimum size of the human pane, including its title line.
 HUMAN_MIN_ROWS: Final = 9
 HUMAN_MIN_COLS: Final = 40
-#: From this width on, the human pane is at the left; below the second width, each agent has its own window.
+#: From this width on, the human pane is on the left; below the second width, each agent has its own window.
 WIDE_COLS: Final = 160
 NARROW_COLS: Final = 100
 
@@ -33,7 +33,7 @@ class LayoutName(StrEnum):
     FOCUS = "focus"
 
 
-#: The human pane's share of the window in thousandths, since with whole percents its size would drift.
+#: The human pane's share of the window in thousandths, because whole percentages would make its size drift.
 SHARES: Final = {LayoutName.TOP: 400, LayoutName.LEFT: 450, LayoutName.FOCUS: 1000}
 _HALF: Final = 500
 
@@ -52,15 +52,15 @@ class LayoutForm(msgspec.Struct, frozen=True):
     share: int
 
     def human(self, size: Size) -> "Cell":
-        """Return the cell of the human pane in a window with agents."""
+        """Return the human pane's cell in a window with agents."""
         if self.name is LayoutName.LEFT:
             return Cell(cols=_part(size.cols, self.share, HUMAN_MIN_COLS, MIN_COLS), rows=size.rows)
         return Cell(cols=size.cols, rows=_part(size.rows, self.share, HUMAN_MIN_ROWS, MIN_ROWS + 1))
 
     def share_of(self, human: "Cell", size: Size) -> int:
-        """Return the share of a human pane of this size."""
+        """Return the share that corresponds to a human pane of this size."""
         part, whole = (human.cols, size.cols) if self.name is LayoutName.LEFT else (human.rows, size.rows)
-        # Rounded up, so that the share gives the same size again.
+        # Rounded up, so that the share yields the same size again.
         return min(950, max(50, -(-1000 * part // whole)))
 
 
@@ -89,7 +89,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def capacity(size: Size, form: LayoutForm, *, has_human: bool) -> int:
-    """Return how many agents fit into a window: at least one, or possibly none beside the human pane."""
+    """Return the number of agents that fit into a window; it may be 0 only next to the human pane."""
     if size.cols < NARROW_COLS:
         return 0 if has_human else 1
     if not has_human:
@@ -115,7 +115,7 @@ def share_out(agents: int, size: Size, form: LayoutForm) -> list[int]:
 
 
 def layout(agents: int, size: Size, form: LayoutForm, *, has_human: bool) -> str:
-    """Return the layout of one window for tmux's select-layout; the human pane comes first."""
+    """Return the layout of one window for tmux's select-layout, with the human pane first."""
     whole = Cell(cols=size.cols, rows=size.rows)
     if not has_human:
         return _checked(_grid(agents, whole, _columns_for(agents, whole)))
@@ -123,14 +123,14 @@ def layout(agents: int, size: Size, form: LayoutForm, *, has_human: bool) -> str
         return _checked(f"{whole},0")
     human, area = form.human(size), _beside(form, size)
     if form.name is LayoutName.LEFT:
-        # One column, as long as each agent is high enough.
+        # One column, as long as each agent is tall enough.
         columns = min(_columns_for(agents, area), -(-agents * (GOOD_ROWS + 1) // (area.rows + 1)))
         return _checked(f"{whole}{{{human},0,{_grid(agents, area, max(1, columns))}}}")
     return _checked(f"{whole}[{human},0,{_grid(agents, area, _columns_for(agents, area))}]")
 
 
 def human_cell(text: str) -> Cell:
-    """Return the size of the first pane in a layout string of tmux."""
+    """Return the size of the first pane in a tmux layout string."""
     body = text.partition(",")[2]
     inner = body[min((at for at in map(body.find, "[{") if at >= 0), default=-1) + 1 :]
     cols, _, rows = inner.split(",", 1)[0].partition("x")
@@ -154,7 +154,7 @@ def _columns_for(agents: int, area: Cell) -> int:
 
 
 def _grid(agents: int, area: Cell, columns: int) -> str:
-    """Return agents in columns; the first columns have fewer, so that the first agents have more room."""
+    """Arrange agents in columns; the first columns have fewer, so that the first agents have more space."""
     few, more = divmod(agents, columns)
     heights = [few] * (columns - more) + [few + 1] * more
     cells, left = [], area.left
@@ -170,13 +170,13 @@ def _grid(agents: int, area: Cell, columns: int) -> str:
 
 
 def _spread(length: int, parts: int) -> Sequence[int]:
-    """Return the lengths of equal parts with a line between each two; the first get the remainder."""
+    """Return the lengths of equal parts separated by single lines; the first parts get the remainder."""
     part, over = divmod(length - (parts - 1), parts)
     return [part + (index < over) for index in range(parts)]
 
 
 def _checked(text: str) -> str:
-    """Return a layout with tmux's checksum before it."""
+    """Return a layout prefixed with tmux's checksum."""
     total = 0
     for char in text:
         total = ((total >> 1) + ((total & 1) << 15) + ord(char)) & 0xFFFF

@@ -1,6 +1,6 @@
 """Build the text that is typed into a CLI for one message.
 
-Its first and last line are ours, so that no sender's text can act as a shell command, a slash command, a path
+Its first and last lines are ours, so that no sender's text can act as a shell or slash command, a path
 to complete, or the continuation of a line. The tag in both lines is used to find the prompt in the composer,
 to match it with the CLI's own record, and to assign the reply.
 """
@@ -25,10 +25,10 @@ _SEQUENCES: Final = re.compile(
 _BREAKS: Final = re.compile(r"\r\n|[\r\x0b\x0c\x85]")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
-#: How our own prompts show the commands of an answer. A sign after the `@` would be copied with it, and the
-#: copy would not be a command; in backticks no CLI acts on it.
+#: How our own prompts quote commands for the reply. A character after the `@` would be copied too, and the
+#: copy would not be a command; no CLI acts on text in backticks.
 _SHOWN: Final = re.compile(r"(?<=`)@(?=(?:handoff\.NAME task|final|working)`)")
-#: A path after an `@`, as far as any CLI reads one: a quoted path may contain blanks.
+#: A path after an `@`, as far as any CLI reads one: a quoted path may contain spaces.
 _PATH: Final = re.compile(r"@(?:\"[^\"]*\"?|\\.|[^\s\"])*", re.DOTALL)
 #: The position between the dots of a `..` in it; each dot may be escaped.
 _WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
@@ -40,7 +40,7 @@ _HEADERS: Final = re.compile(rf"^{_HEADER.pattern}", re.MULTILINE)
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """What is typed for one message: its tag, the whole text, and the first and last line."""
+    """The text typed for one message: its tag, the whole text, and its first and last lines."""
 
     tag: str
     header: str
@@ -49,7 +49,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> str:
-        """Return the start of the last line, whatever news it contains."""
+        """Return the start of the last line, which does not depend on the news in that line."""
         return f"[end #{self.tag}"
 
     def keys(self, *, is_pasted: bool) -> bytes:
@@ -61,7 +61,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -> Prompt:
-    """Return what to type for `item`; `after_at` is inserted after each `@` on which a CLI would act.
+    """Return the prompt for `item`; `after_at` is inserted after each `@` that a CLI would act on.
 
     The last line names the other agents in `here`, if that is news.
     """
@@ -79,7 +79,7 @@ def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -
 def _neutralised(text: str, sign: str, kept: set[int]) -> str:
     """Insert `sign` after each `@`, except at the positions in `kept`.
 
-    The sign makes the first name of a path one that does not exist. A `..` after it would remove that name
+    The sign turns the first name of a path into a nonexistent one. A `..` after it would remove that name
     again, so the dots are separated too.
     """
     places = {at + 1 for at, char in enumerate(text) if char == "@" and at not in kept}
@@ -94,22 +94,22 @@ def tag_of(item: Deliver) -> str:
 
 
 def tag_in(text: str) -> str | None:
-    """Return the tag of a prompt of ours, or None if somebody else wrote it."""
+    """Return the tag of one of our prompts, or None if somebody else wrote the text."""
     found = _HEADER.match(text)
     return found["tag"] if found else None
 
 
 def tag_at_end(text: str) -> str | None:
-    """Return the tag of a prompt of ours of which perhaps only the end is visible."""
+    """Return the tag of one of our prompts, even if only its end is visible."""
     found = _FOOTER.search(text)
     return found["tag"] if found else None
 
 
 def tags_in(text: str) -> tuple[str, ...]:
-    """Return the tags of all our prompts in a text that a CLI has taken as one prompt, in their order.
+    """Return the tags of all our prompts in a text that a CLI has accepted as one prompt, in order.
 
-    A CLI may join prompts that are entered while it starts. After the first line, only a whole prompt of ours
-    counts, including its last line.
+    A CLI may join prompts that are entered while it starts. After the first line, a prompt of ours only
+    counts if it is complete, including its last line.
     """
     found = list(_HEADERS.finditer(text))
     tags: dict[str, None] = {}
@@ -123,6 +123,6 @@ def tags_in(text: str) -> tuple[str, ...]:
 def without_controls(text: str) -> str:
     """Return `text` without escape sequences or control characters, with newlines as the only line breaks.
 
-    Otherwise a text that contains the end of a paste would have its rest typed as keys.
+    Otherwise the rest of a text that contains an end-of-paste sequence would be typed as keys.
     """
     return _CONTROLS.sub("", _BREAKS.sub("\n", _SEQUENCES.sub("", text)))

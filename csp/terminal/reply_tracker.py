@@ -13,7 +13,7 @@ from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal.prompt import tag_in, tags_in
 
-#: How many line ids and prompt tags are remembered, to ignore repeated ones.
+#: Number of line ids and prompt tags that are remembered, to ignore repeated ones.
 REMEMBERED: Final = 1024
 
 _BLANK_LINE: Final = "\n\n"
@@ -24,11 +24,11 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI is working, on a prompt or on a compaction; it is not known which."""
+    """The CLI is working on either a prompt or a compaction; it is not known which."""
 
 
 class Reopened(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI works on its last prompt again, because a user's hook did not let it end."""
+    """The CLI is working on its last prompt again, because one of the user's hooks rejected its end."""
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class Prompted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attached(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI has added a file, or something else that a text can name, to the last prompt."""
+    """The CLI has attached a file, or something else that a text can name, to the last prompt."""
 
     id: str
     path: str
@@ -95,9 +95,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """Token usage of one answer of the model.
+    """The token usage of one of the model's answers.
 
-    The same id again replaces the earlier count, unless it was counted in an earlier turn.
+    A repeated id replaces the earlier count, unless it was counted in an earlier turn.
     """
 
     id: str
@@ -105,7 +105,7 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """The CLI is idle again; `text` says why and `until` when a limit ends, both in the CLI's words."""
+    """The CLI is idle again; `text` is the reason and `until` the end of a limit, both in the CLI's words."""
 
     how: Ending = Ending.DONE
     text: str = ""
@@ -136,7 +136,7 @@ class CapturedActivity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapturedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """All text of a turn after its last tool call; `also` has the tags of other prompts taken with it."""
+    """All text of a turn after its last tool call; `also` has the tags of other prompts answered with it."""
 
     id: str
     text: str
@@ -171,7 +171,7 @@ Item = (
     | Ended
     | Switched
 )
-#: Some items pass the tracker unchanged, so they are outcomes too.
+#: Some items pass through the tracker unchanged, so they are also outcomes.
 Outcome = (
     Confirmed
     | CapturedActivity
@@ -215,7 +215,7 @@ class _State(msgspec.Struct, omit_defaults=True):
 
 
 class Tracker:
-    """Turns the items of one CLI, in their order, into outcomes; the same items give the same ids."""
+    """A converter of one CLI's items, in order, into outcomes; the same items produce the same ids."""
 
     def __init__(self) -> None:
         self._state = _State()
@@ -245,7 +245,7 @@ class Tracker:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Return the tags of our prompts on which the CLI works or is about to work."""
+        """Return the tags of our prompts that the CLI is working on or about to work on."""
         prompts = self._state.prompts if self._state.is_running else []
         known = [prompt.tag for prompt in prompts] + self._state.awaited
         return tuple(tag for tag in known if tag is not None)
@@ -306,9 +306,9 @@ class Tracker:
                 assert_never(item)
 
     def _ours(self, text: str) -> tuple[str | None, ...]:
-        """Return the tags of our prompts in one that the CLI has accepted.
+        """Return the tags of our prompts contained in a prompt that the CLI has accepted.
 
-        After its start, a prompt that was accepted before is a quotation, unless its record is still missing.
+        Except at its start, a prompt accepted earlier is a quotation, unless its record is still missing.
         """
         state, first = self._state, tag_in(text)
         return tuple(
@@ -397,13 +397,13 @@ class Tracker:
         self._state.counted = {}
 
     def _flush(self) -> list[Outcome]:
-        """Return text that came after the end of its turn."""
+        """Return text that arrived after the end of its turn."""
         tag, blocks = self._tags()[0], self._state.blocks
         self._state.blocks = []
         return [CapturedActivity(id=block.id, text=block.text, tag=tag) for block in blocks]
 
     def _tags(self) -> tuple[str | None, tuple[str, ...]]:
-        """Return the tag to which the turn's text belongs, our last one, and the other tags."""
+        """Return the tag that the turn's text belongs to, which is our last one, and the other tags."""
         tags = [prompt.tag for prompt in self._state.prompts if prompt.tag is not None]
         return (tags[-1], tuple(tags[:-1])) if tags else (None, ())
 

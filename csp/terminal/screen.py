@@ -1,4 +1,4 @@
-"""The screen of a terminal: rows of styled text, whole frames, and the patterns to read a CLI's screen."""
+"""A terminal's screen: rows of styled text, whole frames, and the patterns for reading a CLI's screen."""
 
 import re
 from enum import StrEnum
@@ -25,7 +25,7 @@ class Frames:
         self._since = 0.0
 
     def feed(self, data: bytes, now: float) -> bytes:
-        """Process output in any pieces; return what may be shown."""
+        """Process output in chunks of any size; return the part that may be shown."""
         searched = max(0, len(self._held) - len(_END) + 1)
         self._held += data
         end = self._held.rfind(_END, searched)
@@ -54,7 +54,7 @@ class Frames:
 
 
 class ScreenRow(msgspec.Struct, frozen=True, dict=True):
-    """One row of the screen, as runs from left to right."""
+    """One row of the screen, as runs of styled text from left to right."""
 
     runs: tuple[RunView, ...] = ()
 
@@ -63,7 +63,7 @@ class ScreenRow(msgspec.Struct, frozen=True, dict=True):
         return "".join(run.text for run in self.runs).rstrip(" ")
 
     def style_at(self, place: int) -> StyleView:
-        """Return the style of the character at this place of the text; plain after its end."""
+        """Return the style of the character at this position in the text; plain past its end."""
         for run in self.runs:
             if place < len(run.text):
                 return run.style
@@ -92,11 +92,11 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(row.text for row in self.rows).rstrip("\n")
 
 
-# --- rules to read the screen of a CLI ------------------------------------------------------------
+# --- rules for reading a CLI's screen -------------------------------------------------------------
 
 
 class SignPlace(StrEnum):
-    """Where on the screen a sign counts; elsewhere an agent's own text could imitate it."""
+    """The part of the screen where a pattern counts; elsewhere an agent's own text could imitate it."""
 
     ABOVE = "above"  # the rows right above the composer
     BELOW = "below"  # the rows below the composer
@@ -105,17 +105,17 @@ class SignPlace(StrEnum):
 
 
 class Frame(StrEnum):
-    """How a CLI separates its composer from the rest."""
+    """The way a CLI separates its composer from the rest of the screen."""
 
     BORDERS = "borders"  # between two border rows
     SHADED = "shaded"  # between two border rows, or else by its background
-    SIGN = "sign"  # from the last row that begins with the prompt sign
+    SIGN = "sign"  # from the last row that begins with the prompt symbol
     CURSOR = "cursor"  # the row of the cursor
     NONE = "none"
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
-    """A pattern with a meaning in one place; `kind` names the meaning, `until` is a group of the pattern."""
+    """A pattern for one part of the screen; `kind` names its meaning, and `until` is one of its groups."""
 
     pattern: re.Pattern[str]
     place: SignPlace
@@ -124,17 +124,17 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComposerRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How the composer is drawn."""
+    """The appearance of the composer."""
 
     frame: Frame = Frame.NONE
     top: re.Pattern[str] | None = None
     bottom: re.Pattern[str] | None = None
-    #: The border above a composer whose first rows, with the sign, are hidden.
+    #: The border above a composer whose first rows, including the prompt symbol, are hidden.
     scrolled: re.Pattern[str] | None = None
     sign: re.Pattern[str] | None = None
-    #: Replaces the sign when the input is not a prompt, as in a shell mode; such a composer is never empty.
+    #: Replaces the symbol when the input is not a prompt, as in a shell mode; such a composer is never empty.
     other_sign: re.Pattern[str] | None = None
-    #: What closes a row at the right, such as the side of a box.
+    #: The right end of a row, such as the side of a box.
     edge: re.Pattern[str] | None = None
     placeholder: re.Pattern[str] | None = None
     placeholder_colours: frozenset[str] = frozenset()
@@ -150,7 +150,7 @@ class DialogKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a dialog with choices is drawn."""
+    """The appearance of a dialog with choices."""
 
     #: Groups `mark` (empty unless selected), `number`, `label`.
     choice: re.Pattern[str] | None = None
@@ -170,7 +170,7 @@ class DialogRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScreenRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a CLI that is needed to read its screen."""
+    """All rules needed to read a CLI's screen."""
 
     #: Rows that are never part of an answer.
     furniture: re.Pattern[str] | None = None
@@ -180,5 +180,5 @@ class ScreenRules(msgspec.Struct, frozen=True, kw_only=True):
     busy: tuple[Sign, ...] = ()
     limits: tuple[Sign, ...] = ()
     overlays: tuple[Sign, ...] = ()
-    #: Shown in place of a notice that would say why nothing may be typed yet.
+    #: Shown in place of a notice that would explain why nothing may be typed yet.
     starting: tuple[Sign, ...] = ()

@@ -1,4 +1,4 @@
-"""Read the state of a CLI from its screen: composer, dialog, signs of work."""
+"""Read a CLI's state from its screen: composer, dialog and busy indicators."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -21,14 +21,14 @@ from csp.terminal.screen import (
 
 ROWS_ABOVE: Final = 12
 PARAGRAPHS_ABOVE: Final = 3
-#: How much above a bare question is shown to a person: what it is about stands there.
+#: How many rows and paragraphs above a bare question are shown to a person, because they explain it.
 MAX_CONTEXT: Final = 12
 CONTEXT_PARAGRAPHS: Final = 2
 _FRAME: Final = " │┃╭╮╰╯─━▄▀\xa0"
 _WORD: Final = re.compile(r"\w")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _TOKENS: Final = re.compile(r"(?<![\d.,])\d[\d.,]*+k? tokens\b")
-# Emulators differ in which characters without width they keep.
+# Emulators differ in the zero-width characters that they keep.
 _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
 _BORDER: Final = re.compile(r"[\s─━═╌┄╭╮╰╯┌┐└┘]*\Z")
 _BROKEN_WORD: Final = re.compile(r"\w-\Z")
@@ -38,7 +38,7 @@ ENTERED: Final = "entered"
 
 
 class Composer(msgspec.Struct, frozen=True, kw_only=True):
-    """The input area; `text` contains neither the prompt sign nor a placeholder."""
+    """The input area; `text` contains neither the prompt symbol nor a placeholder."""
 
     text: str
     is_empty: bool
@@ -59,7 +59,7 @@ class DialogChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScreenDialog(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that waits for a key; `subject` is what it is about, such as a command or a diff."""
+    """A question that waits for a key; `subject` is the thing in question, such as a command or a diff."""
 
     kind: str
     question: str
@@ -67,9 +67,9 @@ class ScreenDialog(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[DialogChoice, ...]
     first_row: int = 0
     last_row: int = 0
-    #: Whether the number of a choice is its key; otherwise it is selected, then entered.
+    #: Whether the number of a choice is its key; otherwise a choice is selected and confirmed with Enter.
     is_numbered: bool = True
-    #: The rows above a dialog whose own rows have nothing but the question; other things may stand there.
+    #: The rows above a dialog whose own rows contain only the question; some of them may be unrelated.
     context: str = ""
 
     @property
@@ -78,7 +78,7 @@ class ScreenDialog(msgspec.Struct, frozen=True, kw_only=True):
         return next((choice.number for choice in self.choices if choice.is_selected), 0)
 
     def is_same(self, other: "ScreenDialog | None") -> bool:
-        """Return whether the other one is the same question, whichever choice is selected in it."""
+        """Return whether the other dialog is the same question, regardless of the selected choice."""
         return other is not None and (other.question, other.subject) == (self.question, self.subject)
 
     def choice_for(self, label: re.Pattern[str] | None) -> int:
@@ -101,7 +101,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What one screen shows about its CLI."""
+    """The state of a CLI as one screen shows it."""
 
     composer: Composer | None = None
     dialog: ScreenDialog | None = None
@@ -113,12 +113,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     work: tuple[str, ...] = ()
     is_starting: bool = False
     limit: Limit | None = None
-    #: The visible conversation, without signs of work except for their token counts.
+    #: The visible conversation, without busy indicators except for their token counts.
     said: str = ""
 
 
 def without_work(reading: Reading, rows: Collection[str]) -> Reading:
-    """Return the reading without the signs of work in these rows."""
+    """Return the reading without the busy indicators in these rows."""
     work = tuple(row for row in reading.work if row not in rows)
     return (
         reading if work == reading.work else msgspec.structs.replace(reading, work=work, is_busy=bool(work))
@@ -126,7 +126,7 @@ def without_work(reading: Reading, rows: Collection[str]) -> Reading:
 
 
 def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
-    """Read a screen. The composer comes first: above it nothing is a dialog, whatever an agent writes."""
+    """Read a screen. The composer is found first: nothing above it is a dialog, whatever an agent writes."""
     composer = find_composer(screen, rules.composer)
     dialog = None if composer else find_dialog(screen, rules.dialog)
     places = _Places(screen, composer, dialog)
@@ -154,7 +154,7 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
 
 
 class _Places:
-    """The rows of a screen by place."""
+    """The rows of a screen, grouped by place."""
 
     def __init__(self, screen: Screen, composer: Composer | None, dialog: ScreenDialog | None) -> None:
         self._rows: dict[SignPlace, Sequence[ScreenRow]] = dict.fromkeys(SignPlace, ())
@@ -167,7 +167,7 @@ class _Places:
             self._rows[SignPlace.BARE] = screen.rows
 
     def rows_with(self, signs: Sequence[Sign]) -> Iterator[tuple[Sign, ScreenRow]]:
-        """Yield each sign that is shown with its row; the lowest row first."""
+        """Yield each visible pattern with its row, the lowest row first."""
         for sign in signs:
             rows = [row for row in self._rows[sign.place] if row.text]
             for row in reversed(rows[-ROWS_ABOVE:] if sign.place is SignPlace.ABOVE else rows):
@@ -187,7 +187,7 @@ class _Places:
                     yield Limit(text=text, until_text=(match.groupdict().get("until") or "").strip())
 
     def said(self, rules: ScreenRules) -> str:
-        """Return the rows of the conversation; in signs of work only token counts, because clocks change."""
+        """Return the conversation, with only the token counts of busy indicators, because clocks change."""
         patterns = [sign.pattern for sign in rules.busy] + ([rules.furniture] if rules.furniture else [])
         lines: list[str] = []
         for row in (*self._rows[SignPlace.ABOVE], *self._rows[SignPlace.BARE]):
@@ -196,14 +196,14 @@ class _Places:
         return "\n".join(lines)
 
     def text_around(self, sign: Sign, row: ScreenRow) -> str:
-        """Return the row itself beside a composer, else the whole dialog or screen."""
+        """Return the row itself if it is next to a composer, else the whole dialog or screen."""
         is_beside = sign.place in (SignPlace.ABOVE, SignPlace.BELOW)
         lines = (row.text.strip(_FRAME) for row in ((row,) if is_beside else self._rows[sign.place]))
         return "\n".join(line for line in lines if line)
 
 
 def _is_styled(row: ScreenRow, start: int) -> bool:
-    """Return whether the first word after a place is coloured or faint, unlike an agent's plain text."""
+    """Return whether the first word from `start` on is coloured or faint, unlike an agent's plain text."""
     word = _WORD.search(row.text, start)
     style = row.style_at(word.start() if word else start)
     return style.fg is not None or style.faint
@@ -223,7 +223,7 @@ def find_composer(screen: Screen, rules: ComposerRules) -> Composer | None:
     rows = screen.rows[first : last + 1]
     sign = _sign_in(rows[0], rules)
     width = sign.end() if sign else 0
-    # In an empty composer the cursor is right after the sign. A draft can look so too, but is drawn
+    # In an empty composer the cursor is right after the symbol. A draft can look the same, but is drawn
     # differently.
     is_at_start = screen.cursor_row == first and screen.cursor_col <= width + 1
     lines: list[str] = []
@@ -283,7 +283,7 @@ def _is_border(row: ScreenRow, rules: ComposerRules) -> bool:
 
 
 def _signed(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
-    """Find the rows from the last prompt sign to the footer; the cursor must be visible."""
+    """Find the rows from the last prompt symbol to the footer; the cursor must be visible."""
     rows, first = screen.rows, screen.cursor_row
     while first >= 0 and not _sign_in(rows[first], rules):
         if rows[first].text[:1].strip():
@@ -325,7 +325,7 @@ def _sign_in(row: ScreenRow, rules: ComposerRules) -> re.Match[str] | None:
 
 
 def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules) -> bool:
-    """Return whether all text after a sign of that width is drawn as a placeholder."""
+    """Return whether all text after a symbol of that width is drawn as a placeholder."""
     runs = []
     for row in rows:
         left = width
@@ -348,7 +348,7 @@ def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules)
 
 
 def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
-    """Find the choices at the end of the screen, one of which is marked."""
+    """Find the choices at the end of the screen, one of which is marked as selected."""
     lines = [_unframed(row.text, rules) for row in screen.rows]
     numbered = _numbered(lines, rules)
     found = numbered or _listed(screen, lines, rules)
@@ -402,7 +402,7 @@ def _numbered(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[Di
         label = match["label"].strip()
         for line in lines[y + 1 : end]:
             text = line.strip()
-            # A label continues in rows that start below its own text.
+            # A label continues on rows that are aligned with its own text.
             if not text or line.find(text) != match.start("label"):
                 break
             label += text if _BROKEN_WORD.search(label) else f" {text}"
@@ -435,7 +435,7 @@ def _listed(
 
 
 def _is_at_end(lines: list[str], last: int, rules: DialogRules) -> bool:
-    """Return whether hardly any text is below the last choice."""
+    """Return whether there is hardly any text below the last choice."""
     return sum(bool(line.strip()) for line in lines[last + 1 :]) <= rules.max_rows_after
 
 

@@ -1,6 +1,6 @@
-"""State machine that gets one message into a CLI: typed, checked, submitted and confirmed.
+"""State machine that types one message into a CLI, checks and submits it, and waits for its confirmation.
 
-The machine knows no clock, terminal or room. Its shell reports what is seen at what time, performs the
+The machine uses no clock, terminal or room. Its shell reports timed observations, performs the
 returned steps, and calls again after every change or at `wake_at`.
 """
 
@@ -12,13 +12,13 @@ import msgspec
 
 from csp.protocol.enums import DeliveryState, HeldReason
 
-#: How long the CLI may take to read what is written, to show it in its composer, or to clear the composer.
+#: Time limits for the CLI to read its input, to show it in its composer, and to clear the composer.
 WRITE_S: Final = 10.0
 SHOW_S: Final = 4.0
 CLEAR_S: Final = 1.5
 MAX_CLEARS: Final = 3
 MAX_LOST: Final = 3
-#: How long to wait before pressing Enter again while the CLI has drawn nothing, and how long in all.
+#: How long to wait before pressing Enter again while the CLI has drawn nothing, and how long in total.
 UNREAD_S: Final = 2.5
 ENTER_S: Final = 12.0
 #: How long nothing else is typed after a message that has left the composer without a confirmation: a CLI may
@@ -35,15 +35,15 @@ UNSHOWN: Final = "the composer did not show the message"
 MAYBE: Final = "the composer did not show the message, which may still have arrived"
 #: Reason given if the CLI ended after Enter and has no record that shows whether it accepted the message.
 ENDED: Final = "the CLI ended after Enter was pressed; the message may have arrived"
-#: Reason given if nobody knows after a crash whether the message was submitted.
+#: Reason given if it is unknown after a crash whether the message was submitted.
 UNKNOWN: Final = "unknown"
 
 
 class SubmitRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How to type into the CLI of a profile."""
+    """The rules for typing into the CLI of a profile."""
 
     gap_s: float = 0.1
-    #: Waits between one Enter and the next while the text is still in the composer.
+    #: Delays between one Enter and the next while the text is still in the composer.
     enter_again_s: tuple[float, ...] = (0.4, 0.8, 1.2, 2.0, 3.0, 4.0)
     #: How soon after the composer is empty the CLI usually confirms a prompt; 0 if it never does.
     proof_s: float = 6.0
@@ -56,14 +56,14 @@ class SubmitPhase(Enum):
     ANNOUNCED = auto()  # `typed` is being written to the journal
     PASTED = auto()  # the text is on its way into the composer
     SHOWN = auto()  # Enter was pressed
-    SENT = auto()  # the composer is empty again; waits for the proof
+    SENT = auto()  # the composer is empty again; waiting for proof
     CLEARING = auto()
     STUCK = auto()
     DONE = auto()
 
 
 class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
-    """What is seen of one message in one pane."""
+    """An observation of one message in one pane."""
 
     gate: HeldReason | None = None
     #: The journal records that the message is being typed.
@@ -75,7 +75,7 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     is_composer_empty: bool = False
     #: It is no longer where it was, although no empty composer is shown.
     has_left: bool = False
-    #: The screen shows neither a composer nor the message, and may be about to be drawn.
+    #: The screen shows neither a composer nor the message, and may not have been drawn yet.
     is_unseen: bool = False
     has_dialog: bool = False
     #: The CLI itself has reported that it accepted the prompt.
@@ -87,7 +87,7 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyAction(Enum):
-    """What the shell has to do with its pane."""
+    """An action that the shell performs on its pane."""
 
     PASTE = auto()
     ENTER = auto()
@@ -149,11 +149,11 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self._entered > 0 and not self._has_stayed
 
     def give_up(self, reason: str) -> None:
-        """Press Enter no more and remove the message from the composer; it may have been sent already."""
+        """Stop pressing Enter and remove the message from the composer; it may have been sent already."""
         self._given_up = reason
 
     def step(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Return what to do next; an empty list means to wait."""
+        """Return the next steps; an empty list means to wait."""
         self.wake_at = None
         if self.is_done:
             return []
@@ -222,7 +222,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
 
     def _miss(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Handle text that is not where it was put: gone, or behind something that is not ours to remove."""
+        """Handle text that is no longer where it was put: it is gone, or covered by something not ours."""
         self._problem = UNKNOWN if self._is_resumed else UNSHOWN
         if self._is_resumed:
             return self._end(DeliveryState.FAILED, self._problem)
@@ -278,7 +278,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
 
     @property
     def _proof_wait_s(self) -> float:
-        # If a message was swallowed before, its sender should be told soon.
+        # If a message was swallowed before, its sender should be notified soon.
         return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
     def _await_proof(self, seen: PasteObservation, now: float) -> list[Step]:
@@ -299,7 +299,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self._end(DeliveryState.SUBMITTED)
 
     def _watch_screen(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Treat the message as submitted once the screen has shown for a while that it has left."""
+        """Treat the message as submitted once the screen has shown for a while that it left the composer."""
         if not (seen.is_composer_empty or seen.has_left):
             self._since = now
             is_late = self._is_past(self._first_enter + LATE_S, now)
@@ -329,7 +329,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return [*self._hold(reason), KeyAction.RELEASE]
 
     def _watch_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
-        """Wait while our text may be in the composer; only an empty one shows that it is not."""
+        """Wait while our text may be in the composer; only an empty composer proves that it is not."""
         is_at_rest = seen.gate in (None, HeldReason.DRAFT)
         if not is_at_rest or seen.has_dialog or seen.written_at is None:
             # Keys that have not been read yet would act twice if they were typed again.
@@ -345,7 +345,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             # A person has sent it or removed it.
             return self._end(DeliveryState.FAILED, self._problem or UNSURE)
         if self._entered:
-            # It may have been submitted, and typing it again could duplicate it, so only a proof counts.
+            # It may have been submitted, and typing it again could duplicate it, so only proof counts.
             return self._sent(now)
         if not self.rules.proof_s:
             # A starting program may have read it long before it shows it: typed again, it would be

@@ -406,4 +406,4 @@ def test_models_carry_a_run_from_plan_to_branch(room: ApiRoom, tmp_path: Path) -
 
     assert (run()["run"]["reason"], run()["update"]["tests"]["passed"]) == ("accepted", True)
     repairs = [asked for asked in room.asked("claude") if "Your answer was not taken" in asked]
-    assert len(repairs) == 1 and "there is no message in it" in repairs[0]
+    assert len(repairs) == 1 and "it contains no message" in repairs[0]

@@ -77,18 +77,18 @@ def test_models_are_read_from_csp_toml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ('provider = "anthropic"', "agent 'x': provider needs a model beside it"),
-        ('model = "m"', "agent 'x': model needs a provider beside it"),
-        ('base_url = "http://a"', "agent 'x': base_url needs a provider beside it"),
+        ('provider = "anthropic"', "agent 'x': provider also needs a model"),
+        ('model = "m"', "agent 'x': model also needs a provider"),
+        ('base_url = "http://a"', "agent 'x': base_url also needs a provider"),
         (
             'provider = "openai"\nmodel = "m"\ncommand = "c"',
             "agent 'x': a model behind an API has no command",
         ),
         (
             'provider = "openai"\nmodel = "m"\nkey_env = "a b"',
-            "agent.key_env: expected the name of a variable",
+            "agent.key_env: expected the name of an environment variable",
         ),
-        ('provider = "openai"\nmodel = "m"\nbase_url = "x"', "agent.base_url: expected an http or https url"),
+        ('provider = "openai"\nmodel = "m"\nbase_url = "x"', "agent.base_url: expected an http or https URL"),
     ],
 )
 def test_half_a_model_is_refused(tmp_path: Path, lines: str, expected: str) -> None:
@@ -195,7 +195,7 @@ def call_of(tmp_path: Path, *words: str) -> VerbCall:
         (("--provider", "antropic"), "unknown provider 'antropic'"),
         (("--provider", "openai-compatible"), "openai-compatible needs an address"),
         (("--provider", "anthropic"), "there is no key for anthropic: ANTHROPIC_API_KEY is not set"),
-        (("--provider", "openai", "--base-url", "nowhere"), "--base-url: expected an http or https url"),
+        (("--provider", "openai", "--base-url", "nowhere"), "--base-url: expected an http or https URL"),
         (("--provider", "openai", "--key-env", "A B"), "A B"),
     ],
 )

@@ -305,7 +305,7 @@ def test_stop_ends_it_at_once_and_nothing_more_is_posted(room: Room, way: str) -
     ("fields", "problem", "hint"),
     [
         ({"models": ["claude", "gpt-9"]}, "unknown agent 'gpt-9'", "gpt"),
-        ({"models": None}, "no models are named", "llama-8"),
+        ({"models": None}, "no models were named", "llama-8"),
         ({"mode": "brawl"}, "unknown mode 'brawl'", "round_robin"),
         ({"objective": ""}, "objective is empty", ""),
         ({"parallel": 0}, "Expected `int` >= 1 - at `$.parallel`", ""),
@@ -436,7 +436,7 @@ def test_three_cents_stop_it_before_the_call_that_would_pass_them(room: Room, pa
     assert 0.01 < view["cost_usd"] <= view["cost_limit_usd"] == 0.03
     assert len(calls) == len(room.said(handle)) == view["step"], "no call was thrown away"
     (stopped,) = [text for text in notices(room, handle) if text.startswith("Cost limit:")]
-    assert "could pass the limit, so it is not made" in stopped
+    assert "could pass the limit, so the call is not made" in stopped
     assert "emergency cap of cost" in room.told()[-1]["text"]
 
 
@@ -466,7 +466,7 @@ def test_unknown_price_is_told(room: Room) -> None:
     room.ended(handle)
 
     assert any("No price for llama-0;" in text for text in notices(room, handle))
-    assert any("The limit of 1,000,000 new tokens holds." in text for text in notices(room, handle))
+    assert any("The limit of 1,000,000 new tokens applies." in text for text in notices(room, handle))
 
 
 @pytest.mark.parametrize("turns", [36, pytest.param(110, marks=pytest.mark.full)])

@@ -126,7 +126,7 @@ def test_the_limits_of_a_mode_reach_the_room(place: Place) -> None:
     assert setup["limits"] == {"turns": 1, "tokens": 9000, "minutes": 0.5, "cost": 0.25}
     assert setup["soft_turns"] is True
     assert place.csp("mode", "next").err == "the mode is complete\n"
-    assert "stopped by the limit of turns)" in place.csp("mode").out
+    assert "stopped by the turn limit)" in place.csp("mode").out
 
 
 def test_votes_are_shown_as_the_pane_shows_them(place: Place) -> None:

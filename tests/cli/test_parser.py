@@ -60,7 +60,10 @@ def test_a_missing_argument_names_the_help_of_the_verb() -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["send", "a", "b", "--timeout", "soon"], "argument --timeout: expected a number over 0, got 'soon'"),
+        (
+            ["send", "a", "b", "--timeout", "soon"],
+            "argument --timeout: expected a number greater than 0, got 'soon'",
+        ),
         (["history", "--limit", "0"], "argument --limit: expected a whole number from 1, got '0'"),
         (["send", "a", "b", "--wiat"], "unrecognized arguments: --wiat"),
         (["send", "a", "b", "--wai"], "unrecognized arguments: --wai"),

@@ -822,7 +822,7 @@ def test_a_second_gateway_of_a_room_is_refused(place: Place) -> None:
         (["--durability", "some"], "--durability: expected one of none, flush, fsync, got 'some'"),
         (
             ["--room", "No Room"],
-            "--room: expected a room name of a-z, 0-9 or -, at most 32 long, got 'No Room'",
+            "--room: expected a room name of a-z, 0-9 or -, at most 32 characters long, got 'No Room'",
         ),
     ],
 )

@@ -152,7 +152,7 @@ def test_an_agent_cannot_open_the_room_to_a_network(place: Place) -> None:
     by_token = place.csp("web", "--lan", "127.0.0.2", CSP_AUTH_TOKEN=claude.token)
     in_pane = place.csp("web", "--lan", "127.0.0.2", CSP_AGENT="claude")
 
-    assert by_token.err == "csp: agent may not POST /page/link (it takes the room token)\n"
+    assert by_token.err == "csp: agent may not POST /page/link (it requires the room token)\n"
     assert "this pane is agent 'claude'" in in_pane.err
     assert (by_token.code, in_pane.code) == (1, 1)
     assert place.room() == before
@@ -224,7 +224,7 @@ def test_an_agent_cannot_open_a_page(place: Place) -> None:
     done = place.csp("web", CSP_AUTH_TOKEN=claude.token)
 
     assert (done.code, done.out) == (1, "")
-    assert done.err == "csp: agent may not POST /page/link (it takes the room token)\n"
+    assert done.err == "csp: agent may not POST /page/link (it requires the room token)\n"
 
 
 def test_without_a_room_there_is_no_page(place: Place) -> None:

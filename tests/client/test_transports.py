@@ -26,7 +26,7 @@ async def test_a_blocked_websocket_is_told_until_it_opens(
         proxy.upgrades = Upgrades.PASS
         await sending
 
-        assert why.startswith("no WebSocket")
+        assert why.startswith("cannot open a")
         assert await read_texts(client, "hello") == ["hello"]
 
 

@@ -242,7 +242,7 @@ async def test_a_link_is_opened_from_the_last_event_with_our_keepalive(
 async def test_a_socket_that_carries_nothing_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
     socket = FakeSocket()
     monkeypatch.setattr(link_module, "OPEN_S", 0.0)
-    with pytest.raises(Unreachable, match="no WebSocket gets through to https://room/x"):
+    with pytest.raises(Unreachable, match="cannot open a working WebSocket to https://room/x"):
         await opened(monkeypatch, socket)
 
     assert (socket.closed, socket.aborted) == (1, 1)
@@ -307,9 +307,9 @@ async def test_a_client_that_is_closed_meanwhile_leaves_no_socket_open(
         (401, Unauthenticated, "no"),
         (403, Forbidden, "no"),
         (429, TooMany, "no"),
-        (404, Unreachable, "no WebSocket gets through to https://room/x"),
-        (502, Unreachable, "no WebSocket gets through to https://room/x"),
-        (507, Unreachable, "no WebSocket gets through to https://room/x"),
+        (404, Unreachable, "cannot open a working WebSocket to https://room/x"),
+        (502, Unreachable, "cannot open a working WebSocket to https://room/x"),
+        (507, Unreachable, "cannot open a working WebSocket to https://room/x"),
     ],
 )
 async def test_a_handshake_that_is_answered_with_a_status_is_refused_or_blocked(
@@ -335,7 +335,9 @@ async def test_a_handshake_that_breaks_is_nobody_reached(
 
     monkeypatch.setattr(websockets_client, "connect", connect)
     http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
-    with pytest.raises(Unreachable, match=f"no WebSocket to https://room/x: {str(error) or 'timed out'}"):
+    with pytest.raises(
+        Unreachable, match=f"cannot open a WebSocket to https://room/x: {str(error) or 'timed out'}"
+    ):
         await open_link(http, 7)
 
 

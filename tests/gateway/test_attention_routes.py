@@ -105,7 +105,7 @@ async def test_a_session_without_an_open_matter_is_not_decided(room: ServedRoom)
     await room.post("/mode", {"mode": "autopilot", "topic": "x", "agents": ["claude"]})
     (session,) = (await room.get("/sessions"))["items"]
 
-    assert "waits for no decision" in await _refused(room, f"/decide {session['id']} ok")
+    assert "is not waiting for a decision" in await _refused(room, f"/decide {session['id']} ok")
     assert await _refused(room, "/decide") == "expected a session and a choice"
 
 

@@ -147,7 +147,7 @@ async def test_failure_brings_one_notice(room: ServedRoom, stores: VectorStores,
 
     assert [(one[0], one[1][0]) for one in (first, again, after)] == [("local", "the pear is green")] * 3
     assert await notices(room) == [
-        f"The board of {session} is searched locally from now on: openai answered {status}."
+        f"The whiteboard of {session} is searched locally from now on: openai answered {status}."
     ]
     assert len(stores.calls) == calls
 

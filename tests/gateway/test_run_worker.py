@@ -521,7 +521,7 @@ async def test_a_letter_in_the_folder_of_the_other_role_is_refused(tmp_path: Pat
 
     wrong = "sender is reviewer, but the file is in the folder of the builder"
     assert mail.put == [f"{wrong} (write into the folder of your role)"]
-    assert notice.words.text.startswith("Mailbox: a.json of the builder was refused: sender is reviewer")
+    assert notice.words.text.startswith("Mailbox: a.json from the builder was refused: sender is reviewer")
 
 
 async def test_what_is_no_letter_is_refused(tmp_path: Path) -> None:

@@ -74,14 +74,14 @@ async def test_an_operation_brings_back_whoever_had_said_goodbye(room: ServedRoo
         ({"op": "watch", "ref": 1, "after": -1}, "after"),
         ({"op": "watch", "ref": 1, "after": "x"}, "after"),
         ({"op": "message", "ref": [], "to": "human", "content": "x"}, "ref"),
-        ("not json", "json"),
+        ("not json", "JSON"),
         ("[]", "object"),
         ("null", "object"),
-        ("", "json"),
+        ("", "JSON"),
         ("[" * 100_000, "object"),
         ('{"op": "working", "x": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested"),
-        ('{"op": "working", "ref": NaN}', "json"),
-        ('{"op": "\\ud800"}', "json"),
+        ('{"op": "working", "ref": NaN}', "JSON"),
+        ('{"op": "\\ud800"}', "JSON"),
     ],
 )
 async def test_a_bad_operation_is_answered_with_a_reason(room: ServedRoom, frame: object, word: str) -> None:

@@ -182,7 +182,7 @@ def test_commands_and_agents_are_completed(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"@cl\t hello\r")
     claude.next_item("hello")
     pane.send(b"/paus")
-    pane.wait_for(r"/pause +\(hold an agent's messages back")
+    pane.wait_for(r"/pause +\(hold back an agent's messages")
     pane.send(b"\t cl\t\r")
 
     pane.wait_for("^paused claude$")

@@ -122,4 +122,4 @@ def test_a_choice_takes_the_place_of_the_word_before_the_cursor() -> None:
     assert (choice.text, choice.start_position) == ("claude", -2)
     (choice,) = completer.get_completions(Document("/agen"), CompleteEvent())
 
-    assert choice.display_meta_text == "list the agents and what each is doing"
+    assert choice.display_meta_text == "list the agents and their activity"

@@ -53,7 +53,7 @@ def test_a_reason_that_stands_is_told_once() -> None:
     for agent in AGENTS:
         ticks.move("m", agent, S.HELD, "busy", 0.0)
 
-    assert ticks.due(STANDS_S) == ["  #7 held for ada, bob: busy; queued for after this turn"]
+    assert ticks.due(STANDS_S) == ["  #7 held for ada, bob: busy; queued until this turn ends"]
     ticks.move("m", "ada", S.QUEUED, "", 2.0)
     ticks.move("m", "ada", S.HELD, "busy", 2.1)
     assert ticks.due(9.0) == []

@@ -154,7 +154,7 @@ REFUSED: Final = [
     ("/add x -- 'unclosed", "the command cannot be read: no closing quotation (check its quotes)"),
     ("/focus claude", "this pane is not in tmux, so it cannot go to another one (attach with: csp up)"),
     ("@human hi", "that is you (name an agent, or all)"),
-    ("@router collaborate claude", "expected a mode, agents, a colon, a goal"),
+    ("@router collaborate claude", "expected a mode, agents, a colon and a goal"),
     (
         "/mode debate x --agents claude,nobody",
         "no agent 'nobody' is here (here are: claude, codex, mute)",
@@ -275,7 +275,7 @@ def test_a_message_that_has_arrived_is_named_by_its_number(room: LiveRoom) -> No
     done = plain(room, f"/cancel {sent['seq']}\n")
 
     said = (
-        f"too late to cancel #{sent['seq']}: claude has already received it (see what waits with: /status)\n"
+        f"too late to cancel #{sent['seq']}: claude has already received it (see the queue with: /status)\n"
     )
     assert done.stderr == said
     assert plain(room, f"/cancel #{sent['seq']}\n").stderr == said

@@ -58,7 +58,7 @@ async def test_an_agent_lists_and_calls_over_http(room: LiveRoom, mode: str, ver
     assert again == sent and other["id"] != sent["id"]
     assert [item["from"] for item in log["items"]] == [f"web-ada-{mode}"] * 2
     assert nobody.startswith("unknown recipient 'nobdy' (")
-    assert forbidden == "agent may not call 'stop' (it takes the orchestrator token)"
+    assert forbidden == "agent may not call 'stop' (it requires the orchestrator token)"
     assert unknown.value.code == INVALID_PARAMS
     assert len(prompts) == 8 and len(resources) == 4
 

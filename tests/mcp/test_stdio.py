@@ -103,7 +103,7 @@ async def test_malformed_calls_get_errors_that_say_what_is_wrong(room: LiveRoom)
     assert "length >= 1" in empty and "length <= 262144" in huge
     assert heavy == "text is over 262144 bytes (put it into a file and send its path)"
     assert nobody.startswith("unknown recipient 'nobdy' (")
-    assert forbidden == "agent may not call 'start_mode' (it takes the orchestrator token)"
+    assert forbidden == "agent may not call 'start_mode' (it requires the orchestrator token)"
     assert no_resource.value.code == -32002 and no_board.value.code == INVALID_PARAMS
     assert no_topic.value.code == no_prompt.value.code == INVALID_PARAMS
     assert after["you"] == "odd"
@@ -167,7 +167,7 @@ async def test_votes_and_handoffs_by_tool_move_a_mode(room: LiveRoom) -> None:
     answer(room, members["eve"], relay["id"], "my part is done")
 
     assert early == "unknown label 'Z' (expected one of: A, B)"
-    assert other == "no turn of yours is open that can be handed over (say it with a message instead)"
+    assert other == "you have no open turn that can be handed over (send a message instead)"
     assert [(vote["sender"], vote["text"]) for vote in votes] == [("eve", "VOTE: [A] REASON: shorter")]
     assert room.gateway.get(f"/sessions/{relay['id']}")["orchestration"]["currentTurn"] == "fay"
 

@@ -278,7 +278,7 @@ def test_the_orchestrator_sets_a_mode_and_another_agent_cannot(conducted: Demo) 
 
     items = conducted.items("mode")
     assert [item["sender"] for item in items if item["change"] == "started"] == ["orchestrator"]
-    assert len(conducted.notices("the mode is the orchestrator's to ask for or to set")) == 2
+    assert len(conducted.notices("only the orchestrator may ask for or set the mode")) == 2
     assert eve.get("/inbox/eve")["items"] == []
     demo.gateway.delete("/agents/eve")
 

@@ -76,7 +76,7 @@ def test_half_a_file_is_left_while_it_is_young(mailbox: Mailbox, clock: Clock, h
     clock.now += GRACE_S
     (found,) = mailbox.letters()
 
-    assert isinstance(found, InvalidMailboxFile) and "not json" in found.error.message
+    assert isinstance(found, InvalidMailboxFile) and "not valid JSON" in found.error.message
 
 
 def test_time_of_the_file_does_not_keep_it_young(mailbox: Mailbox, clock: Clock) -> None:
@@ -271,7 +271,7 @@ def test_plan_may_lie_in_a_file_as_the_seed_has_it(mailbox: Mailbox) -> None:
         ("runs/missing.json", "cannot be read"),
         ("runs/a\0b", "cannot be read"),
         ("runs", "not a regular file"),
-        ("runs/half.json", "not json"),
+        ("runs/half.json", "not valid JSON"),
     ],
 )
 def test_plan_is_read_from_no_other_place(mailbox: Mailbox, plan_path: str, problem: str) -> None:

@@ -121,13 +121,13 @@ def test_every_bad_file_is_a_clear_notice_and_changes_nothing(room: LiveRoom) ->
     good = run.message("reviewer", "session.ack", note="hello")
     early = run.message("reviewer", "review.decision", decision="accept")
     bad: dict[str, tuple[str, object, str]] = {
-        "half.json": ("reviewer", json.dumps(good).encode()[:60], "not json"),
+        "half.json": ("reviewer", json.dumps(good).encode()[:60], "not valid JSON"),
         "malformed.json": ("reviewer", {**good, "body": {"telemetry": "all"}}, "session.ack: expected"),
         "version.json": ("reviewer", {**good, "schema_version": "9"}, "schema_version"),
         "sender.json": ("builder", good, "sender is reviewer, but the file is in the folder of the builder"),
         "path.json": ("reviewer", {**good, "run_id": "../../etc"}, "run_id"),
         "unknown.json": ("reviewer", {**good, "run_id": "nobody"}, "unknown run 'nobody'"),
-        "early.json": ("reviewer", early, "may not come in phase start"),
+        "early.json": ("reviewer", early, "is not allowed in phase start"),
         "x" * 240 + ".json": ("reviewer", b"{}", "schema_version"),
         os.fsdecode(b"\xff.json"): ("reviewer", b"{}", "schema_version"),
     }

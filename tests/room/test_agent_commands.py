@@ -199,7 +199,7 @@ REFUSED = {
     "@send codex hi": "write it as @send.codex",
     "@send human hi": "write it as @send.human",
     "@send all hi": "write it as @send.all",
-    "@all": "give it a text",
+    "@all": "add a text",
     "@mode.status": "orchestrator",
     '@mode.set debate "x"': "orchestrator",
 }
@@ -252,7 +252,7 @@ def test_so_many_commands_are_run_no_more(live: LiveRoom) -> None:
 
     assert calls(events) == [(CODEX, str(n)) for n in range(MAX_COMMANDS)]
     assert [notice.text for notice in notices(events)] == [
-        "claude: 3 commands were not run: one text may have 20"
+        "claude: 3 commands were not run: a text may contain 20"
     ]
 
 

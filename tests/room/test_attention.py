@@ -500,7 +500,7 @@ def test_a_session_without_an_open_matter_takes_no_decision() -> None:
     play.start("debate", rounds=1)
     steer = Steer(sender=HUMAN, session=play.session.id, action=SessionAction.DECIDE, choice="ok")
 
-    assert "waits for no decision" in play.refused(steer)
+    assert "is not waiting for a decision" in play.refused(steer)
 
 
 @pytest.mark.parametrize("way", [a_limit_near, a_limit_reached])

@@ -109,7 +109,7 @@ def test_same_id_writes_nothing_again(live: Play) -> None:
 def test_id_of_somebody_else_is_refused(live: Play) -> None:
     live.do(WriteNote(sender=CLAUDE, text="x", id="own-1"))
 
-    assert "taken" in live.refuse(WriteNote(sender=CODEX, text="x", id="own-1"), Refused).message
+    assert "already used" in live.refuse(WriteNote(sender=CODEX, text="x", id="own-1"), Refused).message
     assert "own ids" in live.refuse(WriteNote(sender=CODEX, text="x", id="n-1"), BadInput).message
 
 
@@ -175,7 +175,7 @@ def test_failed_summary_changes_nothing(live: Play, text: str, ending: Ending, w
     assert not [one for one in live.all(NoteAdded) if one.kind is NoteKind.SUMMARY]
     assert (now.next_idx, now.fresh, now.ask, now.failed_at) == (before.next_idx, before.fresh, None, 2)
     assert live.all(NoticePosted)[-1].text == (
-        f"claude's summary of room failed: it was {why}. Board unchanged."
+        f"claude's summary of room failed: it was {why}. The whiteboard is unchanged."
     )
 
 
@@ -259,7 +259,10 @@ def test_change_of_provider_is_told(live: Play) -> None:
     live.do(SetBoardProvider(session="room", provider=Provider.OPENAI, store="vs_1"))
     live.do(SetBoardProvider(session="room", provider=Provider.LOCAL, problem="it is away"))
 
-    assert live.all(NoticePosted)[-1].text == "The board of room is searched locally from now on: it is away."
+    assert (
+        live.all(NoticePosted)[-1].text
+        == "The whiteboard of room is searched locally from now on: it is away."
+    )
     assert live.room.boards.of(None).provider is Provider.LOCAL
 
 

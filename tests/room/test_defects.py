@@ -59,7 +59,7 @@ def test_a_run_that_goes_on_has_missed_nothing_yet(phase: RunPhase) -> None:
     run = at_phase(phase)
 
     assert run.refused(command(run, defect="x")) == (
-        f"run {run.run.id} was not accepted, so its reviewer has missed nothing"
+        f"run {run.run.id} was not accepted, so its reviewer cannot have missed a defect"
     )
 
 
@@ -75,7 +75,7 @@ def test_the_defects_of_a_run_are_bounded() -> None:
     for number in range(MAX_ITEMS):
         run.do(command(run, defect=f"defect {number}"))
 
-    assert run.refused(command(run, defect="one more")) == f"run {run.run.id} has 50 defects already"
+    assert run.refused(command(run, defect="one more")) == f"run {run.run.id} has 50 defects, the maximum"
     assert len(run.run.defects) == 50
 
 

@@ -274,7 +274,7 @@ def test_doubled_braces_are_text() -> None:
         (" EXIT ", "/quit"),
         ("help", "/help"),
         ("?", "/help"),
-        ("csp down --all", "/down, or in a shell csp down --all"),
+        ("csp down --all", "/down, or in a shell: csp down --all"),
         ("csp", ""),
         ("help me", ""),
         ("@ada help", ""),

@@ -295,7 +295,7 @@ def test_id_of_another_sender_is_refused(live: LiveRoom, command: AnyCommand) ->
     live.say(CLAUDE, CODEX, id="mine")
 
     message = live.refuse(command, Refused).message
-    assert "'mine' is taken" in message
+    assert "'mine' is already used" in message
     assert "claude" not in message
 
 
@@ -344,7 +344,7 @@ def test_a_room_full_of_messages_takes_more_from_people_alone(
     error = live.refuse(Send(sender=CLAUDE, to=CODEX, text="hi"), TooMany)
     live.say(HUMAN, CODEX)
 
-    assert "2 messages wait in this room" in error.message
+    assert "2 messages are waiting in this room" in error.message
 
 
 def test_answer_into_a_full_queue_is_refused(live: LiveRoom, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -850,7 +850,7 @@ def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> N
 def test_cancel_of_what_nobody_got_is_refused(live: LiveRoom) -> None:
     said = live.say(CLAUDE, HUMAN)
 
-    assert "nobody waits for it" in live.refuse(CancelMessage(message=said.id), Refused).message
+    assert "no recipient is waiting for it" in live.refuse(CancelMessage(message=said.id), Refused).message
 
 
 # --- deadlines -----------------------------------------------------------------------------------
@@ -867,7 +867,7 @@ def test_message_that_nobody_took_expires(live: LiveRoom) -> None:
 
     assert steps(events) == [(said.id, CODEX, "expired")]
     assert one(events, NoticePosted).target == CLAUDE
-    assert one(events, NoticePosted).text == f"{said.id} to codex expired: it was not taken in time"
+    assert one(events, NoticePosted).text == f"{said.id} to codex expired: it was not accepted in time"
 
 
 def test_message_without_a_term_never_expires(live: LiveRoom) -> None:
@@ -883,7 +883,7 @@ def test_button_expires_by_its_name(live: LiveRoom) -> None:
     events = live.do(Tick())
 
     assert steps(events) == [(button.id, CODEX, "expired")]
-    assert one(events, NoticePosted).text == "approve to codex expired: it was not taken in time"
+    assert one(events, NoticePosted).text == "approve to codex expired: it was not accepted in time"
 
 
 @pytest.mark.parametrize("state", [S.TYPED, S.SUBMITTED])
@@ -971,7 +971,7 @@ def test_pruning_is_told(live: LiveRoom) -> None:
     event = one(live.do(Prune(before=2)), Pruned)
 
     assert (event.sender, event.target, event.before) == (HUMAN, ALL, 2)
-    assert event.text == "everything before 2 was removed from the history"
+    assert event.text == "the history before 2 was removed"
 
 
 @pytest.mark.parametrize(("before", "is_refused"), [(3, False), (4, True), (99, True)])

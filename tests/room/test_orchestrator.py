@@ -73,7 +73,7 @@ def test_draft_in_the_way_wakes_it(play: Play) -> None:
     play.deliver(CLAUDE, DeliveryState.HELD, HeldReason.DRAFT)
     play.wait(120)
 
-    assert why(play) == ["claude is blocked: a draft is in the way of its turn. turns, waiting for claude."]
+    assert why(play) == ["claude is blocked: a draft obstructs its turn. turns, waiting for claude."]
 
 
 def test_stall_wakes_it_once(play: Play) -> None:
@@ -83,8 +83,8 @@ def test_stall_wakes_it_once(play: Play) -> None:
         play.reply(CODEX, "another thing")
 
     assert why(play) == [
-        "it stalls: claude repeated itself. turns, waiting for codex.",
-        "it stalls: codex repeated itself. turns, waiting for claude.",
+        "it has stalled: claude repeated itself. turns, waiting for codex.",
+        "it has stalled: codex repeated itself. turns, waiting for claude.",
     ]
 
 

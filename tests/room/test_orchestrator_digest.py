@@ -19,14 +19,14 @@ def event(seq: int, text: str) -> AnyEvent:
 
 def test_log_is_oldest_first_in_one_bracket() -> None:
     assert log_text([event(3, "one\n  two"), event(12, "three")]).split("\n") == [
-        "[CSP: the last that concerns you, oldest first",
+        "[CSP: the latest messages that concern you, oldest first",
         "#3 human -> claude: one two",
         "#12 human -> claude: three]",
     ]
 
 
 def test_empty_log_says_so() -> None:
-    assert log_text([]) == "[CSP: nothing that concerns you has been said yet]"
+    assert log_text([]) == "[CSP: there are no messages that concern you yet]"
 
 
 def test_event_of_a_newer_version_is_left_out() -> None:

@@ -78,8 +78,8 @@ def test_harmless_field_needs_none(field: str) -> None:
 @pytest.mark.parametrize(
     ("party", "problem", "hint"),
     [
-        (Party.AGENT, "agent may not POST /x", "it takes the orchestrator token"),
-        (Party.NONE, "none may not POST /x", "it takes the orchestrator token"),
+        (Party.AGENT, "agent may not POST /x", "it requires the orchestrator token"),
+        (Party.NONE, "none may not POST /x", "it requires the orchestrator token"),
     ],
 )
 def test_who_is_not_in_the_row_is_refused(party: Party, problem: str, hint: str) -> None:

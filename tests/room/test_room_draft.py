@@ -66,7 +66,7 @@ def test_event_with_a_stale_header_is_refused() -> None:
     stale = draft.header(CLAUDE, ALL, "claude left")
     draft.notice(HUMAN, NoticeCode.ROUND(round="one"))
 
-    with pytest.raises(ValueError, match="event 42 is emitted as number 43"):
+    with pytest.raises(ValueError, match="event 42 was emitted as number 43"):
         draft.emit(Left(*stale, reason="closed"))
 
 

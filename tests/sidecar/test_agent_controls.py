@@ -44,7 +44,7 @@ async def test_a_choice_is_pressed_by_its_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "why"), [(3, "there is no choice 3 (1-2)"), (10, "only the choices 1 to 9 have a key")]
+    ("choice", "why"), [(3, "there is no choice 3 (1-2)"), (10, "only choices 1 to 9 have a key")]
 )
 @on_virtual_time
 async def test_a_choice_that_is_not_there_is_not_pressed(tmp_path: Path, choice: int, why: str) -> None:
@@ -76,8 +76,8 @@ async def asked_by_hook(folder: Path, command: str) -> AsyncIterator[Desk]:
     ("about", "result", "typed"),
     [
         ("touch x", ("confirmed", ""), [b"1"]),
-        ("touch y", ("failed", "the dialog does not show the command that the rule is for"), []),
-        ("touch", ("failed", "the dialog does not show the command that the rule is for"), []),
+        ("touch y", ("failed", "the dialog does not show the command that the rule covers"), []),
+        ("touch", ("failed", "the dialog does not show the command that the rule covers"), []),
     ],
 )
 @on_virtual_time
@@ -289,7 +289,7 @@ async def test_an_answer_that_goes_on_is_told(tmp_path: Path) -> None:
         began = asyncio.get_running_loop().time()
         result = await scene.wait_control(scene.control(ControlVerb.INTERRUPT))
 
-        assert result == ("failed", "it goes on: the key had no effect that could be seen")
+        assert result == ("failed", "it is still working: the key had no visible effect")
         assert scene.typed == [b"\x03"]
         assert 7.9 < asyncio.get_running_loop().time() - began < 9
 
@@ -519,7 +519,7 @@ async def test_a_menu_in_which_nothing_says_yes_is_not_answered_by_guessing(tmp_
         await scene.wait_state("needs_human")
         result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
 
-        assert result == ("failed", "no choice of the dialog is plainly that; name one by its number")
+        assert result == ("failed", "no choice of the dialog clearly matches; choose one by its number")
         assert scene.typed == []
 
 
@@ -530,7 +530,7 @@ async def test_a_key_that_the_dialog_has_no_choice_for_is_not_pressed(tmp_path: 
         await scene.wait_state("needs_approval")
         result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
 
-        assert result == ("failed", "no choice of the dialog is plainly that; name one by its number")
+        assert result == ("failed", "no choice of the dialog clearly matches; choose one by its number")
         assert scene.typed == []
 
 

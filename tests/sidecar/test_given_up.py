@@ -49,7 +49,7 @@ async def test_another_turn_is_not_given_up(tmp_path: Path) -> None:
         await scene.wait_for(ask, "submitted")
         stop = scene.control(ControlVerb.INTERRUPT, turn="t-2")
 
-        assert await scene.wait_control(stop) == ("failed", "it is not at work on t-2")
+        assert await scene.wait_control(stop) == ("failed", "it is not working on t-2")
         reply = await scene.reply_to(ask)
         assert (reply["turn"], reply["ending"]) == ("t-1", "done")
         assert scene.events("interrupted") == []

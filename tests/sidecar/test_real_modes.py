@@ -224,7 +224,7 @@ def test_tie_is_voted_on_again_without_one_who_never_answers(room: Trio) -> None
 
     said = notices(room, session)
     assert [text for text in said if text.startswith("Tied: ")] == [
-        "Tied: A, B, C. Second ballot among them."
+        "Tied: A, B, C. A second ballot among them follows."
     ]
     assert any(text.startswith("codex: timed out, no reply in 10 s") for text in said)
     (result,) = [text for text in said if text.startswith("Votes: ")]

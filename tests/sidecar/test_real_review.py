@@ -109,7 +109,7 @@ def test_real_clis_carry_a_goal_from_plan_to_branch(duo: Duo, tmp_path: Path) ->
     applies_to_a_clone(repository, folder / "diffs" / "cycle-2.patch", tmp_path / "clone")
     assert "return x + x" in git(repository, "show", f"{run['run']['branch']}:maths.py")
     (repaired,) = [prompt for prompt in duo.server.prompts("claude") if "Your answer was not taken" in prompt]
-    assert "there is no message in it" in repaired
+    assert "it contains no message" in repaired
     (judged, _) = [prompt for prompt in duo.server.prompts("codex") if "Decide with" in prompt]
     assert "FAILED (exit 1)" in judged and "+    return x + x + 1" in judged
 

@@ -48,4 +48,6 @@ async def test_a_word_that_nobody_obeys_is_logged(is_running: bool, caplog: pyte
     await _take(RoomConnection(url="http://new", token="", history="") if is_running else None, gateway)
 
     assert gateway.called is is_running
-    assert caplog.messages == ["room refused" if is_running else "room is not running, so nobody obeyed"]
+    assert caplog.messages == [
+        "room refused" if is_running else "room is not running, so the command had no effect"
+    ]

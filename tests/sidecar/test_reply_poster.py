@@ -124,7 +124,7 @@ async def test_a_text_that_is_too_long_is_cut_whole_characters_only() -> None:
         fits, cut = await scene.post(reply("x" * MAX_TEXT_BYTES), reply("é" * MAX_TEXT_BYTES))
 
         assert fits["text"] == "x" * MAX_TEXT_BYTES
-        assert cut["text"].endswith("é\n\n[cut here: the whole of it is in the pane]")
+        assert cut["text"].endswith("é\n\n[truncated: the full text is in the pane]")
         assert len(cut["text"].encode()) <= MAX_TEXT_BYTES
 
 

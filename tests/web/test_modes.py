@@ -79,14 +79,14 @@ async def test_every_end_has_its_words(parts: Parts) -> None:
     )
 
     assert said == [
-        "ended, nobody was handed the turn",
-        "ended, the answer could not be read",
+        "ended, no next speaker was named",
+        "ended, the answer could not be parsed",
         "ended, all rounds done",
         "canceled",
-        "stopped by the limit of turns",
-        "stopped by the limit of tokens",
-        "stopped by the limit of time",
-        "stopped by the limit of cost",
+        "stopped by the turn limit",
+        "stopped by the token limit",
+        "stopped by the time limit",
+        "stopped by the cost limit",
         "ended, too few agents",
         "ended, all agents failed",
         "done",

@@ -178,7 +178,7 @@ async def test_a_limit_stops_it_and_says_which(gateway: LiveRoom, page: Page) ->
     for agent in (gpt, claude, gpt):
         await agent.take_turn("one more")
 
-    await see_chip(page, "Autopilot: stopped by the limit of turns")
+    await see_chip(page, "Autopilot: stopped by the turn limit")
     assert newest_session(gateway)["reason"] == "emergency_turns"
 
 

@@ -124,7 +124,7 @@ async def test_many_recipients_are_counted_by_state(parts: Parts) -> None:
 
     assert got == [
         [
-            "2 agents ◔ waits: busy; queued for after this turn",
+            "2 agents ◔ waits: busy; queued until this turn ends",
             "9 agents ○ queued",
             "a0 ✓✓ confirmed",
             "a1 ◔ waits: paused",

@@ -34,13 +34,13 @@ async def test_why_a_message_waits_is_said_in_words(parts: Parts) -> None:
 
     assert said == [
         "offline; queued until it returns",
-        "it is still starting",
-        "busy; queued for after this turn",
+        "still starting",
+        "busy; queued until this turn ends",
         "a dialog is open",
         "somebody is typing in its pane",
         "draft (you have text in its input box)",
         "paused",
-        "it comes with its next turn",
+        "will be delivered with its next turn",
         "8 agent-to-agent messages in a row",
         "leftover text in its input box",
         "no such reason",

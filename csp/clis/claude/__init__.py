@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeAdapter(CliAdapter):
-    """Claude Code: wired with a settings file and options, followed through its transcript and hooks."""
+    """Claude Code: wired with a settings file and options, and followed through its transcript and hooks."""
 
     label = "Claude Code"
     install = "npm install -g @anthropic-ai/claude-code"
@@ -19,7 +19,7 @@ class ClaudeAdapter(CliAdapter):
     takes_rules = True
     has_mcp = True
     has_hooks = True
-    peers_help = "leave Claude Code its SendMessage and ListAgents, by which it writes to its agents"
+    peers_help = "let Claude Code use SendMessage and ListAgents to write to other Claude agents"
     knows_transcript = True
 
     no_session = frozenset(

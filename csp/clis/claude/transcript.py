@@ -17,7 +17,7 @@ from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
 
-#: The time that the end of a turn waits for its lines, and a line for its predecessor.
+#: How long the end of a turn waits for its lines, and a line for its predecessor.
 WAIT_S: Final = 3.0
 _INTERRUPTED: Final = "[Request interrupted by user"
 _REJECTED: Final = b'"User rejected tool use"'
@@ -29,7 +29,7 @@ _SHELL_TOOL: Final = "Bash"
 _SYNTHETIC: Final = "<synthetic>"
 _UNSAID: Final = "No response requested."
 _NOTHING: Final = msgspec.Raw(b"{}")
-#: Prefixes of lines of the harness itself that appear as user messages.
+#: Prefixes of lines from the harness itself that appear as user messages.
 _HARNESS: Final = ("<local-command", "<bash-stdout", "<bash-stderr", "<system-reminder")
 #: Prefixes of lines that are not prompts, although the model may answer them.
 _COMMANDS: Final = ("<command-", "<bash-input", "<task-notification")
@@ -49,7 +49,7 @@ _MAIN: Final = "main"
 
 
 class _ShellInput(msgspec.Struct, forbid_unknown_fields=True):
-    """The input of the shell tool; another field may change what its command can do."""
+    """The input of the shell tool; any additional field may change the effect of its command."""
 
     command: str = ""
     description: str = ""
@@ -104,7 +104,7 @@ class _Attachment(msgspec.Struct):
 
 
 class _OtherAgent(msgspec.Struct):
-    """A tool's data about another agent: its given name, its id, or the recipient of a text."""
+    """A tool's data about another agent: its given name, its id or the recipient of a text."""
 
     name: str = ""
     agentId: str = ""
@@ -149,14 +149,14 @@ class _State(msgspec.Struct):
     uuids: list[str] = []
     last_text: str | None = None
     last_stop: str | None = None
-    #: A slash command; it counts as a prompt only if the model answers it.
+    #: A slash command, which counts as a prompt only if the model answers it.
     command: tuple[str, str, str] | None = None
     stop: _Stop | None = None
     ended: dict[str, None] = {}
     seen: dict[str, None] = {}
-    #: Lines that arrived before their predecessor, each with the time until which it waits for it.
+    #: Lines that arrived before their predecessor, each with the time until which it waits.
     parked: list[tuple[float, _Record]] = []
-    #: The prompt whose end was rejected by one of the user's hooks; its first Stop hook is ignored.
+    #: The prompt whose end one of the user's hooks rejected; its first Stop hook is ignored.
     reopened: str = ""
     #: Text that was posted from a hook because its line did not arrive, and the prompt that it answers.
     forestalled: str | None = None
@@ -168,7 +168,7 @@ class _State(msgspec.Struct):
 
 
 class ClaudeReader(TranscriptReader):
-    """Reads one run of Claude Code with all its sessions."""
+    """A reader of one run of Claude Code with all its sessions."""
 
     _state: _State
 
@@ -335,7 +335,7 @@ class ClaudeReader(TranscriptReader):
         elif record.subtype == "turn_duration" and record.parentUuid in state.uuids:
             yield from [] if state.is_ended else self._end(tracker.Ended())
         elif record.type == "system" and bytes(record.content).startswith(_BLOCKED) and state.is_ended:
-            # Our hook reported the prompt before one of the user's hooks refused it.
+            # Our hook reported the prompt before one of the user's hooks rejected it.
             reason, _, text = msgspec.json.decode(record.content, type=str).partition(_ORIGINAL)
             yield tracker.Prompted(id=record.uuid, text=text)
             yield tracker.Ended(how=Ending.FAILED, text=reason.strip())

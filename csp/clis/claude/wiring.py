@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from csp.clis.adapter import CliRun
 
-#: Each hook costs a process, so only events are included that nothing else reports.
+#: Each hook starts a process, so only events that nothing else reports are included.
 EVENTS = (
     *("SessionStart", "UserPromptSubmit", "PermissionRequest"),
     *("PostToolUse", "PostToolUseFailure", "Stop", "StopFailure"),
@@ -38,7 +38,7 @@ def wire_claude(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
     if run.server:
         servers = os.path.join(run.folder, "claude-mcp.json")
         write_private(servers, mcp_config(run.server))
-        # This option accepts any number of files, so another option must follow them.
+        # This option accepts any number of files, so another option must follow.
         ours = ["--mcp-config", servers, *ours]
     session = chosen_session(argv, session_flags)
     if session is None:
@@ -76,7 +76,7 @@ def _settings(run: "CliRun", chosen: str) -> "dict[str, Any] | None":
 
 
 def _rules(argv: list[str], rules: str, cwd: str) -> tuple[list[str], list[str]]:
-    """Return the command line, and the option with our rules, which includes the user's own text."""
+    """Return the command line and the option with our rules, which include the user's own text."""
     if not rules:
         return argv, []
     kept, texts = without_options(argv, ("--append-system-prompt",))
@@ -103,9 +103,9 @@ def with_permission(settings: "dict[str, Any]") -> "dict[str, Any]":
 
 
 def without_peers(settings: "dict[str, Any]", *, has_peers: bool) -> "dict[str, Any]":
-    """Return settings with which other sessions cannot reach this one except through the room.
+    """Return settings that prevent other sessions from reaching this one except through the room.
 
-    Without `has_peers` it cannot reach others either, because the tools for that are denied. Its subagents
+    Without `has_peers`, it cannot reach others either, because the tools for that are denied. Its subagents
     still work, but it cannot write to one of them a second time.
     """
     settings = {**settings, "crossSessionInbound": "refuse"}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from csp.clis.transcript_reader import FoundTranscripts
 
 _CHOOSE_SESSION = ("resume", "fork")
-#: Options with a value, which is not a subcommand.
+#: Options that take a value, which must not be mistaken for a subcommand.
 _WITH_VALUE = frozenset(
     (
         *("-c", "--config", "--enable", "--disable", "--remote", "--remote-auth-token-env", "-i"),
@@ -24,7 +24,7 @@ _WITH_VALUE = frozenset(
 
 
 class CodexAdapter(CliAdapter):
-    """Codex: wired only with options, followed through the rollouts that its processes write."""
+    """Codex: wired only with options, and followed through the rollouts that its processes write."""
 
     label = "Codex"
     install = "npm install -g @openai/codex"

@@ -1,7 +1,7 @@
-"""Find the rollouts of one running Codex.
+"""Find the rollouts of one running Codex process.
 
-Codex has no flag for its session. The rollouts of a run are those that its own processes hold open for
-writing, which distinguishes two runs in one directory. Codex also reads rollouts of other runs at its start.
+Codex has no flag for its session. The rollouts of a run are those that its own processes have open for
+writing, which distinguishes two runs in one directory. Codex also reads other runs' rollouts at startup.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def process_family(pid: int) -> list[int]:
 
 
 def written_files(pids: Iterable[int]) -> set[Path]:
-    """Return the files that processes hold open for writing; inaccessible processes are skipped."""
+    """Return the files that processes have open for writing; inaccessible processes are skipped."""
     if sys.platform != "linux":
         return _listed(pids)
     found = set()

@@ -1,6 +1,6 @@
 """Read the rollouts of Codex.
 
-Codex writes each fact several times, and one source is used for each. A run may have several rollouts open,
+Codex records each fact several times; only one source is used for each. A run may have several rollouts open,
 one for each of its sessions; the one in which a turn starts is the current one.
 """
 
@@ -52,7 +52,7 @@ class _Fault(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    """The tokens counted by Codex: those of the whole session and those of its last call."""
+    """Codex's token counts: those of the whole session and those of its last call."""
 
     total_token_usage: _Tokens = _NO_TOKENS
     last_token_usage: _Tokens = _NO_TOKENS
@@ -95,7 +95,7 @@ class _State(msgspec.Struct):
 
 
 class CodexReader(TranscriptReader):
-    """Reads one run of Codex with all its rollouts."""
+    """A reader of one run of Codex with all its rollouts."""
 
     _state: _State
 
@@ -118,7 +118,7 @@ class CodexReader(TranscriptReader):
         return items
 
     def _record(self, path: str, record: _Record, *, is_side: bool = False) -> Iterator[tracker.Item]:
-        """Process one record; of a subagent only its usage, because its text is only for Codex."""
+        """Process one record; a subagent's record counts only as usage, because its text is for Codex."""
         payload = record.payload
         if payload is None:
             return
@@ -138,7 +138,7 @@ class CodexReader(TranscriptReader):
                 arguments = payload.arguments or payload.input or bytes(payload.action).decode()
                 yield tracker.ToolCalled(id=name, tool=payload.name or payload.type, arguments=arguments)
                 if payload.type == _SEARCH:
-                    # This record is written at the end of the call, and nothing else reports the end.
+                    # This record is written at the end of the call, which nothing else reports.
                     yield tracker.Returned(id=name)
             case "response_item" if payload.type in _RESULTS:
                 yield tracker.Returned(id=name)

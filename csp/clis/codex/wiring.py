@@ -25,7 +25,7 @@ def wire_codex(run: "CliRun", words: list[str]) -> Wired:
         # The shared daemon would write the rollouts, outlive the pane and block the next start.
         ours.append("--no-daemon")
     if run.worktrees:
-        # Its sandbox would allow a builder to write only in its own directory.
+        # Its sandbox would only allow a builder to write to its own directory.
         ours += ["--add-dir", run.worktrees]
     if run.is_hook_trusted:
         command = toml_string(hook_command(run.spool))
@@ -37,7 +37,7 @@ def wire_codex(run: "CliRun", words: list[str]) -> Wired:
         # Our setting replaces the user's own instructions, so it includes them.
         text = "\n\n".join(filter(None, (_user_setting(run, "developer_instructions", ""), run.rules)))
         late += ["-c", f"developer_instructions={toml_string(text)}"]
-    # A user's server with the same name and an address cannot be given a command.
+    # A user's server with the same name and a URL cannot be given a command.
     if run.server and "url" not in _user_setting(run, "mcp_servers", {}).get(mcp_entry.NAME, {}):
         late += mcp_options(run.server)
     # Insert after the user's options, because the last one for a key wins, and before their first word.
@@ -55,7 +55,7 @@ def wire_codex(run: "CliRun", words: list[str]) -> Wired:
 
 
 def _user_setting(run: "CliRun", key: str, default: "Any") -> "Any":
-    """Return the last value in the user's own settings for a key if it has the type of the default."""
+    """Return the last value of a key in the user's own settings if it has the type of the default."""
     import contextlib
     import tomllib
 
@@ -92,5 +92,5 @@ def mcp_options(command: "Sequence[str]") -> list[str]:
 
 
 def toml_string(text: str) -> str:
-    """Return a text as a TOML string."""
+    """Return the text as a TOML string."""
     return dumps(text, is_ascii=False).replace("\x7f", "\\u007f")

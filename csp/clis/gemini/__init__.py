@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class GeminiAdapter(CliAdapter):
-    """Gemini CLI: wired with a separate home for the run, followed through its chat file and hooks."""
+    """Gemini CLI: wired with a separate home for the run, and followed through its chat file and hooks."""
 
     label = "Gemini CLI"
     install = "npm install -g @google/gemini-cli"
@@ -59,7 +59,7 @@ class GeminiAdapter(CliAdapter):
         return FoundTranscripts(main=[chat] if chat else [])
 
     def find_subagents(self, transcript: "Path") -> "list[Path]":
-        # The name of their folder is the whole session id; that of the chat has only its beginning.
+        # The folder name is the whole session id; the name of the chat file has only its beginning.
         return sorted(transcript.parent.glob(f"{transcript.stem[-8:]}*/*.jsonl"))
 
 

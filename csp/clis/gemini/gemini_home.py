@@ -1,4 +1,4 @@
-"""Build a separate home directory for one run of Gemini CLI, made of links to the user's home.
+"""Build a separate home directory of links to the user's home for one run of Gemini CLI.
 
 Gemini reads hooks only from its settings file. The overlay's `.gemini` contains a settings file merged for
 the run. Every other entry is a link, so the CLI stores its files in the user's home. A file that the CLI
@@ -51,8 +51,8 @@ def build(overlay: Path, user_home: Path, settings: Mapping[str, Any], extra: Ma
 def bring_home(overlay: Path, owner: int | None = None) -> None:
     """Move the files that the CLI has left in the overlay to the user's home, then remove the overlay.
 
-    With an `owner`, the process that built it, the overlay of another process is left alone, because the next
-    run may have begun in the same place.
+    If `owner`, the process that built it, is given, the overlay of another process is left alone: the next
+    run may have started in the same place.
     """
     with open(overlay.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

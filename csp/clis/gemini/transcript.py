@@ -1,8 +1,8 @@
 """Read the chat file and hook events of Gemini CLI.
 
-Gemini writes a line before it runs the hook that reports it, so their times give the order. It records old
-messages again under new ids. Therefore prompts are read from the hook, and of the model's messages only those
-with plain text are new.
+Gemini writes a line before it runs the hook that reports it, so their times show the order. It records old
+messages again under new ids. Prompts are therefore read from the hook, and only those of the model's messages
+that have plain text are new.
 
 If two prompts are sent at nearly the same time, Gemini accepts both, and BeforeAgent runs for both before
 either is answered; AfterAgent may then run only for the last one. They are answered one after the other, each
@@ -24,13 +24,13 @@ from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
 from csp.terminal.prompt import tags_in
 
-#: The time that the end of a failed turn waits for the hook that reports it.
+#: How long the end of a failed turn waits for the hook that reports it.
 FAILURE_WAIT_S: Final = 1.0
 _CANCELLED: Final = "Request cancelled."
-#: The type of a confirmation that is about a command line.
+#: The type of a confirmation for a command line.
 _COMMAND: Final = "exec"
 _CONTEXT: Final = "<session_context>"
-#: The part after a prompt that precedes the files named in its text.
+#: The separator between a prompt and the files named in its text.
 _FILES: Final = "\n--- Content from referenced files ---"
 _FILE: Final = "Content from @"
 _LIMITS: Final = ("RESOURCE_EXHAUSTED", "quota", "rate limit", "usage limit", '"code":429')
@@ -68,7 +68,7 @@ class _Call(msgspec.Struct):
 
 
 class _Details(msgspec.Struct):
-    """A notification's data about the tool that asks for a permission."""
+    """A notification's data about the tool that requests permission."""
 
     type: str = ""
     title: str = ""
@@ -119,7 +119,7 @@ class _State(msgspec.Struct):
 
 
 class GeminiReader(TranscriptReader):
-    """Reads one run of Gemini CLI with all its sessions."""
+    """A reader of one run of Gemini CLI with all its sessions."""
 
     _state: _State
 
@@ -140,7 +140,7 @@ class GeminiReader(TranscriptReader):
                 # The text of a subagent is only for Gemini.
                 items.append(tracker.Counted(id=record.id, usage=_usage(record.tokens, record.model)))
         happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
-        # The sort is stable; at the same time, lines come before hooks.
+        # The sort is stable: lines precede hooks with the same time.
         for at, _, what in sorted(happened, key=lambda one: one[:2]):
             items += self._event(what, at) if isinstance(what, HookEvent) else self._message(what, at, now)
         if self._state.fault_due is not None and now >= self._state.fault_due:
@@ -176,7 +176,7 @@ class GeminiReader(TranscriptReader):
                 command = details.command if details.type == _COMMAND else ""
                 yield tracker.Asked(tool=tool, arguments=bytes(hook.details).decode(), command=command)
             case "BeforeTool":
-                # The hooks do not identify the call; the chat file does, after its end.
+                # The hooks do not identify the call; the chat file does so after its end.
                 tool = f"{hook.tool_name}@{hook.timestamp or at}"
                 state.tools.append((hook.tool_name, tool))
                 yield tracker.Using(id=tool)
@@ -266,7 +266,7 @@ class GeminiReader(TranscriptReader):
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Return whether two texts are the same prompt; Gemini records other paths than those typed."""
+    """Return whether two texts are the same prompt; Gemini records paths that differ from those typed."""
     return one == other or (bool(tags := tags_in(one)) and tags == tags_in(other))
 
 

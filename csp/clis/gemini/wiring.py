@@ -1,4 +1,4 @@
-"""Wire a run of Gemini CLI with a separate home whose settings have our hooks, MCP server and rules."""
+"""Wire a run of Gemini CLI with a separate home whose settings contain our hooks, MCP server and rules."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from csp.clis.adapter import CliRun
 
-#: Each hook costs a process, so only events are included that nothing else reports.
+#: Each hook starts a process, so only events that nothing else reports are included.
 EVENTS = ("SessionStart", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 RULES_FILE = "CSP-RULES.md"
 
@@ -31,7 +31,7 @@ def wire_gemini(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
         argv = [argv[0], "--session-id", session, *argv[1:]]
     home = Path(run.folder, "gemini-home")
     env = run.env
-    # If the settings cannot be read, let the CLI report that, in the user's own home.
+    # If the settings cannot be read, let the CLI report that in the user's own home.
     if theirs is not None:
         try:
             extra = {RULES_FILE: run.rules + "\n"} if run.rules else {}
@@ -74,7 +74,7 @@ def with_server(
     entry = {
         "command": command[0],
         "args": list(command[1:]),
-        # Gemini hides variables with names of secrets from servers that do not list them.
+        # Gemini hides variables with secret-looking names from servers that do not list them.
         "env": {name: f"${name}" for name in mcp_entry.ENV if name in env},
         "trust": True,
         "timeout": mcp_entry.CALL_S * 1000,

@@ -1,15 +1,15 @@
-"""Read the transcript format that any tool may write, so that it can be followed exactly.
+"""Read the transcript format that any tool can write so that its replies are followed exactly.
 
 Such a tool has a profile with `proof = "transcript"` in [delivery] and `kind = "plain"` in [capture]. It is
 started with the name of a file in CSP_TRANSCRIPT, to which it appends events: one JSON object per line, each
 line written at once when it happens and never changed. Without that variable the tool writes nothing.
 
     {"type": "start", "ts": 1789.5}                      the composer accepts keys from now on
-    {"type": "prompt", "ts": 1790.0, "text": "..."}      a prompt was submitted: all of its text
+    {"type": "prompt", "ts": 1790.0, "text": "..."}      a prompt was submitted, with its complete text
     {"type": "attached", "text": "/a/file"}              a file was added to that prompt because of its text
     {"type": "text", "ts": 1791.0, "text": "..."}        one complete block of the answer, as Markdown
     {"type": "tool", "name": "run", "arguments": {...}}  a tool is called; text before it is not the answer
-    {"type": "usage", "input": 9, "output": 4, "model": "m"}    tokens, as often as they are known
+    {"type": "usage", "input": 9, "output": 4, "model": "m"}    token counts, as often as they are known
     {"type": "end", "how": "done", "text": "..."}        the tool is idle again
 
 `ts` is the time in Unix seconds; a line without it has the time of the line before. Lines older than the run
@@ -55,7 +55,7 @@ class _State(msgspec.Struct):
 
 
 class PlainReader(TranscriptReader):
-    """Reads one transcript; a line is identified by its position in the file and its time."""
+    """A reader of one transcript; a line is identified by its position in the file and its time."""
 
     _state: _State
 
@@ -91,7 +91,7 @@ class PlainReader(TranscriptReader):
                 arguments = str(msgspec.json.decode(raw)) if raw.startswith(b'"') else raw.decode()
                 yield ToolCalled(id=line, tool=record.name, arguments=arguments)
             case "usage":
-                # Limit the tool's counts to values that the room accepts.
+                # Clamp the tool's counts to values that the room accepts.
                 model = record.model[:MAX_MODEL] if record.model else None
                 usage = Usage(input=max(0, record.input), output=max(0, record.output), model=model)
                 yield Counted(id=line, usage=usage)

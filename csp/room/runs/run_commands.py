@@ -1,4 +1,4 @@
-"""Commands for a review run: from scripts, people and CSP's own worker, and from the texts of its agents."""
+"""Commands for a review run: from scripts, people and CSP's own worker, and from its agents' texts."""
 
 import math
 import re
@@ -34,21 +34,21 @@ from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import cut
 
 P = RunPhase
-#: How a run ends if a person aborts it in one of these phases.
+#: The end of a run that a person aborts in one of these phases.
 _AT_ABORT: Final = {P.ESCALATED: EndReason.CAP_REACHED, P.HALTED: EndReason.HALTED}
 
 
 def known_run(runs: dict[str, ReviewRun], run_id: str) -> ReviewRun:
-    """Return a run if it is remembered; raise NotFound with the known runs otherwise."""
+    """Return a run if it is remembered; otherwise raise NotFound with the known runs."""
     found = runs.get(run_id)
     if found is None:
-        hint = nearest(run_id, list(runs)) if runs else "begin one with: csp review start"
+        hint = nearest(run_id, list(runs)) if runs else "start one with: csp review start"
         raise NotFound(f"unknown run {run_id[:80]!r}", hint)
     return found
 
 
 def say(draft: RoomDraft, command: SayInRun) -> None:
-    """Handle a message from a file or a request; a repeated message changes nothing."""
+    """Handle a message from a file or a request; a repeated message has no effect."""
     run = known_run(draft.room.runs.by_id, command.run)
     if command.key and command.key in run.keys:
         return
@@ -67,14 +67,14 @@ def say(draft: RoomDraft, command: SayInRun) -> None:
 
 def _check_live(run: ReviewRun) -> None:
     if run.is_over:
-        raise Refused(f"run {run.id} has ended: {run.reason}", "begin a new one with: csp review start")
+        raise Refused(f"run {run.id} has ended: {run.reason}", "start a new one with: csp review start")
 
 
 # --- results of CSP's worker -----------------------------------------------------------------------
 
 
 def prepare(draft: RoomDraft, command: PrepareRun) -> None:
-    """Record where the run works, and start it."""
+    """Record the run's working directory and start the run."""
     run = draft.room.runs.by_id.get(command.run)
     if run is None or run.phase is not P.SETUP or run.is_over:
         return
@@ -100,7 +100,7 @@ def check(draft: RoomDraft, command: CheckRun) -> None:
 
 
 def deliver(draft: RoomDraft, command: DeliverRun) -> None:
-    """Record where the accepted work is."""
+    """Record the location of the accepted work."""
     run = draft.room.runs.by_id.get(command.run)
     if run is None or not run.owes_branch:
         return
@@ -118,7 +118,7 @@ def deliver(draft: RoomDraft, command: DeliverRun) -> None:
 def act(draft: RoomDraft, command: ActOnRun) -> None:
     """Perform a person's action."""
     run = known_run(draft.room.runs.by_id, command.run)
-    # Findings can be judged, and missed defects recorded, also after the end of the run.
+    # Findings can be judged and missed defects recorded even after the end of the run.
     if command.action is RunAction.FINDING:
         _judge(draft, run, command)
         return
@@ -140,7 +140,7 @@ def act(draft: RoomDraft, command: ActOnRun) -> None:
         case RunAction.RESUME:
             _resume(session_draft, run, command)
         case _:
-            # Only RunAction.ABORT is left.
+            # Only RunAction.ABORT remains.
             _abort(session_draft, run, command)
     advance(session_draft)
 
@@ -157,17 +157,17 @@ def _judge(draft: RoomDraft, run: ReviewRun, command: ActOnRun) -> None:
 
 
 def _record_defect(draft: RoomDraft, run: ReviewRun, command: ActOnRun) -> None:
-    """Record a defect that the reviewer missed; a repeated text changes nothing."""
+    """Record a defect that the reviewer missed; a repeated text has no effect."""
     text = (command.defect or "").strip()
     if not text:
-        raise BadInput("a defect is missing", "say what was wrong: csp review defect RUN TEXT")
+        raise BadInput("a defect is missing", "describe it: csp review defect RUN TEXT")
     if run.reason is not EndReason.ACCEPTED:
         hint = "its findings are judged with: csp review finding"
-        raise Refused(f"run {run.id} was not accepted, so its reviewer has missed nothing", hint)
+        raise Refused(f"run {run.id} was not accepted, so its reviewer cannot have missed a defect", hint)
     if any(one.text == text for one in run.defects):
         return
     if len(run.defects) == MAX_ITEMS:
-        raise Refused(f"run {run.id} has {MAX_ITEMS} defects already", "see: csp review show")
+        raise Refused(f"run {run.id} has {MAX_ITEMS} defects, the maximum", "see: csp review show")
     header = draft.run_header(run, text, by=command.sender)
     draft.emit(RunDefect(*header, defect=f"d-{len(run.defects) + 1}", severity=command.severity))
 
@@ -187,7 +187,7 @@ def _edit(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
 
 
 def is_plan_open(run: ReviewRun) -> bool:
-    """Return whether a person may still edit the plan: there is one, and work on it has not started."""
+    """Return whether a person may still edit the plan: it exists, and work on it has not started."""
     at = run.back if run.phase is P.HALTED else run.phase
     return run.plan is not None and at in (P.FEEDBACK, P.APPROVAL)
 
@@ -209,7 +209,7 @@ def _resume(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
 
 def _abort(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     if not command.rationale.strip():
-        raise BadInput("an abort needs a rationale", "say why: csp review abort RUN WHY")
+        raise BadInput("an abort needs a rationale", "give a reason: csp review abort RUN WHY")
     end(draft, _AT_ABORT.get(run.phase, EndReason.ABORTED), by=command.sender, note=command.rationale)
 
 
@@ -225,7 +225,7 @@ def _decide(draft: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
         case P.APPROVAL, Decision.ACCEPT:
             _go(draft, run, command)
         case P.APPROVAL, _:
-            run_protocol.enter_phase(draft, P.PLAN, why or "a person wants another plan", by=by)
+            run_protocol.enter_phase(draft, P.PLAN, why or "a person requests another plan", by=by)
         case P.ESCALATED, Decision.ACCEPT:
             run_protocol.enter_phase(draft, P.CLOSING, why, by=by)
         case P.ESCALATED, _:
@@ -245,7 +245,7 @@ def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
 
 # --- the message in an agent's text ---------------------------------------------------------------
 #
-# The message is JSON, in a fence or as the whole text, or it is written in lines with keys in capitals,
+# The message is JSON, in a fence or as the whole text, or it consists of lines with keys in capitals,
 # outside code and at the start of the line:
 #
 #     PLAN: summary           then a list with one step per line; TOOLS: ESTIMATE: CONFIDENCE:
@@ -260,7 +260,7 @@ def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
 
 MAX_LINE: Final = 1900
 MAX_LINES: Final = 50
-#: Longer than a person would read; every line takes a few microseconds in which the whole room waits.
+#: More than a person would read; every line takes a few microseconds for which the whole room waits.
 MAX_LINES_READ: Final = 3_000
 _KEYS: Final = (
     *("PLAN", "STEP", "DONE", "END", "ACK", "RISK", "ALERT", "DECISION"),
@@ -275,7 +275,7 @@ _EXPECTED: Final = {
     RunRole.BUILDER: "a line that begins with PLAN:, STEP:, DONE: or END:",
     RunRole.REVIEWER: "a line that begins with ACK:, RISK:, ALERT: or DECISION:",
 }
-#: For each role its keys, those with the lowest precedence first, and the message that each starts.
+#: Each role's keys, lowest precedence first, with the message that each key starts.
 _MESSAGES: Final[dict[RunRole, dict[str, MessageType]]] = {
     RunRole.BUILDER: {
         "PLAN": MessageType.PLAN_PROPOSED,
@@ -290,12 +290,12 @@ _MESSAGES: Final[dict[RunRole, dict[str, MessageType]]] = {
         "DECISION": MessageType.REVIEW_DECISION,
     },
 }
-#: The fields of a message as written; `read_body` validates them.
+#: The fields of a message, as written; `read_body` validates them.
 Fields = dict[str, object]
 
 
 class _Entry(NamedTuple):
-    """A key with its text and the items of the list below it."""
+    """A key with its text and the list items below it."""
 
     key: str
     text: str
@@ -315,21 +315,21 @@ def read_message(text: str, role: RunRole, run_id: str) -> AnyMessage:
         if "message_type" in fields:
             objects.append(fields)
     if len(objects) > 1:
-        raise BadInput("there are several messages", "send one")
+        raise BadInput("it contains several messages", "send one")
     if objects:
         return _from_object(objects[0], role, run_id)
     entries, known = _entries(text), _MESSAGES[role]
     heads = [entry for entry in entries if entry.key in known]
     if not heads:
         hint = f"write {_EXPECTED[role]}, or the JSON message in a fence"
-        raise BadInput("there is no message in it", hint)
-    # If a text has several messages, one that ends something takes precedence.
+        raise BadInput("it contains no message", hint)
+    # If a text has several messages, one that ends a phase takes precedence.
     head = max(heads, key=lambda entry: list(known).index(entry.key))
     return read_body(known[head.key], _fields(head, entries))
 
 
 def _from_object(fields: Fields, role: RunRole, run_id: str) -> AnyMessage:
-    """Read a message from JSON; its envelope fields besides the type are optional, but must not be wrong."""
+    """Parse a message from JSON; its envelope fields other than the type are optional, but must be valid."""
     given = {"schema_version": SCHEMA_VERSION, "sender": role.value, "run_id": run_id}
     for name, right in given.items():
         if fields.get(name, right) != right:
@@ -340,7 +340,7 @@ def _from_object(fields: Fields, role: RunRole, run_id: str) -> AnyMessage:
         raise BadInput(f"unknown message_type {message_type[:80]!r}", hint)
     body = fields.get("body", {})
     if not isinstance(body, dict):
-        raise BadInput("body is no object", "send a JSON object as body")
+        raise BadInput("body is not an object", "send a JSON object as the body")
     return read_body(MessageType(message_type), body)
 
 
@@ -361,7 +361,7 @@ def _entries(text: str) -> list[_Entry]:
 
 
 def _texts(entries: list[_Entry], key: str) -> list[str]:
-    """Return all texts after a key, from all lines with that key."""
+    """Return the texts after a key, from all lines with that key."""
     found = [text for one in entries if one.key == key for text in (one.text, *one.items) if text]
     return found[:MAX_LINES]
 
@@ -417,7 +417,7 @@ def _plan(head: _Entry, entries: list[_Entry]) -> Fields:
 
 
 def _number(text: str) -> float | None:
-    """Return a text as a number; reject infinity and NaN, which JSON does not have."""
+    """Parse a text as a number; reject infinity and NaN, which JSON does not support."""
     try:
         number = float(text)
     except ValueError:
@@ -433,7 +433,7 @@ def _graded(text: str) -> tuple[str, str]:
 
 def read_alert(text: str) -> AnyMessage | None:
     """Return the alert in an unprompted text, if there is one."""
-    # This runs for every text of an agent, and hardly any has an alert.
+    # This runs for every text of an agent, and hardly any contains an alert.
     entries = [entry for entry in _entries(text) if entry.key == "ALERT"] if "ALERT" in text else []
     if not entries:
         return None

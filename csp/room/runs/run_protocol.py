@@ -1,4 +1,4 @@
-"""The protocol of a review run: the order of its messages and phases, and the views of a run."""
+"""The protocol of a review run: the order of its messages and phases, and its views."""
 
 from collections.abc import Iterable
 from typing import Final, assert_never
@@ -19,7 +19,7 @@ from csp.room.sessions.turns import ask, cancel
 
 P, M = review.RunPhase, review.MessageType
 _BUILDER, _REVIEWER = review.RunRole.BUILDER, review.RunRole.REVIEWER
-#: The messages that are legal in each phase, with their senders; all others are refused.
+#: The messages permitted in each phase, with their senders; all others are refused.
 LEGAL: Final[dict[review.RunPhase, dict[review.MessageType, review.RunRole]]] = {
     P.START: {M.SESSION_ACK: _REVIEWER},
     P.PLAN: {M.PLAN_PROPOSED: _BUILDER},
@@ -30,7 +30,7 @@ LEGAL: Final[dict[review.RunPhase, dict[review.MessageType, review.RunRole]]] = 
     P.DECISION: {M.REVIEW_DECISION: _REVIEWER, M.EXECUTION_ALERT: _REVIEWER},
     P.CLOSING: {M.SESSION_END: _BUILDER},
 }
-#: Whose turn it is in a phase; in other phases nobody is asked.
+#: The role that has the turn in each phase; in other phases, no agent is asked.
 TURN_OF: Final[dict[review.RunPhase, review.RunRole]] = {
     P.START: _REVIEWER,
     P.PLAN: _BUILDER,
@@ -46,9 +46,9 @@ CALLS: Final[dict[review.RunPhase, str]] = {
     P.ESCALATED: "csp review decide {run} accept|revise|abort",
     P.HALTED: "csp review resume {run}, or: csp review abort {run} WHY",
 }
-#: How often an agent is asked for a message in a phase before a person is called.
+#: Number of times an agent is asked for a message in a phase before a person is called.
 ASKS: Final = 2
-#: Steps of a cycle without a submission after which a person is called.
+#: Number of steps without a submission in a cycle after which a person is called.
 MAX_STEPS: Final = 30
 _ROWS: Final = {row.name: at for at, row in enumerate(MODES[Mode.REVIEW].phases)}
 
@@ -57,7 +57,7 @@ def ask_next(draft: SessionDraft) -> None:
     """Ask the role that the run needs next; called when no turn is open."""
     run, session = draft.run, draft.session
     if run is None:
-        # The event that started it was on a damaged line.
+        # The event that started the run was on a damaged line.
         end(draft, EndReason.ALL_FAILED)
     elif session.stage.is_waiting:
         return
@@ -70,10 +70,10 @@ def ask_next(draft: SessionDraft) -> None:
 
 
 def give_up(draft: SessionDraft, when: str) -> None:
-    """Stop asking for the message of this phase; a person decides how the run continues."""
+    """Stop asking for this phase's message; a person decides how the run continues."""
     run = draft.known_run
     if run.phase is P.CLOSING:
-        # The work is already accepted; the room writes the summary itself.
+        # The work is already accepted, so the room writes the summary itself.
         end(draft, EndReason.ACCEPTED)
         return
     if run.phase is P.WATCH:
@@ -81,7 +81,7 @@ def give_up(draft: SessionDraft, when: str) -> None:
         enter_phase(draft, P.EXECUTION)
         return
     wanted = next(iter(LEGAL[run.phase]))
-    halt(draft, f"{run.agent_of(TURN_OF[run.phase])} gave no valid {wanted} {when}")
+    halt(draft, f"{run.agent_of(TURN_OF[run.phase])} sent no valid {wanted} {when}")
 
 
 def enter_phase(
@@ -94,7 +94,7 @@ def enter_phase(
     back: review.RunPhase | None = None,
     by: AgentId | None = None,
 ) -> None:
-    """Move the run to a phase; if the phase waits for a person, tell that person what to do."""
+    """Move the run to a phase; if the phase waits for a person, tell people what to do."""
     run, session = draft.known_run, draft.session
     role = TURN_OF.get(phase)
     draft.room_draft.emit(
@@ -137,7 +137,7 @@ def halt(draft: SessionDraft, why: str, *, by: AgentId | None = None) -> None:
 def handle_message(
     draft: SessionDraft, role: review.RunRole, body: review.AnyMessage, origin: str, key: str = ""
 ) -> None:
-    """Process a message of a role; refuse an unexpected one by name."""
+    """Process a role's message; refuse an unexpected one with an error that names it."""
     run = draft.known_run
     wanted, body = body, check_message(run, role, body)
     if _decision_of(wanted) is not _decision_of(body):
@@ -146,7 +146,7 @@ def handle_message(
     draft.room_draft.emit(RunSaid(*header, role=role, body=body, origin=origin, key=key))
     turn = draft.session.turns.get(run.agent_of(role))
     if turn is not None and not isinstance(body, review.ExecutionAlert):
-        # It did not come as the reply to the turn request.
+        # It did not arrive as the reply to the turn request.
         draft.withdraw(turn)
         draft.move(turn, TurnState.REPLIED, f"by {origin}")
     continue_after(draft, body)
@@ -157,25 +157,27 @@ def _decision_of(body: review.AnyMessage) -> review.Decision | None:
 
 
 def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage) -> review.AnyMessage:
-    """Return a message in the form that is recorded; raise if it is not legal now or contradicts itself."""
+    """Return a message as it is recorded; raise an error if it is not permitted now or contradicts itself."""
     legal, message_type = LEGAL.get(run.phase, {}), review.type_of_body(body)
     if legal.get(message_type) is not role:
         expected = ", ".join(f"{name} by the {who}" for name, who in legal.items()) or "none, it waits"
-        what = f"{message_type} by the {role} may not come in phase {run.phase} of run {run.id}"
+        what = f"{message_type} by the {role} is not allowed in phase {run.phase} of run {run.id}"
         raise Refused(what, f"expected: {expected}")
     match body:
         case review.ExecutionUpdate():
-            # Metrics that CSP measures itself must not come from anybody else.
+            # Metrics that CSP measures itself must not come from any other source.
             own = [name for name in body.metrics if name.startswith(review.OWN_METRICS)]
             if own:
                 hint = f"use a name that does not begin with {review.OWN_METRICS}"
                 raise Refused(f"metric {own[0]!r} is CSP's own", hint)
             if len(body.metrics) > review.MAX_ITEMS:
-                raise Refused(f"{len(body.metrics)} metrics are too many", f"give {review.MAX_ITEMS} at most")
+                raise Refused(
+                    f"{len(body.metrics)} metrics exceed the limit", f"give {review.MAX_ITEMS} at most"
+                )
             tests = None if body.tests is None else replace(body.tests, claimed=True)
             return replace(body, tests=tests, figures=None)
         case review.PlanProposed():
-            # The path of the recorded plan, whatever it was read from.
+            # The path of the recorded plan, regardless of its source.
             return replace(body, plan_path=f"runs/{run.id}/plan.json")
         case review.ReviewDecision():
             return _settled(run, body)
@@ -184,7 +186,7 @@ def check_message(run: ReviewRun, role: review.RunRole, body: review.AnyMessage)
 
 
 def _line_of(body: review.AnyMessage) -> str:
-    """Return a one-line text of a message, for observers."""
+    """Return a one-line description of a message for observers."""
     match body:
         case review.SessionStart():
             said = body.goal
@@ -206,7 +208,7 @@ def _line_of(body: review.AnyMessage) -> str:
 
 
 def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDecision:
-    """Return a decision as recorded, with its new findings numbered; raise if it contradicts itself."""
+    """Return a decision as recorded, with its new findings numbered; refuse one that contradicts itself."""
     known = {one.id: one for one in run.findings}
     named = (*decision.resolved, *(one.id for one in decision.findings if one.id in known))
     closed = [one for one in named if one not in known or not known[one].is_open]
@@ -214,7 +216,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
         opened = ", ".join(str(one.id) for one in run.open_findings) or "none"
         raise Refused(f"finding {closed[0]} is not open, so it is not checked again", f"open: {opened}")
     if decision.decision is review.Decision.ABORT and not decision.rationale.strip():
-        raise Refused("an abort needs a rationale", "say why, as RATIONALE: text")
+        raise Refused("an abort needs a rationale", "give a reason, as RATIONALE: text")
     new = [one for one in decision.findings if one.id not in known]
     fresh = tuple(
         review.Finding(severity=one.severity, text=one.text, id=f"f-{number}")
@@ -226,17 +228,17 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
         weighty = [one for one in decision.findings if one.is_weighty]
         if weighty:
             grade = weighty[0].severity
-            raise Refused(f"accept does not go with a {grade} finding", "decide revise, or grade it minor")
-        # The findings that caused revisions are resolved; minor findings stay as notes.
+            raise Refused(f"cannot accept with a {grade} finding", "decide revise, or grade it minor")
+        # The findings that caused revisions are resolved; minor findings remain as notes.
         done = [str(one.id) for one in run.open_findings if one.is_weighty]
         return replace(decision, resolved=tuple(dict.fromkeys((*decision.resolved, *done))))
     is_weighty = any(one.is_weighty for one in (*left, *decision.findings))
     if is_weighty or decision.decision is review.Decision.ABORT:
         return decision
     if not left and not decision.findings:
-        raise Refused("a revise needs a finding", "name what is wrong, as FINDING: major - text")
-    # A revision for minor findings only counts as an accept with notes.
-    note = f"revise for minor findings alone, taken as accept. {decision.rationale}".strip()
+        raise Refused("a revise needs a finding", "describe the problem, as FINDING: major - text")
+    # A revision for minor findings alone counts as an accept with notes.
+    note = f"revise for minor findings only, treated as accept. {decision.rationale}".strip()
     return replace(decision, decision=review.Decision.ACCEPT, rationale=note[:2000])
 
 
@@ -244,7 +246,7 @@ def _settled(run: ReviewRun, decision: review.ReviewDecision) -> review.ReviewDe
 
 
 def continue_after(draft: SessionDraft, body: review.AnyMessage) -> None:
-    """Move a run to the phase that follows a message."""
+    """Move the run to the phase that follows the message."""
     match body:
         case review.SessionStart():
             enter_phase(draft, P.START)
@@ -259,7 +261,7 @@ def continue_after(draft: SessionDraft, body: review.AnyMessage) -> None:
         case review.ExecutionAlert():
             run = draft.known_run
             if body.level is review.AlertLevel.CRITICAL:
-                halt(draft, f"critical alert of {run.reviewer}: {body.text}")
+                halt(draft, f"critical alert from {run.reviewer}: {body.text}")
             else:
                 draft.notice(NoticeCode.RUN_ALERT(run=run.id, agent=run.reviewer, text=body.text))
         case review.ReviewDecision():
@@ -279,7 +281,7 @@ def _on_feedback(draft: SessionDraft, body: review.PlanFeedback) -> None:
     elif body.risk is review.Risk.HIGH:
         enter_phase(draft, P.APPROVAL, "the reviewer rates the risk as high")
     elif run.terms.approve:
-        enter_phase(draft, P.APPROVAL, "the plan is to be approved")
+        enter_phase(draft, P.APPROVAL, "the plan needs approval")
     else:
         enter_phase(draft, P.EXECUTION)
 
@@ -298,13 +300,13 @@ def _on_decision(draft: SessionDraft, body: review.ReviewDecision) -> None:
 
 
 def revise(draft: SessionDraft, why: str = "", *, by: AgentId | None = None) -> None:
-    """Have the builder revise its work."""
+    """Ask the builder to revise its work."""
     run = draft.known_run
     enter_phase(draft, P.EXECUTION, why, cycle=run.cycle + 1, revisions=run.revisions + 1, by=by)
 
 
 def announce(draft: SessionDraft) -> None:
-    """Announce the start of the run in the builder's name; its worktree is ready."""
+    """Announce the run's start on behalf of the builder, because its worktree is ready."""
     run = draft.known_run
     body = review.SessionStart(
         goal=run.goal or "(no goal was given)",
@@ -351,7 +353,7 @@ def unknown_role(run: ReviewRun, agent: AgentId) -> BadInput:
 
 
 def run_view(run: ReviewRun) -> review.RunSummary:
-    """Return a run in one line."""
+    """Return a summary of a run."""
     return review.RunSummary(
         id=run.id,
         session_id=run.session,
@@ -374,7 +376,7 @@ def run_view(run: ReviewRun) -> review.RunSummary:
 
 
 def run_detail(run: ReviewRun, folder: str = "") -> review.RunDetail:
-    """Return everything known about a run."""
+    """Return all details of a run."""
     return review.RunDetail(
         run=run_view(run),
         expects=tuple(LEGAL.get(run.phase, {})),
@@ -393,7 +395,7 @@ def run_detail(run: ReviewRun, folder: str = "") -> review.RunDetail:
 
 
 def stats(runs: Iterable[ReviewRun]) -> tuple[review.ReviewerStats, ...]:
-    """Return the results of each reviewer over the runs that have ended."""
+    """Return each reviewer's results over the runs that have ended."""
     by_reviewer: dict[str, list[ReviewRun]] = {}
     for run in runs:
         if run.phase is review.RunPhase.ENDED:
@@ -431,14 +433,14 @@ def _stats(reviewer: str, runs: list[ReviewRun]) -> review.ReviewerStats:
 # --- reminders ---------------------------------------------------------------------------------------
 
 
-#: The first reminder comes after this time, later ones after twice the previous time, so that a run can wait
+#: The first reminder is sent after this time, later ones after twice the previous time, so a run can wait
 #: for days without nagging.
 REMIND_S: Final = 600.0
 CSP: Final = AgentId("csp")
 
 
 def waits_for(run: ReviewRun) -> AgentId | None:
-    """Return the participant for which a run waits; None if the run is over."""
+    """Return the participant that a run is waiting for; None if the run is over."""
     if run.is_over:
         return None
     if run.phase in TURN_OF:
@@ -447,14 +449,14 @@ def waits_for(run: ReviewRun) -> AgentId | None:
 
 
 def remind_at(run: ReviewRun) -> float | None:
-    """Return when the next reminder is due: only people and message files have no turn clock."""
+    """Return when the next reminder is due; only people and message files have no turn deadline."""
     if waits_for(run) not in (HUMAN, review.MAILBOX):
         return None
     return (run.since or run.started_at) + REMIND_S * float(2 ** (run.reminded + 1) - 1)
 
 
 def remind(draft: SessionDraft) -> None:
-    """Post a reminder that a run is still waiting, only one even if many were missed."""
+    """Post a reminder that a run is still waiting; only one, even if several were missed."""
     run, now = draft.run, draft.clock
     at = None if run is None else remind_at(run)
     if run is None or at is None or at > now:
@@ -462,7 +464,7 @@ def remind(draft: SessionDraft) -> None:
     waited_s = now - (run.since or run.started_at)
     number = int(waited_s / REMIND_S + 1).bit_length() - 1
     minutes, is_call = waited_s / 60, run.phase in CALLS
-    whom = "a person" if is_call else f"a file of the {TURN_OF[run.phase]}"
+    whom = "a person" if is_call else f"a file from the {TURN_OF[run.phase]}"
     what = f"Run {run.id} has waited for {whom} for {minutes:.0f} minutes"
     draft.room_draft.emit(RunReminded(*draft.run_header(what), number=number))
     if is_call:

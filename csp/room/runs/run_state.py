@@ -1,4 +1,4 @@
-"""The state of the review runs of a room: their messages and progress, and their texts for prompts.
+"""The state of a room's review runs: their messages, their progress and their texts for prompts.
 
 `ReviewRuns.apply` is the only way to change it. It decides nothing: the events themselves contain the next
 phase.
@@ -15,7 +15,7 @@ from csp.protocol.enums import AgentId, SessionId
 from csp.protocol.session_parts import EndReason
 from csp.room.sessions.session_state import cut
 
-#: How many ended runs are remembered; how many message keys of a run, to detect repeated messages.
+#: Number of ended runs remembered; number of message keys remembered per run, to detect repeated messages.
 KEPT_ENDED: Final = 200
 KEPT_KEYS: Final = 500
 
@@ -34,7 +34,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     terms: review.RunTerms = review.RunTerms()
     max_revisions: int = review.MAX_REVISIONS
     phase: review.RunPhase = review.RunPhase.SETUP
-    #: When it entered this phase, and how many reminders were posted since.
+    #: When it entered this phase, and how many reminders have been posted since.
     since: float = 0.0
     reminded: int = 0
     why: str = ""
@@ -43,7 +43,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     context: review.RunContext | None = None
     plan: review.Plan | None = None
     feedback: review.PlanFeedback | None = None
-    #: How often the reviewer asked for another plan.
+    #: How many times the reviewer has asked for another plan.
     alternatives: int = 0
     telemetry: tuple[review.Telemetry, ...] = ()
     #: Cycles count from 1, and a revision starts a new one; the steps are those of this cycle.
@@ -64,7 +64,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     ended_at: float | None = None
     branch: str = ""
     is_delivered: bool = False
-    #: Defects found in the accepted work afterwards.
+    #: Defects found later in the accepted work.
     defects: tuple[review.Defect, ...] = ()
 
     @property
@@ -81,7 +81,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def owes_branch(self) -> bool:
-        """Whether the accepted work still has to be put on a branch."""
+        """Whether the accepted work has yet to be put on a branch."""
         is_wanted = self.reason is EndReason.ACCEPTED and self.terms.on_accept is review.OnAccept.BRANCH
         return is_wanted and not self.is_delivered
 
@@ -90,7 +90,7 @@ class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.builder if role is review.RunRole.BUILDER else self.reviewer
 
     def role_of(self, agent: AgentId) -> review.RunRole | None:
-        """Return the role of an agent, or None."""
+        """Return an agent's role, or None."""
         return next((role for role in review.RunRole if self.agent_of(role) == agent), None)
 
 
@@ -102,7 +102,7 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
         return ReviewRuns(dict(self.by_id))
 
     def of_session(self, session: SessionId) -> ReviewRun | None:
-        """Return the run of a session."""
+        """Return a session's run."""
         return next((run for run in self.by_id.values() if run.session == session), None)
 
     def apply(self, event: events.AnyEvent) -> None:
@@ -218,7 +218,7 @@ def _said(run: ReviewRun, event: events.RunSaid) -> ReviewRun:
             is_critical = event.body.level is review.AlertLevel.CRITICAL
             return replace(run, alerts=run.alerts + 1, alert=event.body if is_critical else run.alert)
         case review.ReviewDecision():
-            # Resolved findings are closed and new ones added; their ids were assigned with the decision.
+            # Resolved findings are closed and new ones are added; their ids were assigned with the decision.
             resolved = event.body.resolved
             old = tuple(
                 replace(one, resolved=run.cycle) if one.id in resolved and one.is_open else one
@@ -236,13 +236,13 @@ def _said(run: ReviewRun, event: events.RunSaid) -> ReviewRun:
 
 # --- texts about a run -----------------------------------------------------------------------------
 
-#: How much of a diff and of the test output a prompt contains; the files contain everything.
+#: Maximum size of a diff and of test output in a prompt; the files contain everything.
 MAX_DIFF: Final = 24_000
 MAX_OUTPUT: Final = 4_000
 
 
 def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
-    """Return the values of placeholders that only the prompts of a run have."""
+    """Return the values of the placeholders that occur only in a run's prompts."""
     role = run.role_of(agent) or review.RunRole.BUILDER
     other = review.RunRole.REVIEWER if role is review.RunRole.BUILDER else review.RunRole.BUILDER
     return {
@@ -259,12 +259,12 @@ def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
         "seen": _work(run, is_whole=False),
         "cycle": str(run.cycle),
         "cycles": str(run.max_revisions + 1),
-        "why": f"Note of a person: {run.why}" if run.why else "",
+        "why": f"Note from a person: {run.why}" if run.why else "",
     }
 
 
 def plan_text(plan: review.Plan | None) -> str:
-    """Return a plan as a list."""
+    """Format a plan as a list."""
     if plan is None:
         return "(no plan yet)"
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(plan.steps, start=1))
@@ -283,7 +283,7 @@ def _feedback(run: ReviewRun) -> str:
 
 
 def _work(run: ReviewRun, *, is_whole: bool) -> str:
-    """Return the last step with its diff and tests; for an intermediate step, only what was subscribed to."""
+    """Format the last step with its diff and tests; for an intermediate step, only the subscribed parts."""
     update = run.update
     if update is None:
         return "(nothing yet)"
@@ -293,15 +293,15 @@ def _work(run: ReviewRun, *, is_whole: bool) -> str:
         said = "Tests: none were run."
         if tests is not None:
             failed = "timed out" if tests.timed_out else f"FAILED (exit {tests.code})"
-            by = "as the builder says" if tests.claimed else "run by CSP"
+            by = "as reported by the builder" if tests.claimed else "run by CSP"
             said = f"Tests, {by}: `{tests.command}` {'passed' if tests.passed else failed}."
         output = tests.output[-MAX_OUTPUT:].strip() if tests is not None else ""
         parts.append(f"{said}\n\n{_fenced(output)}" if output else said)
     if is_whole or review.Telemetry.DIFFS in run.telemetry:
-        said = "Diff, as the builder has it" if diff else "Diff: none is known"
+        said = "Diff, as reported by the builder" if diff else "Diff: none available"
         if figures is not None:
             counts = f"{figures.files} files, +{figures.insertions} -{figures.deletions}"
-            said = f"Diff, taken by CSP from git ({counts})"
+            said = f"Diff, computed by CSP from git ({counts})"
         parts.append(f"{said}:\n\n{_fenced(cut(diff, MAX_DIFF), 'diff')}" if diff else f"{said}.")
     return "\n\n".join(parts)
 
@@ -314,7 +314,7 @@ def _fenced(text: str, kind: str = "") -> str:
 
 
 def summary_of(run: ReviewRun, reason: EndReason) -> str:
-    """Return a summary of a run: its result, and what each role did."""
+    """Return a summary of a run: its result and the work of each role."""
     done = run.update.step if run.update is not None else "nothing was done"
     counts = [f"{sum(one.severity is grade for one in run.findings)} {grade}" for grade in review.Severity]
     judged = f"risk {run.risk}; " if run.risk else ""
@@ -331,7 +331,7 @@ def summary_of(run: ReviewRun, reason: EndReason) -> str:
     ]
     if run.update is not None and run.update.tests is not None:
         tests = run.update.tests
-        by = ", as the builder says" if tests.claimed else ""
+        by = ", as reported by the builder" if tests.claimed else ""
         lines.append(f"Tests{by}: {'passed' if tests.passed else 'failed'}")
     if run.context is not None and run.context.worktree:
         lines.append(f"Worktree: {run.context.worktree}")

@@ -1,4 +1,4 @@
-"""What a person can decide about a session: a tie, a limit that is near, a limit that ended it."""
+"""Decisions that a person can make about a session: on a tie, a nearly reached limit or a reached one."""
 
 from typing import Final
 
@@ -8,24 +8,24 @@ from csp.room.sessions.session_reducer import Sessions
 from csp.room.sessions.session_state import Session
 from csp.room.sessions.votes import tally_of
 
-#: The choice that leaves a tie as it is, the one that notes a limit, the one that ends a session.
+#: The choices that leave a tie undecided, acknowledge a limit, and end a session.
 NONE: Final = "none"
 NOTED: Final = "ok"
 END: Final = "end"
 
 
 def is_tied(sessions: Sessions, session: Session) -> bool:
-    """Tell whether the vote of a session waits for somebody who decides it."""
+    """Return whether a session's vote is tied and waits for a decision."""
     return _is_open(sessions, session) and session.reason is EndReason.TIE
 
 
 def is_cut_short(sessions: Sessions, session: Session) -> bool:
-    """Tell whether a limit has ended a session, and nobody has gone on since."""
+    """Return whether a limit ended a session that nobody has continued since."""
     return _is_open(sessions, session) and session.reason in EMERGENCIES
 
 
 def is_near_limit(session: Session) -> bool:
-    """Tell whether a session that runs has nearly used up a limit, as people were told."""
+    """Return whether people were notified that a running session has nearly reached a limit."""
     return not session.is_over and bool(session.warned) and not session.is_settled
 
 
@@ -35,10 +35,10 @@ def _is_open(sessions: Sessions, session: Session) -> bool:
 
 
 def choices_for(sessions: Sessions, session: Session) -> dict[str, str]:
-    """Return what can be chosen, with a label for each; nothing if the session waits for no decision."""
+    """Return the available choices and their labels; empty if the session waits for no decision."""
     if is_tied(sessions, session):
         leaders = tally_of(session).leaders
         return {one.label: f"{one.label} ({one.agent})" for one in leaders} | {NONE: "Leave it open"}
     if is_near_limit(session):
-        return {NOTED: "Let it go on", END: "End it now"}
+        return {NOTED: "Let it continue", END: "End it now"}
     return {NOTED: "OK"} if is_cut_short(sessions, session) else {}

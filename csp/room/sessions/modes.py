@@ -1,6 +1,6 @@
-"""The table of modes, one row each, and their descriptions for the interfaces.
+"""The table of modes, one row per mode, and their descriptions for the interfaces.
 
-A row defines the phases of a session, who speaks next in each phase, and what ends it. The session engine
+A row defines a session's phases, the next speaker in each phase, and its end. The session engine
 reads only these rows, so a new mode is a new row.
 """
 
@@ -34,7 +34,7 @@ class Times(StrEnum):
     OTHER_ROUNDS = "other_rounds"  # for every round except the first
     IF_BALLOT = "if_ballot"
     IF_SYNTH = "if_synth"
-    IF_CUT = "if_cut"  # if a limit ended the phase before
+    IF_CUT = "if_cut"  # if a limit ended the previous phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +63,15 @@ class ModeRow:
     is_round_a_turn: bool = False
     respects_final: bool = True
     follows_handoff: bool = True
-    #: Whether an API agent must reply in an envelope, because plain text names no next speaker.
+    #: Whether an API agent must reply in an envelope, because plain text cannot name the next speaker.
     needs_envelope: bool = False
     without_handoff: EndReason = EndReason.NO_HANDOFF
     at_cap: EndReason = EndReason.CAP_REACHED
-    #: Whether the room's limits apply without being requested.
+    #: Whether the room's limits apply by default.
     is_limited: bool = False
-    #: End reasons after which no synthesis is requested.
+    #: The end reasons after which no synthesis is requested.
     needs_no_synthesis: frozenset[EndReason] = frozenset()
-    #: Whether the outcome of its vote is the outcome of the session.
+    #: Whether the outcome of the vote is the outcome of the session.
     is_decided_by_vote: bool = False
 
 
@@ -193,12 +193,12 @@ MODES: Final[dict[Mode, ModeRow]] = {
 
 
 def row_of(setup: Setup) -> ModeRow:
-    """Return the row of a session's mode."""
+    """Return the table row for a session's mode."""
     return MODES[setup.mode]
 
 
 def repetitions(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: bool) -> int:
-    """Return how often a phase is run if the phase before it ended for `reason`."""
+    """Return how often a phase is run if the previous phase ended for `reason`."""
     has_last_word = has_synth and reason not in row_of(setup).needs_no_synthesis
     return {
         Times.ONCE: 1,
@@ -261,7 +261,7 @@ def _entry(name: str, row: ModeRow) -> ModeEntry:
         ModeOption.FIRST: not speakers.isdisjoint(_PASSES_ON),
         ModeOption.SYNTH: Times.IF_SYNTH in times and not row.needs_no_synthesis,
         ModeOption.BALLOT: Times.IF_BALLOT in times,
-        # In other modes, a final message ends the session anyway, or nobody hands over.
+        # In other modes, a final message always ends the session, or there are no handoffs.
         ModeOption.RESPECT_FINAL: row.follows_handoff and not row.respects_final,
         ModeOption.LIMITS: row.is_limited,
         ModeOption.ROLES: any(phase.kind is PhaseKind.REVIEW for phase in row.phases),

@@ -34,7 +34,7 @@ _Words = events.Activity | events.AgentResponse
 
 
 def handle_reply(draft: RoomDraft, command: PostReply) -> None:
-    """Handle an agent's text, as the reply to its turn or as an ordinary message."""
+    """Handle an agent's text as the reply to its turn or as an ordinary message."""
     if command.id is not None and is_repeated(draft.room, command.sender, command.id):
         return
     ask = _ask_of(draft.room, command) or _forgotten_ask(draft.room, command)
@@ -47,7 +47,7 @@ def handle_reply(draft: RoomDraft, command: PostReply) -> None:
         handle_working(draft, command)
         _handle_alert(draft, command)
         if command.usage is not None and draft.has_sessions:
-            # A message outside a turn costs tokens too, so it may reach a limit.
+            # A message outside a turn also uses tokens, so it may reach a limit.
             for one in draft.sessions.live_with(command.sender):
                 advance(SessionDraft(draft, one.id))
         return
@@ -69,7 +69,7 @@ def handle_reply(draft: RoomDraft, command: PostReply) -> None:
 
 
 def _handle_alert(draft: RoomDraft, command: PostReply) -> None:
-    """Handle an unprompted alert of a reviewer; text that stays in its pane is ignored."""
+    """Handle a reviewer's unprompted alert; text that stays in its pane is ignored."""
     alert = None if command.local or not draft.before.runs.by_id else read_alert(command.text)
     if alert is None:
         return
@@ -81,7 +81,7 @@ def _handle_alert(draft: RoomDraft, command: PostReply) -> None:
 
 
 def handle_working(draft: RoomDraft, command: PostReply | Send) -> None:
-    """Extend the turn of an agent that asks for more time in a message to somebody else."""
+    """Extend the turn of an agent that asks for more time in a message to another participant."""
     if not draft.has_sessions or "working" not in command.text.lower():
         return
     if any(command.sender in session.turns for session in draft.sessions.live_with(command.sender)):
@@ -92,13 +92,13 @@ def handle_working(draft: RoomDraft, command: PostReply | Send) -> None:
 
 
 def _ask_of(room: Room, command: PostReply) -> Message | None:
-    """Return the turn request of a reply, by turn or by message; None if it is another agent's turn."""
+    """Return the turn request that a reply answers, by turn or message, or None if another agent has it."""
     if command.turn is not None:
         message = room.ask_of(command.turn)
     else:
         message = room.message(command.reply_to) if command.reply_to else None
         if message is not None and message.sender == SYSTEM and message.reply_to is not None:
-            # The room's answer to a query in a turn is only a step towards the reply of that turn.
+            # The room's answer to a query in a turn is only a step towards the reply to that turn.
             message = room.message(message.reply_to)
     if message is None or message.kind is not DeliverKind.TURN or command.sender not in message.deliveries:
         return None
@@ -106,7 +106,7 @@ def _ask_of(room: Room, command: PostReply) -> Message | None:
 
 
 def _forgotten_ask(room: Room, command: PostReply) -> Message | None:
-    """Rebuild the needed parts of an open turn's request that is too old to be remembered."""
+    """Rebuild the required parts of an open turn's request if that is too old to be remembered."""
     for session in room.sessions.live_with(command.sender):
         turn = session.turns.get(command.sender)
         if turn is None or (command.turn or command.reply_to) not in (turn.id, turn.message):
@@ -127,7 +127,7 @@ def _forgotten_ask(room: Room, command: PostReply) -> Message | None:
 
 
 class _Taken(NamedTuple):
-    """A message of a run found in a reply."""
+    """A run's message found in a reply."""
 
     role: RunRole
     body: AnyMessage
@@ -153,7 +153,7 @@ class _Reply:
             if has_text or self._command.usage is not None:
                 is_reply = has_text and not self._command.activity
                 self._post(events.AgentResponse if is_reply else events.Activity, self._command, late=True)
-            # It used tokens, so a limit may be reached.
+            # It used tokens, so it may reach a limit.
             advance(self._draft)
         elif self._command.ending is not Ending.DONE:
             self._broke_off(turn)
@@ -173,7 +173,7 @@ class _Reply:
     # --- kinds of replies ------------------------------------------------------------------------
 
     def _broke_off(self, turn: Turn) -> None:
-        # A call that broke off is not a reply, but it may have used tokens.
+        # A call that was cut off is not a reply, but it may have used tokens.
         if self._command.text.strip() or self._command.usage is not None:
             self._post(events.Activity, self._command)
         why = f"its answer was {self._command.ending}"
@@ -196,7 +196,7 @@ class _Reply:
         self._runner(self._command).run(runnable(said.commands))
         notes = [spoken.note for spoken in said.commands if isinstance(spoken, agent_text.Working)]
         if not self._is_open(turn):
-            return  # it has started another mode
+            return  # the text started another mode
         if notes or turn.state is not TurnState.ASKED:
             keep_open(self._draft, turn, notes[-1] if notes else "")
         else:
@@ -206,7 +206,7 @@ class _Reply:
         agent = self._command.sender
         envelope = self._envelope(said.commands)
         if turn.handoff and envelope.handoff is None and not envelope.final and not envelope.malformed:
-            # A reply that names nobody hands over to the agent that was named by tool.
+            # A reply that names no agent hands over to the agent that was named by tool.
             envelope = dataclasses.replace(envelope, handoff=turn.handoff)
         if not envelope.message.strip():
             fail(self._draft, turn, TurnState.FAILED, "its answer was empty")
@@ -227,7 +227,7 @@ class _Reply:
         self._accept(turn, envelope, said, vote)
 
     def _say_in_run(self, turn: Turn, envelope: agent_text.Envelope, said: agent_text.AgentText) -> None:
-        """Process a builder's or reviewer's message; ask once more if the text is not a valid one."""
+        """Process a builder's or reviewer's message; ask once more if the text is not a valid message."""
         draft, run = self._draft, self._draft.known_run
         role = run.role_of(self._command.sender) or RunRole.BUILDER
         try:
@@ -239,10 +239,10 @@ class _Reply:
                 self._ask_again(turn, "repair_review", problem)
                 return
             self._post(events.Activity, self._command)
-            fail(draft, turn, TurnState.FAILED, f"its reply is no message of a {role}: {problem}")
+            fail(draft, turn, TurnState.FAILED, f"its reply is not a valid {role} message: {problem}")
             if draft.session.is_running:
                 # It was already asked twice; an agent that does not answer at all is handled elsewhere.
-                give_up(draft, "though it was asked once more")
+                give_up(draft, "even after it was asked again")
             advance(draft)
             return
         self._accept(turn, agent_text.Envelope(message=envelope.message), said, None, _Taken(role, body))
@@ -255,7 +255,7 @@ class _Reply:
         vote: BallotVote | None,
         taken: _Taken | None = None,
     ) -> None:
-        """Post the reply, run its commands and advance the session; a new mode starts after all that."""
+        """Post the reply, run its commands and advance the session; a new mode starts only after that."""
         draft = self._draft
         command = replace(
             self._command,
@@ -290,13 +290,13 @@ class _Reply:
             advance(self._draft)
 
     def _note(self, turn: Turn) -> bool:
-        """Post text that is not the reply yet; return whether the turn goes on: it may reach a limit."""
+        """Post text that is not yet the reply; return whether the turn continues, as it may reach a limit."""
         self._post(events.Activity, self._command)
         advance(self._draft)
         return self._is_open(turn)
 
     def _is_open(self, turn: Turn) -> bool:
-        """Return whether this turn still waits for its reply; its agent may have another turn by now."""
+        """Return whether this turn is still waiting for its reply; its agent may have another turn by now."""
         now = self._draft.session.turns.get(turn.agent)
         return now is not None and now.id == turn.id
 
@@ -333,7 +333,7 @@ class _Reply:
     def _post(
         self, kind: type[_Words], command: PostReply, *, late: bool = False, malformed: bool = False
     ) -> MessageId:
-        """Emit the text; return the id of the message."""
+        """Emit the text and return the id of the message."""
         draft, session = self._draft, self._draft.session
         idx = None
         if kind is events.AgentResponse and not late and draft.rules.board_replies:

@@ -1,4 +1,4 @@
-"""The end of a session: what it releases, its summary, and the notices while it runs."""
+"""The end of a session: messages to release, the summary, and the notices while it is running."""
 
 from typing import Final
 
@@ -18,19 +18,19 @@ from csp.room.sessions.session_state import Session, cut
 from csp.room.sessions.turn_prompt import last_outputs
 from csp.room.sessions.votes import tally_of
 
-#: Ends that a person asked for: agents are not notified, because that would wake them.
+#: Ends requested by a person: agents are not notified, because that would wake them.
 BY_HAND: Final = frozenset({EndReason.STOPPED_BY_USER, EndReason.CANCELED, EndReason.SUPERSEDED})
 
 
 def end(draft: SessionDraft, reason: EndReason, *, by: AgentId = SYSTEM, note: str = "") -> None:
-    """End the session: no turns or messages follow in it; `note` says why a run is given up."""
+    """End the session, so that no turns or messages follow; `note` is the reason why a run is given up."""
     session = draft.session
     for turn in list(session.turns.values()):
         is_back = draft.withdraw(turn)
         if reason is EndReason.STOPPED_BY_USER and not is_back:
             draft.interrupt(turn)
         draft.move(turn, TurnState.CANCELLED, reason)
-    # After a stop by a person, nobody wants messages that were held for a turn that will not come.
+    # After a stop by a person, messages held for a turn that will not take place are unwanted.
     release_held(draft, DeliveryState.WITHDRAWN if reason in BY_HAND else DeliveryState.QUEUED)
     _end_run(draft, reason, note)
     draft.change(Change.ENDED, f"{session.setup.mode} ended: {reason}", by=by, reason=reason)
@@ -39,7 +39,7 @@ def end(draft: SessionDraft, reason: EndReason, *, by: AgentId = SYSTEM, note: s
     draft.notice(summary(draft.session, reason, draft.now))
     terms = session.setup.collaboration
     if terms is not None:
-        # Posted where the caller waits for the result; a collaboration stopped by a person has none.
+        # Posted where the caller is waiting for the result; a collaboration stopped by a person has none.
         told = NoticeCode.COLLABORATION_ENDED(session=session.id, closing=closing.text)
         if reason not in BY_HAND:
             result = outcome(draft.session, reason, draft.now)
@@ -50,7 +50,7 @@ def end(draft: SessionDraft, reason: EndReason, *, by: AgentId = SYSTEM, note: s
 
 
 def _end_run(draft: SessionDraft, reason: EndReason, note: str) -> None:
-    """End the run of the session; if the builder's final message is missing, the room writes it."""
+    """End the session's run; if the builder's final message is missing, the room writes it."""
     run = draft.run
     if run is None or run.is_over:
         return
@@ -71,17 +71,17 @@ def _end_run(draft: SessionDraft, reason: EndReason, note: str) -> None:
 
 
 def release_held(draft: SessionDraft, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
-    """Release the messages held by the session, except those that agents in `but` get with their turn.
+    """Release the messages held by the session, except those that the agents in `but` get with their turn.
 
-    Messages that another sealed phase also holds stay held until that phase ends.
+    Messages also held by another sealed phase remain held until that phase ends.
     """
     session, room = draft.session, draft.room
     held: list[tuple[Message, AgentId]] = []
     for agent, participant in room.participants.items():
-        # A stop must be fast even with long queues, so skip messages from before the session.
+        # A stop must be fast even with long queues, so messages from before the session are skipped.
         waiting = room.unfinished(newer(participant.queue, session.seq))
         held += [(one, agent) for one in waiting if one.deliveries[agent].is_held_for_turn]
-    # Messages posted by this command come last, in their own order.
+    # Messages posted by this command follow, in their own order.
     held.sort(key=lambda one: max(one[0].seq, draft.room_draft.before.seq))
     for message, agent in held:
         if session.id not in (message.session, *message.seals):
@@ -109,16 +109,16 @@ def _comes_with_turn(sessions: Sessions, message: Message, agent: AgentId) -> bo
 
 
 def remind(draft: SessionDraft, agent: AgentId) -> None:
-    """Post reminders after a reply of `agent` if a person may want to act."""
+    """Post reminders after a reply by `agent` if a person may want to act."""
     session = draft.session
     is_open = row_of(session.setup).is_limited and not respects_final(session.setup)
     if is_open and session.last is not None and session.last.final:
         draft.notice(NoticeCode.SUGGESTS_FINISH(agent=agent))
     _, repeats = session.echoes[agent]
-    # A vote that is cast again is not a sign of a session that stalls.
+    # A repeated vote does not mean that the session has stalled.
     if repeats == 1 and session.stage.kind is not PhaseKind.BALLOT:
         draft.notice(NoticeCode.SAID_THE_SAME(agent=agent))
-        draft.wake(f"it stalls: {agent} repeated itself")
+        draft.wake(f"it has stalled: {agent} repeated itself")
     warn_of_limits(draft)
     due = max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)
     if session.setup.mode is Mode.AUTOPILOT and due > session.reminders:
@@ -141,14 +141,14 @@ _LINE: Final = 200
 
 
 def outcome(session: Session, reason: EndReason, now: float) -> str:
-    """Return the result of a session, or else a summary of its messages."""
+    """Return a session's result, or else a summary of its messages."""
     return session.result.text if session.result is not None else summary(session, reason, now).text
 
 
 def summary(session: Session, reason: EndReason, now: float) -> NoticeWords:
-    """Return a summary: who said what, the vote, the usage and the reason of the end."""
+    """Return a summary: the statements, the vote, the usage and the reason for the end."""
     used = session.used
-    # The cost of each agent, with its model if that is known.
+    # The cost of each agent, with its model if known.
     costs = ", ".join(
         f"{row.agent} "
         + ("at an unknown price" if row.known_cost is None else f"{row.cost_usd:.4f}")
@@ -179,7 +179,7 @@ def _short(text: str) -> str:
 
 
 def votes_counted(session: Session) -> NoticeWords:
-    """Return the count of the votes, the winner, and each vote with its reason."""
+    """Return the vote count, the winner, and each vote with its reason."""
     named = {one.label: one.agent for one in (session.stage.candidates or session.counted)}
     result = tally_of(session)
     counts = ", ".join(f"{label} ({named[label]}) {count}" for label, count in result.counts.items())

@@ -1,4 +1,4 @@
-"""The mode engine: moves a session from turn to turn and from phase to phase until it ends."""
+"""The mode engine, which moves a session from turn to turn and from phase to phase until it ends."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,12 +16,12 @@ from csp.room.sessions.turn_prompt import agrees
 from csp.room.sessions.turns import ask, cancel
 from csp.room.sessions.votes import candidates, tally_of
 
-#: Turns of the lead in a row without a handoff, after which it is asked to conclude.
+#: Number of consecutive turns of the lead without a handoff after which it is asked to conclude.
 STALLS: Final = 3
 
 
 def begin(draft: SessionDraft) -> None:
-    """Request the first turns of a session."""
+    """Request a session's first turns."""
     _enter(draft, 0, 1)
     advance(draft)
 
@@ -43,7 +43,7 @@ def _cut_short(draft: SessionDraft, reason: EndReason, words: NoticeWords) -> No
     draft.notice(words)
     for turn in list(draft.session.turns.values()):
         if not cancel(draft, turn, reason):
-            # An agent that works on would spend money for nothing.
+            # An agent that kept working would waste money.
             draft.interrupt(turn)
     _phase_over(draft, reason)
 
@@ -74,7 +74,7 @@ def _following(draft: SessionDraft, reason: EndReason) -> tuple[int, int] | None
     phases = row_of(setup).phases
     runs = [repetitions(phase, setup, reason, has_synth=has_synth) for phase in phases]
     is_cut = reason in EMERGENCIES
-    # Agents that agree need no more rounds.
+    # Agents that agree need no further rounds.
     if not is_cut and stage.cycle < runs[stage.row] and not _is_agreed(session):
         return stage.row, stage.cycle + 1
     later = range(stage.row + 1, len(phases))
@@ -123,7 +123,7 @@ def _enter(
         stage.name,
         stage=stage,
         reason=reason if stage.kind is PhaseKind.SOLO else None,
-        # The authors of the proposals are hidden until all votes are in.
+        # The authors of the proposals are hidden until all votes have been cast.
         sealed=stage.number if stage.candidates else 0,
     )
     if not row_of(session.setup).is_round_a_turn and stage.round > session.stage.round:
@@ -171,7 +171,7 @@ def _relay_goes_on(draft: SessionDraft) -> None:
 
 
 def _next_in_relay(session: Session, speaker: NextSpeaker) -> AgentId | EndReason:
-    """Return who speaks next, or why nobody does; the rules are in the order of their priority."""
+    """Return the next speaker, or the reason why there is none; the rules are in order of priority."""
     mode = row_of(session.setup)
     if session.fails >= max(2, len(session.agents)):
         return EndReason.ALL_FAILED
@@ -198,7 +198,7 @@ def _was_answered(session: Session) -> bool:
 
 
 def _in_order(session: Session) -> AgentId | EndReason:
-    """Return the agent after the last speaker, at the start the first; no agent has two turns at once."""
+    """Return the agent after the last speaker, initially the first one; no agent has two turns at once."""
     order = session.setup.agents
     at = order.index(session.cursor) + 1 if session.cursor in order else 0
     others = (agent for agent in (*order[at:], *order[:at]) if agent in session.agents)
@@ -252,7 +252,7 @@ def _ballot_over(draft: SessionDraft) -> None:
     is_tie = result.is_quorate and len(result.leaders) > 1
     is_open = is_tie and not session.stage.is_again
     tied = ", ".join(one.label for one in result.leaders)
-    # The authors stay hidden as long as their proposals can be voted on.
+    # The authors remain hidden as long as their proposals can be voted on.
     draft.notice(NoticeCode.BALLOT_TIED(labels=tied) if is_open else votes_counted(session))
     if is_open:
         _enter(draft, session.stage.row, session.stage.cycle, tied=result.leaders)
@@ -268,7 +268,7 @@ def _ballot_over(draft: SessionDraft) -> None:
 def _solo_over(draft: SessionDraft) -> None:
     session = draft.session
     if session.setup.collaboration is not None and not session.synthesis:
-        stands = "the last one stands" if session.result else "a summary takes its place"
+        stands = "the last one remains valid" if session.result else "a summary replaces it"
         draft.notice(NoticeCode.NO_SYNTHESIS(instead=stands))
     end(draft, draft.session.winding or EndReason.DONE)
 

@@ -1,4 +1,4 @@
-"""Limits of a session on turns, tokens, minutes and cost: how much is used, and which limit is reached."""
+"""A session's limits on turns, tokens, minutes and cost: the amount used and the limit reached."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,11 +12,11 @@ _Limit = Callable[[Limits], float | None]
 
 
 def minutes_used(session: Session, now: float) -> float:
-    """Return how many minutes a session has been running, without its pauses."""
+    """Return how many minutes a session has been running, excluding pauses."""
     return (now - session.started_at - session.idle_s) / 60
 
 
-#: For each limit: how much is used, the maximum, and the unit.
+#: For each limit: the amount used, the maximum and the unit.
 _GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
     EndReason.EMERGENCY_TURNS: (lambda session, _: session.asked, lambda limits: limits.turns, "turns"),
     EndReason.EMERGENCY_TOKENS: (
@@ -33,15 +33,15 @@ _GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
 }
 
 
-#: Limits of which people are warned in advance.
+#: Limits for which people are warned in advance.
 _WARNED_OF: Final = (EndReason.EMERGENCY_TOKENS, EndReason.EMERGENCY_COST)
 NEAR: Final = 0.8
 
 
 def limit_hit(session: Session, now: float) -> EndReason | None:
-    """Return the limit that a session has reached; a limit on turns is reached when the last turn is over."""
+    """Return the limit that a session has reached; a turn limit is reached when the last turn is over."""
     if session.stage.kind is PhaseKind.SOLO:
-        # This is the one turn that is still allowed after a limit.
+        # This is the only turn that is allowed after a limit.
         return None
     for reason, (used, limit, _) in _GUARDS.items():
         most = limit(session.setup.limits)
@@ -52,7 +52,7 @@ def limit_hit(session: Session, now: float) -> EndReason | None:
 
 
 def limits_near(session: Session) -> list[EndReason]:
-    """Return the limits on tokens and cost that are nearly used up."""
+    """Return the token and cost limits that are nearly used up."""
     found = []
     for reason in _WARNED_OF:
         used, limit, _ = _GUARDS[reason]
@@ -70,18 +70,18 @@ def limit_near(session: Session, reason: EndReason) -> NoticeWords:
 
 
 def limit_reached(session: Session, reason: EndReason) -> NoticeWords:
-    """Return the notice that a limit was reached."""
+    """Return the notice that a limit has been reached."""
     _, limit, unit = _GUARDS[reason]
     return NoticeCode.LIMIT_REACHED(most=_figure(limit(session.setup.limits) or 0.0), unit=unit)
 
 
 def _figure(value: float) -> str:
-    """Format a number for people; large numbers have no decimals."""
+    """Format a number for people; large numbers are shown without decimals."""
     return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.6g}"
 
 
 def minutes_over_at(session: Session) -> float | None:
-    """Return when the time limit of a session ends, if it has one."""
+    """Return when a session reaches its time limit, if it has one."""
     minutes = session.setup.limits.minutes
     if minutes is None or session.stage.kind is PhaseKind.SOLO:
         return None

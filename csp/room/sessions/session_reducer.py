@@ -1,7 +1,7 @@
-"""Apply events to sessions, and keep the running and the recently ended sessions of a room.
+"""Apply events to sessions, and keep a room's running and recently ended sessions.
 
 `step` is the only way to change a session. The rules apply it to the events of a batch, and `Sessions.apply`
-to those of the journal, so the two cannot diverge.
+applies it to those in the journal, so the two cannot diverge.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ SessionEvent = (
 )
 # fmt: on
 
-#: How much of a long session is remembered: messages, outputs per agent, speakers, finished turns.
+#: How much of a long session is remembered: messages, outputs per agent, speakers and finished turns.
 KEPT_ITEMS: Final = 24
 KEPT_OUTPUTS: Final = 20
 KEPT_DONE: Final = 200
@@ -49,7 +49,7 @@ def step(session: Session, event: SessionEvent) -> Session:  # noqa: C901  # one
         case events.AgentResponse():
             return _answered(session, event)
         case events.Activity() if event.usage is not None:
-            # For example a malformed first reply: it used tokens.
+            # For example, a malformed first reply, which used tokens.
             return _spent(session, event, 0)
         case events.UsageSeen():
             usage = state.priced(event.usage, session.setup.prices.get(event.sender))
@@ -113,7 +113,7 @@ def _next_stage(session: Session, event: events.ModeChanged, stage: Stage) -> Se
         votes={} if stage.candidates else session.votes,
         first_ballot=session.first_ballot or (stage.number if stage.kind is PhaseKind.BALLOT else 0),
         done=(),
-        # A person dealt with an agent that was silent in a run; otherwise the run would not continue.
+        # A person has dealt with an agent that was silent in a run; otherwise the run would not continue.
         strikes={} if stage.kind is PhaseKind.REVIEW else session.strikes,
         asked_here=0,
         fails=0,
@@ -125,7 +125,7 @@ def _unsealed(session: Session) -> Session:
 
 
 def _resumed(session: Session, now: float) -> Session:
-    """Restart the clocks from where they were when the session was paused."""
+    """Resume the clocks from their values at the time of the pause."""
     paused_at = session.paused_at or now
 
     def later(then: float) -> float:
@@ -141,7 +141,7 @@ def _resumed(session: Session, now: float) -> Session:
 
 
 def _continued(session: Session, event: events.ModeChanged, setup: Setup) -> Session:
-    """Continue a session, even a finished one: its messages, spending and counters stay."""
+    """Continue a session, even a finished one, keeping its messages, spending and counters."""
     if session.paused_at is not None:
         session = _resumed(session, event.ts)
     rested_s = 0.0 if session.ended_at is None else event.ts - session.ended_at
@@ -154,7 +154,7 @@ def _continued(session: Session, event: events.ModeChanged, setup: Setup) -> Ses
         ended_at=None,
         winding=None,
         idle_s=session.idle_s + rested_s,
-        # An agent that failed before may work now.
+        # An agent that failed before may succeed now.
         fails=0,
         stalls=0,
         strikes={},
@@ -192,7 +192,7 @@ def _asked(session: Session, event: events.TurnSignal) -> Session:
         since=event.ts,
         prompt_tokens=tokens_in(event.text),
         timeout_s=session.setup.collaboration.step_s if session.setup.collaboration else None,
-        # An integer 0 would come back from a snapshot as a float: two dumps of one room would differ.
+        # An integer 0 would be restored from a snapshot as a float, so two dumps of one room would differ.
         foreseen_usd=event.foreseen_usd or 0.0,
         allowed_usd=event.allowed_usd or 0.0,
         max_output=event.max_output,
@@ -230,10 +230,10 @@ def _moved(session: Session, event: events.TurnMoved) -> Session:
 
 
 def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Session:
-    """Remove a turn; a turn that could not be requested, because its agent was unavailable, counts too."""
+    """Remove a turn; a turn that could not be requested because its agent was unavailable also counts."""
     before = session
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
-    # In a round in which each agent speaks once, all who have spoken must be known.
+    # In a round in which each agent speaks once, all agents that have spoken must be recorded.
     kept = max(KEPT_DONE, len(session.setup.agents))
     done = (*session.done, state.FinishedTurn(event.agent, event.round, event.state))[-kept:]
     session = replace(
@@ -276,7 +276,7 @@ def _noted_step(session: Session, event: events.TurnMoved) -> Session:
 def _replied(session: Session, event: events.TurnMoved) -> Session:
     last = session.last
     if last is None or last.turn != event.turn:
-        # It replied without a text.
+        # Its reply had no text.
         last = state.TurnReply(event.turn, event.agent)
     stalls = session.stalls
     if event.agent == session.setup.lead:
@@ -352,7 +352,7 @@ def _noted(session: Session, event: events.MessageEvent) -> Session:
     """Add a message, and the task of its handoff, to the items."""
     items = [*session.items]
     if event.repeats is None:
-        # The message that it sent by tool before has the same text and is already an item.
+        # The message that it sent by tool earlier has the same text and is already an item.
         text = cut(event.text, KEPT_CHARS)
         item = state.WindowItem(event.id, event.sender, event.target, text, event.sealed, event.seals)
         items.append(item)
@@ -360,7 +360,7 @@ def _noted(session: Session, event: events.MessageEvent) -> Session:
         task = MessageId(f"{event.id}.task")
         to = AgentId(event.handoff.to)
         items.append(state.WindowItem(task, ROUTER, to, event.handoff.task, event.sealed, event.seals))
-    # Keep the last task that is otherwise too old to keep, if its agent has not spoken since.
+    # Keep the last task, even if it is too old, if its agent has not spoken since.
     tasks = [(at, item) for at, item in enumerate(items[:-KEPT_ITEMS]) if item.sender == ROUTER]
     unread = [item for at, item in tasks if all(one.sender != item.target for one in items[at:])]
     return replace(session, items=(*unread[-1:], *items[-KEPT_ITEMS:]))
@@ -383,7 +383,7 @@ def without_message(session: Session, event: events.Redacted) -> Session:
 
 
 def without_texts(session: Session) -> Session:
-    """Return the session without any texts of its agents; a running session keeps its topic."""
+    """Return the session without its agents' texts; a running session keeps its topic."""
     outputs = {
         agent: tuple(replace(one, text="") for one in outputs) for agent, outputs in session.outputs.items()
     }
@@ -392,7 +392,7 @@ def without_texts(session: Session) -> Session:
     return replace(session, items=(), outputs=outputs, result=None, votes=votes, setup=setup)
 
 
-# --- the sessions of a room -----------------------------------------------------------------------
+# --- a room's sessions ----------------------------------------------------------------------------
 
 
 KEPT_ENDED: Final = 16
@@ -414,11 +414,11 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         return Sessions(dict(self.by_id), dict(self.threads))
 
     def get(self, session_id: str | None) -> Session | None:
-        """Return a session if it is still remembered."""
+        """Return the session if it is still remembered."""
         return None if session_id is None else self.by_id.get(SessionId(session_id))
 
     def find(self, name: str) -> Session | None:
-        """Return a session by its id, or by the name of its thread."""
+        """Return a session by its id or by the name of its thread."""
         return self.get(name) or self.newest_in(name)
 
     def newest_in(self, thread: str) -> Session | None:
@@ -444,7 +444,7 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         return any(session is not None and session.seal == phase for session, phase in found)
 
     def seals_of(self, agent: AgentId) -> dict[SessionId, int]:
-        """Return the sealed phases of an agent; what it says belongs to all of them."""
+        """Return an agent's sealed phases; everything it writes belongs to all of them."""
         return {session.id: session.seal for session in self.live() if session.binds(agent)}
 
     def apply(self, event: events.AnyEvent) -> None:

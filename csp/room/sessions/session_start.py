@@ -1,6 +1,6 @@
 """Start a session: its agents and its terms.
 
-A collaboration is a session that works on an objective for a caller who waits in another thread.
+A collaboration is a session that works on an objective for a caller waiting in another thread.
 """
 
 import re
@@ -27,7 +27,7 @@ from csp.room.sessions.turns import cancel
 
 
 def set_mode(draft: RoomDraft, command: SetMode) -> None:
-    """Start a session in place of the one that runs in its thread."""
+    """Start a session, replacing the one running in its thread."""
     mode = known_mode(command.mode)
     thread = command.thread or f"s-{draft.next_seq}"
     before = draft.sessions.live_in(thread)
@@ -62,14 +62,14 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
 
 
 def check_unsealed(draft: RoomDraft, sender: AgentId, before: Session | None = None) -> None:
-    """Raise if a participant in a sealed phase would put its text into the prompts of others."""
+    """Raise Refused if a participant in a sealed phase would put its text into others' prompts."""
     seals = [session for session in draft.sessions.seals_of(sender) if before is None or session != before.id]
     if seals:
         raise Refused(f"{sender} is in a sealed phase of {seals[0]}", "wait for its end, or stop it first")
 
 
 def say_first(draft: SessionDraft, sender: AgentId, text: str) -> None:
-    """Put a first message into the windows of all agents before anybody is asked."""
+    """Put a first message into all agents' windows before any of them is asked."""
     if text.strip():
         kind = HumanMessage if draft.room.is_person(sender) else AgentCall
         header = draft.room_draft.message_header(sender, ALL, text, thread=draft.session.thread)
@@ -81,13 +81,13 @@ def _check_run_id(draft: RoomDraft, run_id: str | None) -> None:
         return
     if not is_run_id(run_id):
         hint = "use small letters, digits, . _ - but neither two dots nor . or .lock at the end, 64 at most"
-        raise BadInput(f"{run_id[:80]!r} cannot be the id of a run", hint)
+        raise BadInput(f"{run_id[:80]!r} is not a valid run id", hint)
     if run_id in draft.room.runs.by_id:
-        raise Refused(f"there is a run {run_id!r} already", "choose another id, or leave it out")
+        raise Refused(f"a run {run_id!r} already exists", "choose another id, or omit it")
 
 
 def _start_run(draft: SessionDraft, command: SetMode) -> None:
-    """Start the run of a session; the builder waits until its worktree exists."""
+    """Start a session's run; the builder waits until its worktree exists."""
     terms, session = command.terms or RunTerms(), draft.session
     builder, reviewer = session.setup.agents
     run_id = terms.run_id or f"run-{draft.room_draft.next_seq}"
@@ -105,7 +105,7 @@ def _start_run(draft: SessionDraft, command: SetMode) -> None:
 
 
 def known_mode(mode: str) -> Mode:
-    """Return the mode with this name; raise BadInput with the known modes otherwise."""
+    """Return the mode with this name; otherwise raise BadInput with the known modes."""
     if mode not in set(Mode):
         raise BadInput(f"unknown mode {mode!r}", f"expected one of: {', '.join(Mode)}")
     return Mode(mode)
@@ -149,7 +149,7 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
 
 
 def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]:
-    """Return the named agents, or all online agents in the order in which they joined."""
+    """Return the named agents, or all online agents in the order they joined."""
     if command.agents is None:
         return tuple(
             one.id
@@ -158,7 +158,7 @@ def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]
         )
     named = tuple(AgentId(name.strip().lower()) for name in command.agents)
     if not named:
-        raise BadInput("agents is empty", "name at least one agent, or leave agents out to take all")
+        raise BadInput("agents is empty", "name at least one agent, or omit agents to use all")
     for name in named:
         if name == MAILBOX and command.mode == Mode.REVIEW:
             continue
@@ -177,7 +177,7 @@ def lead_of(
 ) -> AgentId | None:
     """Return the lead, if the mode has one: the orchestrator, else the first speaker.
 
-    In a collaboration the first speaker leads, because the orchestrator may be the one that waits for its
+    In a collaboration, the first speaker leads, because the orchestrator may be the one waiting for its
     result.
     """
     if row.phases[0].speaker is not NextSpeaker.LEAD:
@@ -197,31 +197,31 @@ def _member(agents: tuple[AgentId, ...], name: str | None, field: str) -> AgentI
 
 
 def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
-    """Raise if an agent is in another session; only API models can be in two."""
+    """Raise Refused if an agent is in another session; only API models can be in two."""
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
         if agent == MAILBOX or draft.room.participants[agent].kind is ParticipantKind.API:
             continue
         others = [session for session in draft.sessions.live_with(agent) if session is not before]
         if others:
-            hint = f"end that one first with: csp stop, or choose others than {agent}"
+            hint = f"end that session first with: csp stop, or choose agents other than {agent}"
             raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)
 
 
 # --- collaborations -------------------------------------------------------------------------------
 
 
-#: The modes of a collaboration; both consist of turns with a synthesis at the end.
+#: The modes of a collaboration; both consist of turns followed by a synthesis.
 STYLES: Final = (Mode.ROUND_ROBIN, Mode.ORCHESTRATOR)
 STEPS: Final = 10
 _SESSION_ID: Final = re.compile(r"s-\d+\Z")
 
 
 def collaborate(draft: RoomDraft, command: Collaborate) -> None:
-    """Start a collaboration, or continue one that runs or has ended."""
-    # An agent in a collaboration could otherwise start collaborations without end.
+    """Start a collaboration, or continue one that is running or has ended."""
+    # An agent in a collaboration could otherwise start collaborations endlessly.
     for session in draft.sessions.live_with(command.sender):
         if session.setup.collaboration is not None:
-            hint = "finish your turn there; its caller can begin another one"
+            hint = "finish your turn there; its caller can start another one"
             raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
     check_unsealed(draft, command.sender)
     before = _known(draft, command.session)
@@ -237,13 +237,13 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
         return None
     found = draft.sessions.find(name)
     if found is not None and found.setup.collaboration is None:
-        raise Refused(f"{found.id} is no collaboration", "leave session_id out to begin one")
+        raise Refused(f"{found.id} is not a collaboration", "omit session_id to start one")
     if found is None and _SESSION_ID.match(name):
         known = [str(one.id) for one in draft.sessions.by_id.values() if one.setup.collaboration]
-        hint = nearest(name, known) if known else "leave session_id out to begin one"
+        hint = nearest(name, known) if known else "omit session_id to start one"
         raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
     if name == DEFAULT_THREAD:
-        raise BadInput(f"{name!r} cannot be the name of a collaboration", "choose another one")
+        raise BadInput(f"{name!r} is not a valid collaboration name", "choose another one")
     return found
 
 
@@ -253,10 +253,10 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
 def _begin(draft: RoomDraft, command: Collaborate) -> None:
     mode = _style(command.mode or Mode.ROUND_ROBIN)
     if not command.objective.strip():
-        raise BadInput("objective is empty", "say what they should work on")
+        raise BadInput("objective is empty", "describe what they should work on")
     if command.agents is None:
         known = ", ".join(draft.room.participants) or "nobody yet"
-        raise BadInput("no models are named", f"name who should take part; in the room are: {known}")
+        raise BadInput("no models were named", f"name the participants; in the room are: {known}")
     agents = agents_of(draft.room, command)
     limits = _collaboration_limits(command, agents, Limits(), draft.rules)
     terms = _terms(command, Collaboration(thread=command.thread))
@@ -292,7 +292,7 @@ def _terms(command: Collaborate, before: Collaboration) -> Collaboration:
 def _collaboration_limits(
     command: Collaborate, agents: tuple[AgentId, ...], before: Limits, rules: RoomRules
 ) -> Limits:
-    """Return the limits of a collaboration; if a price is unknown, they limit tokens instead of cost."""
+    """Return a collaboration's limits; if a price is unknown, tokens are limited instead of cost."""
     cost = command.cost or before.cost or rules.limits.cost
     is_dark = cost is not None and any(agent not in command.prices for agent in agents)
     return replace(before, cost=cost, tokens=before.tokens or (rules.limits.tokens if is_dark else None))
@@ -321,15 +321,17 @@ def _notes(
 
 
 def _go_on(draft: SessionDraft, command: Collaborate) -> None:
-    """Give a collaboration more steps; its thread, turn order, messages and spending stay."""
+    """Give a collaboration more steps, keeping its thread, turn order, messages and spending."""
     before = draft.session
     setup = _more(draft, command)
     other = draft.room.sessions.live_in(before.thread)
     if other is not None and other.id != before.id:
-        raise Refused(f"{other.id} runs in thread {before.thread}", f"end it first, or go on with {other.id}")
+        raise Refused(
+            f"{other.id} runs in thread {before.thread}", f"end it first, or continue with {other.id}"
+        )
     check_free(draft.room_draft, setup, before)
     steps = (setup.rounds or 0) - before.steps
-    text = f"goes on for {steps} steps at most"
+    text = f"continues for at most {steps} steps"
     draft.change(Change.CONTINUED, text, by=command.sender, setup=setup)
     draft.notice(NoticeCode.SESSION_CONTINUED(mode=setup.mode.upper(), steps=steps))
     for words in _notes(setup.mode, setup.agents, draft.terms, setup.limits, setup.prices):
@@ -338,7 +340,7 @@ def _go_on(draft: SessionDraft, command: Collaborate) -> None:
     is_at_rest = before.is_over or before.stage.kind is PhaseKind.SOLO
     for turn in list(draft.session.turns.values()):
         if is_at_rest or turn.agent not in setup.agents:
-            cancel(draft, turn, "it goes on without this turn")
+            cancel(draft, turn, "it continues without this turn")
     if is_at_rest:
         begin(draft)
     else:

@@ -9,7 +9,7 @@ from csp.protocol.enums import AgentId, MessageId, SessionId, TurnId
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.session_parts import Candidate, EndReason, PhaseKind, Price, Setup, Stage, Status, TurnState
 
-#: Timeouts in a row after which an agent gets no turns until it speaks.
+#: Number of consecutive timeouts after which an agent gets no turns until it speaks.
 STRIKES: Final = 2
 OPEN: Final = frozenset({TurnState.ASKED, TurnState.DELIVERED, TurnState.WORKING, TurnState.BLOCKED})
 FAILED: Final = frozenset({TurnState.FAILED, TurnState.TIMED_OUT})
@@ -21,7 +21,7 @@ class _State(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Turn(_State, frozen=True):
-    """An open turn; its clock runs from `since`."""
+    """An open turn, whose clock started at `since`."""
 
     id: TurnId
     agent: AgentId
@@ -31,21 +31,21 @@ class Turn(_State, frozen=True):
     asked_at: float
     since: float
     prompt_tokens: int = 0
-    #: How long it may take, if its session sets that.
+    #: Its time limit, if the session sets one.
     timeout_s: float | None = None
-    #: The estimated cost of its call, and the upper bound.
+    #: The estimated cost of its call and the upper bound.
     foreseen_usd: float = 0.0
     allowed_usd: float = 0.0
     max_output: int | None = None
     delivered_at: float | None = None
     warned: bool = False
     is_repair: bool = False
-    #: Who speaks next, unless the reply names somebody.
+    #: The next speaker, unless the reply names one.
     handoff: Handoff | None = None
 
 
 class UsageGauge(_State, frozen=True):
-    """Maxima over an agent's calls: output, input beyond our own estimate, and cost."""
+    """Maxima over an agent's calls: output, input in excess of our own estimate, and cost."""
 
     output: int = 0
     over: int = 0
@@ -80,7 +80,7 @@ class TurnRecord(_State, frozen=True):
 
 
 class WindowItem(_State, frozen=True):
-    """A message for the windows of the agents that may read it."""
+    """A message for the windows of those agents that may read it."""
 
     id: MessageId
     sender: AgentId
@@ -92,7 +92,7 @@ class WindowItem(_State, frozen=True):
 
 
 class TurnReply(_State, frozen=True):
-    """The reply of the last turn that was answered."""
+    """The reply to the last turn that was answered."""
 
     turn: TurnId
     agent: AgentId
@@ -111,15 +111,15 @@ class BallotVote(_State, frozen=True):
 # --- spending: tokens and cost by agent and model -------------------------------------------------
 
 
-#: Agents choose the names of their models; beyond this many rows, the model is left out.
+#: Agents choose the names of their models; beyond this many rows, the model is omitted.
 MOST_ROWS: Final = 256
-#: Turns in progress whose reply has not reported its usage; beyond this many, the oldest counts as last seen.
+#: Maximum number of turns with provisional usage; beyond it, the oldest counts with its last report.
 MOST_UNDER_WAY: Final = 256
 _MILLION: Final = 1_000_000
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Usage of one agent's replies with one model; some may have no known price or be estimates."""
+    """The usage of one agent's replies with one model; some may have no known price or be estimates."""
 
     agent: AgentId
     model: str = ""
@@ -137,7 +137,7 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def new(self) -> int:
-        """The tokens that limits count: all except input that was read from a cache."""
+        """The tokens that count towards limits: all except input that was read from a cache."""
         return self.tokens - self.cached
 
     @property
@@ -147,7 +147,7 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RunningUsage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The usage of a turn in progress."""
+    """The usage so far of a turn in progress."""
 
     agent: AgentId
     usage: Usage
@@ -158,7 +158,7 @@ Unsettled = dict[TurnId, RunningUsage]
 
 
 def priced(usage: Usage, price: Price | None) -> Usage:
-    """Return the usage of a reply with its cost, if its agent reports only tokens."""
+    """Return the usage of a reply, with its cost added if the agent reports only tokens."""
     is_known = usage.cost_usd is not None or usage.unpriced
     if price is None or is_known:
         return usage
@@ -169,7 +169,7 @@ def priced(usage: Usage, price: Price | None) -> Usage:
 
 
 def spend(ledger: Ledger, agent: AgentId, usage: Usage) -> Ledger:
-    """Return the ledger with one more reply."""
+    """Return the ledger with another reply added."""
     model = usage.model or ""
     place = _place(ledger, agent, model)
     if place is None and len(ledger) >= MOST_ROWS:
@@ -198,12 +198,12 @@ def spent_so_far(ledger: Ledger, unsettled: Unsettled) -> Ledger:
 
 
 def is_more(usage: Usage, known: RunningUsage | None) -> bool:
-    """Return whether a count exceeds the known usage of the same turn; counts only grow."""
+    """Return whether a count exceeds the recorded usage of the same turn; counts only grow."""
     return known is None or usage.tokens > known.usage.tokens
 
 
 def without(unsettled: Unsettled, turn: str | None) -> Unsettled:
-    """Return the usage in progress without one turn."""
+    """Return the usage in progress without that of one turn."""
     return {key: one for key, one in unsettled.items() if key != turn}
 
 
@@ -226,9 +226,9 @@ class Session(_State, frozen=True):
     reason: EndReason | None = None
     ended_at: float | None = None
     paused_at: float | None = None
-    #: Total length of earlier pauses.
+    #: Total duration of earlier pauses.
     idle_s: float = 0.0
-    #: The reason for which the session will end once its synthesis is written.
+    #: The reason why the session will end once its synthesis is written.
     winding: EndReason | None = None
     #: Open turns, by agent.
     turns: dict[AgentId, Turn] = msgspec.field(default_factory=dict)
@@ -236,47 +236,47 @@ class Session(_State, frozen=True):
     done: tuple[FinishedTurn, ...] = ()
     last: TurnReply | None = None
     outputs: dict[AgentId, tuple[TurnOutput, ...]] = msgspec.field(default_factory=dict)
-    #: The last message about the whole that has a text: a synthesis, or what ended the session.
+    #: The last concluding message with a text: a synthesis, or the message that ended the session.
     result: TurnOutput | None = None
     votes: dict[AgentId, BallotVote] = msgspec.field(default_factory=dict)
-    #: The phase of the first ballot; the candidates of the last ballot, once it is over.
+    #: The phase of the first ballot, and the candidates of the last ballot once it is over.
     first_ballot: int = 0
     counted: tuple[Candidate, ...] = ()
     items: tuple[WindowItem, ...] = ()
-    #: Number of turns requested in this session, in this phase and in its relays; number of turns answered.
+    #: Number of turns requested in this session, in this phase and in its relays, and number answered.
     asked: int = 0
     asked_here: int = 0
     steps: int = 0
     replies: int = 0
-    #: The last speaker of a relay; whether one of the agents asked together declared the result final.
+    #: The last speaker of a relay, and whether one of the agents asked together declared the result final.
     cursor: AgentId | None = None
     has_final: bool = False
-    #: The last finished turns; their total number; why the last turn of an agent failed.
+    #: The last finished turns, their total number, and the reason why an agent's last turn failed.
     course: tuple[TurnRecord, ...] = ()
     courses: int = 0
     failed: dict[AgentId, str] = msgspec.field(default_factory=dict)
     tokens: int = 0
     cost_usd: float = 0.0
-    #: Maxima over each agent's calls; the possible cost of calls that broke off without a report.
+    #: Maxima over each agent's calls, and the possible cost of calls that broke off without a report.
     gauges: dict[AgentId, UsageGauge] = msgspec.field(default_factory=dict)
     unsettled: dict[TurnId, float] = msgspec.field(default_factory=dict)
     reminders: int = 0
-    #: Limits for which people were warned.
+    #: Limits about which people have been warned.
     warned: tuple[EndReason, ...] = ()
-    #: When they were told; whether somebody has decided what the session left open, and who won a tie.
+    #: When they were warned, whether the session's open question has been decided, and who won a tie.
     warned_at: float = 0.0
     is_settled: bool = False
     chosen: AgentId | None = None
-    #: Failed turns in a row, of any agent; turns of the lead in a row without a handoff.
+    #: Consecutive failed turns of any agent, and consecutive turns of the lead without a handoff.
     fails: int = 0
     stalls: int = 0
-    #: Timeouts in a row, by agent.
+    #: Consecutive timeouts, by agent.
     strikes: dict[AgentId, int] = msgspec.field(default_factory=dict)
-    #: A hash of each agent's last message, to detect repetition, and how often it was repeated in a row.
+    #: A hash of each agent's last message, to detect repetition, and the number of consecutive repetitions.
     echoes: dict[AgentId, tuple[str, int]] = msgspec.field(default_factory=dict)
     models: dict[AgentId, str] = msgspec.field(default_factory=dict)
     spent: Ledger = ()
-    #: The part of `tokens` that was read from a cache; usage of turns whose reply has not reported it yet.
+    #: The part of `tokens` that was read from a cache, and the usage of turns without a final report.
     cached: int = 0
     under_way: Unsettled = msgspec.field(default_factory=dict)
 
@@ -315,7 +315,7 @@ class Session(_State, frozen=True):
         return 1 if terms is None or is_led else max(min(terms.parallel, len(self.agents)), 1)
 
     def is_benched(self, agent: AgentId) -> bool:
-        """Return whether an agent gets no turns until it speaks."""
+        """Return whether an agent is benched, that is, gets no turns until it speaks."""
         return self.strikes.get(agent, 0) >= STRIKES
 
     @property
@@ -324,12 +324,12 @@ class Session(_State, frozen=True):
         return self.stage.number if self.stage.is_sealed and not self.is_over else 0
 
     def binds(self, agent: AgentId) -> bool:
-        """Return whether a message of `agent` is sealed now: it takes part, or did until it was kicked."""
+        """Return whether messages from `agent` are sealed now: it takes part, or did until it was kicked."""
         return bool(self.seal) and (agent in self.agents or any(one.agent == agent for one in self.done))
 
     @property
     def waiting_for(self) -> tuple[AgentId, ...]:
-        """Agents with an open turn, in turn order; one outside the turn order comes last."""
+        """Agents with an open turn, in turn order; an agent outside the turn order is last."""
         inside = tuple(agent for agent in self.setup.agents if agent in self.turns)
         return inside + tuple(agent for agent in self.turns if agent not in inside)
 
@@ -358,5 +358,5 @@ def tokens_in(text: str) -> int:
 
 
 def cut(text: str, chars: int) -> str:
-    """Return the text, cut to `chars` characters with a mark if it is longer."""
+    """Return the text, truncated to `chars` characters with an ellipsis if it is longer."""
     return text if len(text) <= chars else text[: max(chars - len(_CUT), 0)] + _CUT

@@ -1,6 +1,6 @@
-"""Everything except replies that changes a session.
+"""All changes to a session except replies.
 
-People stop, pause, extend, skip and kick; agents vote and hand over by tool; agents join and leave; time
+People stop, pause, extend, skip and kick; agents vote and hand over by tool; agents join and leave; and time
 passes.
 """
 
@@ -41,14 +41,14 @@ from csp.room.sessions.votes import tally_of
 
 
 def stop(draft: RoomDraft, command: Stop) -> None:
-    """End the session of a thread, or all sessions, before anything else; do nothing if there is none."""
+    """End the session of a thread, or all sessions, before anything else; do nothing if there are none."""
     for session in list(draft.sessions.live()):
         if command.thread is None or command.thread in threads_of(session):
             end(SessionDraft(draft, session.id), EndReason.STOPPED_BY_USER, by=command.sender)
 
 
 def threads_of(session: Session) -> tuple[str, ...]:
-    """Return the threads in which a session can be stopped: its own, and that of its caller."""
+    """Return the threads in which a session can be stopped: its own and its caller's."""
     terms = session.setup.collaboration
     return (session.thread,) if terms is None else (session.thread, terms.thread)
 
@@ -64,11 +64,11 @@ def next_turn(draft: RoomDraft, command: NextTurn) -> None:
 
 
 def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
-    """Restart the clock of an agent's turns, up to the maximum time of a turn.
+    """Restart the clock of an agent's turns, up to a turn's maximum time.
 
     The usage reported so far may exceed a limit, which ends the turn.
     """
-    # It is unknown which of its turns the note is about.
+    # It is unknown which of its turns the note refers to.
     note = "" if draft.sessions.seals_of(command.agent) else command.note
     for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)
@@ -80,7 +80,7 @@ def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
 
 
 def _note_usage(draft: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage) -> None:
-    """Record the usage of a turn so far, unless its reply has already reported it."""
+    """Record a turn's usage so far, unless its reply has already reported it."""
     session = draft.session
     now, seen = session.turns.get(agent), session.under_way.get(turn)
     is_open = now is not None and now.id == turn
@@ -100,7 +100,7 @@ def steer(draft: RoomDraft, command: Steer) -> None:
         hint = nearest(command.session, known) if known else "no session is running"
         raise NotFound(f"unknown session {command.session!r}", hint)
     if command.action is SessionAction.DECIDE:
-        # What is decided is often left open by the end.
+        # Decisions are often about questions that a session leaves open when it ends.
         _decide(SessionDraft(draft, session.id), command)
         return
     if session.is_over:
@@ -122,7 +122,7 @@ def _resume(draft: SessionDraft, command: Steer) -> None:
 
 
 def _extend(draft: SessionDraft, command: Steer) -> None:
-    """Extend the limits; limits that are not set, or cannot be set for the mode, stay unchanged."""
+    """Extend the limits; limits that are not set, or cannot be set for the mode, are unchanged."""
     setup = draft.session.setup
     rounds = command.rounds if row_of(setup).unit else None
     minutes = command.minutes if setup.limits.minutes is not None else None
@@ -149,7 +149,7 @@ def _kick(draft: SessionDraft, command: Steer) -> None:
 
 
 def kick(draft: SessionDraft, agent: AgentId) -> None:
-    """Remove an agent from a session; the session ends if too few remain."""
+    """Remove an agent from a session, which ends if too few remain."""
     turn = draft.session.turns.get(agent)
     draft.change(Change.KICKED, f"{agent} left the session", agent=agent)
     draft.notice(NoticeCode.KICKED(agent=agent))
@@ -163,11 +163,11 @@ def kick(draft: SessionDraft, agent: AgentId) -> None:
 
 
 def _decide(draft: SessionDraft, command: Steer) -> None:
-    """Settle what the session leaves to a person."""
+    """Apply a person's decision on the session's open question."""
     session = draft.session
     choices = choices_for(draft.room_draft.sessions, session)
     if not choices:
-        raise Refused(f"session {session.id} waits for no decision", "see: csp status")
+        raise Refused(f"session {session.id} is not waiting for a decision", "see: csp status")
     given = (command.choice or "").strip().lower()
     choice = next((one for one in choices if one.lower() == given), None)
     if choice is None:
@@ -193,26 +193,26 @@ _ACTIONS: Final[dict[SessionAction, Callable[[SessionDraft, Steer], None]]] = {
 
 
 def _current(draft: SessionDraft, agent: str | None) -> Turn:
-    """Return the turn of the named agent, or the current one."""
+    """Return the named agent's turn, or the current one."""
     wanted = AgentId(agent) if agent is not None else draft.session.current
     turn = None if wanted is None else draft.session.turns.get(wanted)
     if turn is not None:
         return turn
     if wanted is None:
-        raise Refused(f"no turn is open in {draft.session.id}, it is paused", "resume it first")
+        raise Refused(f"no turn is open in {draft.session.id} because it is paused", "resume it first")
     owing = ", ".join(draft.session.waiting_for) or "nobody"
-    raise Refused(f"{wanted} has no open turn in {draft.session.id}", f"who has: {owing}")
+    raise Refused(f"{wanted} has no open turn in {draft.session.id}", f"open turns: {owing}")
 
 
 # --- tool calls of an agent in its turn --------------------------------------------------------------
 
 
 def vote(draft: RoomDraft, command: CastVote) -> None:
-    """Count a vote in the ballot that waits for it; the reply that ends the turn need not repeat it."""
+    """Record a vote in the ballot waiting for it; the reply that ends the turn need not repeat it."""
     open_turns = _turns_of(draft, command.agent, command.session)
     ballots = [one for one in open_turns if one[0].session.stage.kind is PhaseKind.BALLOT]
     if not ballots:
-        raise Refused("no ballot waits for your vote", "vote when you are asked to, in your turn")
+        raise Refused("no ballot is waiting for your vote", "vote in your turn, when asked to")
     found, turn = ballots[0]
     labels = [candidate.label for candidate in found.session.stage.candidates]
     label = command.label.upper()
@@ -223,13 +223,13 @@ def vote(draft: RoomDraft, command: CastVote) -> None:
 
 
 def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
-    """Store the handoff of a turn until its reply."""
+    """Store a turn's handoff until its reply."""
     for found, turn in _turns_of(draft, command.agent, command.session):
         is_led = found.phase.speaker is NextSpeaker.LEAD and turn.agent != found.session.setup.lead
         if row_of(found.session.setup).follows_handoff and not is_led:
             break
     else:
-        raise Refused("no turn of yours is open that can be handed over", "say it with a message instead")
+        raise Refused("you have no open turn that can be handed over", "send a message instead")
     known = [str(agent) for agent in found.session.agents]
     to = command.to.strip().lower()
     if to not in known:
@@ -241,7 +241,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
 def _turns_of(
     draft: RoomDraft, agent: AgentId, session: str | None = None
 ) -> list[tuple[SessionDraft, Turn]]:
-    """Return the open turns of an agent, only those of one session if it is named."""
+    """Return an agent's open turns, or only those in a named session."""
     return [
         (SessionDraft(draft, one.id), one.turns[agent])
         for one in draft.sessions.live_with(agent)
@@ -256,9 +256,9 @@ _ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
 
 
 def react(draft: RoomDraft) -> None:
-    """Let the sessions react to the events of the batch so far."""
+    """Let the sessions react to the batch's events so far."""
     events = list(draft.events)
-    # Remove participants from the session before processing the consequences: they must not be asked again.
+    # Remove participants from the session before processing the consequences, so that they are not asked.
     for event in events:
         if isinstance(event, Left) and event.removed:
             _on_removal(draft, event.sender)
@@ -300,7 +300,7 @@ def _on_state(draft: RoomDraft, event: StateChanged) -> None:
 
 
 def _on_leaving(draft: RoomDraft, agent: AgentId) -> None:
-    """End the turn of a model that has gone, together with its call. A CLI may still answer its prompt."""
+    """End the turn of a model that has left, together with its call. A CLI may still answer its prompt."""
     for session_draft, turn in _turns_of(draft, agent):
         if turns.is_api(session_draft, agent) and turn.state is not TurnState.ASKED:
             turns.fail(session_draft, turn, TurnState.FAILED, "it has left the room")
@@ -320,7 +320,7 @@ def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
 # --- deadlines ------------------------------------------------------------------------------------
 
 
-#: Why a prompt cannot be typed until a person does something.
+#: The reasons why a prompt cannot be typed until a person acts.
 _IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG, HeldReason.COVERED})
 
 
@@ -332,7 +332,7 @@ def next_deadline(room: Room, rules: RoomRules) -> float | None:
 
 
 def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
-    """Yield the times at which something happens to a session by itself."""
+    """Yield the times at which a session changes without outside action."""
     if session.is_running:
         yield from (clock_of(room, turn, rules).at for turn in session.turns.values())
         over_at = minutes_over_at(session)
@@ -345,7 +345,7 @@ def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]
 
 
 def ends(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
-    """Yield the times at which something in a session ends by itself, without the warnings before."""
+    """Yield the times at which something in a session ends without outside action, excluding warnings."""
     for turn in session.turns.values() if session.is_running else ():
         clock = clock_of(room, turn, rules)
         yield turn.since + _timeout_s(room, turn, rules) if clock.is_warning else clock.at
@@ -355,14 +355,14 @@ def ends(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
 
 
 class TurnClock(NamedTuple):
-    """When a turn is next warned of, or ends, by itself."""
+    """The time of a turn's next warning, or of its end, without outside action."""
 
     at: float
     is_warning: bool = False
 
 
 def clock_of(room: Room, turn: Turn, rules: RoomRules) -> TurnClock:
-    """Return what happens next to a turn if nobody acts."""
+    """Return a turn's next change if nobody acts."""
     timeout_s = _timeout_s(room, turn, rules)
     match turn.state:
         case TurnState.ASKED:
@@ -423,7 +423,7 @@ def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
     if reason in _IN_THE_WAY and not turn.warned:
         draft.move(turn, TurnState.ASKED, reason, warned=True)
         draft.notice(NoticeCode.TURN_OBSTRUCTED(agent=turn.agent, reason=reason), HUMAN)
-        draft.wake(f"{turn.agent} is blocked: a {reason} is in the way of its turn")
+        draft.wake(f"{turn.agent} is blocked: a {reason} obstructs its turn")
         return
     turns.fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
     draft.wake(f"{turn.agent} could not be asked")

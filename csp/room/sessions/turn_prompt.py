@@ -1,4 +1,4 @@
-"""Build the prompt of a turn: the goal, the window, the round and the rules for the reply."""
+"""Build the prompt for a turn: the goal, the window, the round and the rules for the reply."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,20 +18,20 @@ from csp.room.visibility import NO_SESSIONS, can_see_item
 POSITION_TOKENS: Final = 8000
 _AGREE: Final = re.compile(r"AGREE[.!]?[ \t]*\Z")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
-#: Used if a prompt has no template: all values, without instructions.
+#: The template used if a prompt has none: all values, without instructions.
 BARE: Final = "{label}\n{goal}\n{window}\n{positions}\n{proposals}\n{format}"
 
 
 def render(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
-    """Fill in a template; the values are never treated as templates themselves."""
+    """Fill in a template; the values themselves are never treated as templates."""
     template = prompts.get(name, BARE)
     text = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
-    # Prompts are long, and most have no surplus blank lines, so test first.
+    # Prompts are long, and most have no surplus blank lines, so check first.
     return (re.sub(r"\n{3,}", "\n\n", text) if "\n\n\n" in text else text).strip()
 
 
 def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
-    """Return the prompt of a turn; the reply format comes last."""
+    """Return the prompt for a turn, with the reply format last."""
     shapes = [render(prompts, shape, values) for shape in values["format"].split() if shape in prompts]
     return render(prompts, name, {**values, "format": "\n\n".join(shapes)})
 
@@ -68,7 +68,7 @@ def prompt_values(
 
 
 def _format(session: Session, agent: AgentId, kind: ParticipantKind) -> str:
-    """Return the names of the reply-format templates; features without an effect are not offered."""
+    """Return the names of the reply-format templates; features without effect are omitted."""
     if session.setup.mode is Mode.REVIEW:
         role = RunRole.BUILDER if agent == session.setup.agents[0] else RunRole.REVIEWER
         return f"{role} {'message' if kind is ParticipantKind.API else 'words'}"
@@ -85,12 +85,12 @@ def handoffs(session: Session, agent: AgentId) -> tuple[AgentId, ...]:
 
 
 def _has_word(session: Session, agent: AgentId) -> bool:
-    """Return whether `agent` decides who speaks next."""
+    """Return whether `agent` chooses the next speaker."""
     return session.stage.kind is PhaseKind.RELAY and session.setup.lead in (None, agent)
 
 
 def round_label(session: Session, round: int) -> str:
-    """Return the label of a round as the mode counts it."""
+    """Return the label of a round, as counted by the mode."""
     if session.setup.mode is Mode.AUTOPILOT:
         return f"Round: {round} (Autopilot)"
     cap = session.setup.rounds
@@ -109,7 +109,7 @@ def window(
     """Return the newest items that `agent` may read, oldest first, including its unread tasks."""
     known = [item for item in session.items if can_see_item(session, item, agent, sessions)]
     if session.stage.kind is PhaseKind.BALLOT:
-        # It would reveal whose proposal is whose.
+        # It would reveal the authors of the proposals.
         known = [item for item in known if item.sender not in session.setup.agents]
     return newest(known, size, unread_tasks(known, agent)[-1:])
 
@@ -131,7 +131,7 @@ def newest(
 
 
 def visible_items(items: Sequence[WindowItem], size: WindowSize = DEFAULT_WINDOW) -> str:
-    """Return the items of a window as text for an agent."""
+    """Format the items of a window as text for an agent."""
     chars = size.tokens * CHARS_PER_TOKEN
     shown = [
         f"{item.sender}{'' if item.target == ALL else f' -> {item.target}'}: {cut(item.text, chars)}"
@@ -141,7 +141,7 @@ def visible_items(items: Sequence[WindowItem], size: WindowSize = DEFAULT_WINDOW
 
 
 def unread_tasks(items: list[WindowItem], agent: AgentId) -> list[WindowItem]:
-    """Return the tasks handed to `agent` since it last spoke."""
+    """Return the tasks handed over to `agent` since it last spoke."""
     tasks: list[WindowItem] = []
     for item in items:
         if item.sender == agent:
@@ -151,11 +151,11 @@ def unread_tasks(items: list[WindowItem], agent: AgentId) -> list[WindowItem]:
     return tasks
 
 
-# --- positions and proposals of the others -------------------------------------------------------
+# --- the others' positions and proposals ---------------------------------------------------------
 
 
 def positions(session: Session, agent: AgentId) -> str:
-    """Return the last position of each other agent, limited to an equal share; empty in a ballot."""
+    """Return the other agents' last positions, each limited to an equal share; empty in a ballot."""
     if session.stage.kind is PhaseKind.BALLOT:
         return ""
     others = [(name, last) for name, last in last_outputs(session) if name != agent]
@@ -179,7 +179,7 @@ def proposal_of(session: Session, agent: AgentId) -> str:
 def last_outputs(session: Session, *, is_over: bool = False) -> Iterator[tuple[AgentId, TurnOutput]]:
     """Yield each agent with its last output before the vote that others may read.
 
-    Once a phase `is_over`, its outputs may be read too.
+    Once a phase `is_over`, its outputs may also be read.
     """
     hidden = 0 if is_over else session.seal
     for agent in session.setup.agents:
@@ -194,5 +194,5 @@ def _share(count: int) -> int:
 
 
 def agrees(text: str) -> bool:
-    """Return whether a reply has a line AGREE outside code."""
+    """Return whether a reply contains an AGREE line outside code."""
     return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(first_lines(text)[0]))

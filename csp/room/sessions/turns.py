@@ -1,4 +1,4 @@
-"""The turns of a session: their requests, cost estimates, and states until the reply."""
+"""The turns of a session: their requests, cost estimates and states until the reply."""
 
 from typing import Final, NamedTuple
 
@@ -34,19 +34,19 @@ from csp.room.sessions.turn_prompt import prompt, prompt_values, render, visible
 
 # --- cost estimates -------------------------------------------------------------------------------
 #
-# An estimate, made before the call.
+# An estimate is made before each call.
 #
 # The input is the prompt at 3 bytes per token plus 500 tokens for the rules of the room, or our own count
 # plus the largest excess that the model has ever reported. The output is 1.5 times its longest reply so far,
 # or 1,000 tokens for the first. A call costs at least as much as the agent's most expensive call so far.
 # Without a known price, a call costs 1.5 times the agent's most expensive one so far; its first costs as much
-# as the most expensive call of other agents without a price; the very first such call is made alone, because
-# its cost is unknown. Calls in progress count with the maximum that they may cost, and their output is
+# as the most expensive call of other agents without a price; only one first call is made at a time, because
+# its cost is unknown. Calls in progress count at the maximum that they may cost, and their output is
 # limited to that.
 
 
 BYTES_PER_TOKEN: Final = 3
-#: Tokens for the room's rules and the reply format, which come with the prompt.
+#: Tokens for the room's rules and the reply format, which accompany the prompt.
 OVERHEAD: Final = 500
 FIRST_OUTPUT: Final = 1000
 LEAST_OUTPUT: Final = 200
@@ -63,7 +63,7 @@ class CostEstimate(NamedTuple):
 
 
 class OverBudget(NamedTuple):
-    """Why a call is not made."""
+    """The reason why a call is not made."""
 
     why: str
 
@@ -71,9 +71,9 @@ class OverBudget(NamedTuple):
 def estimate_cost(
     session: Session, agent: AgentId, prompt: str, before: int = 0, own_usd: float = 0.0
 ) -> CostEstimate | OverBudget:
-    """Estimate the cost of the call with this prompt; `before` is the number of tokens that come with it.
+    """Estimate the cost of the call with this prompt; `before` is the number of tokens sent before it.
 
-    It replaces the current call of its agent, which may cost `own_usd`. Only collaborations can be refused a
+    It replaces its agent's current call, which may cost `own_usd`. Only collaborations can be refused a
     call: elsewhere a cost limit is for emergencies.
     """
     limit = session.setup.limits.cost
@@ -85,7 +85,7 @@ def estimate_cost(
         dark = [turn for turn in session.turns.values() if turn.agent not in (agent, *session.setup.prices)]
         if dark and not told:
             return OverBudget(
-                f"nobody knows what a call of {agent} may cost until the one under way has told"
+                f"the cost of a call of {agent} is unknown until the current call has been reported"
             )
         put_in, rate = 0.0, 0.0
         cost = gauge.cost_usd * MARGIN if agent in session.gauges else max(told, default=0.0)
@@ -99,9 +99,9 @@ def estimate_cost(
     if cost > limit - taken:
         return OverBudget(
             f"the call of {agent} may cost {cost:.4f} USD; with {taken:.4f} of {limit:g} USD "
-            "spent or under way it could pass the limit"
+            "spent or in progress, it could pass the limit"
         )
-    # Agents that are asked at once share what is left.
+    # Agents that are asked at the same time share the remaining budget.
     slots = max(session.width - len(session.turns), 1)
     allowed = max(cost, (limit - taken) / slots) if cost else 0.0
     return CostEstimate(cost, allowed, int((allowed - put_in) * _MILLION / rate) if rate else None)
@@ -113,7 +113,7 @@ def reserved(session: Session, but: AgentId | None = None) -> float:
     allowed = {turn.id: turn.allowed_usd for turn in session.turns.values()}
     skipped = {turn.id for turn in session.turns.values() if turn.agent == but}
     turns = {*seen, *allowed, *session.unsettled} - skipped
-    # A turn may have used more than it was allowed; count it once.
+    # A turn may have used more than it was allowed; count the excess only once.
     most = [
         max(seen.get(turn, 0.0), allowed.get(turn, 0.0), session.unsettled.get(turn, 0.0)) for turn in turns
     ]
@@ -123,14 +123,14 @@ def reserved(session: Session, but: AgentId | None = None) -> float:
 # --- turn requests ----------------------------------------------------------------------------------
 
 
-#: States in which an agent cannot continue by itself.
+#: States in which an agent cannot continue on its own.
 WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
 
 
 def ask(draft: SessionDraft, agent: AgentId) -> str:
-    """Request a turn from `agent`, or record why it cannot take it.
+    """Request a turn from `agent`, or record why the agent cannot take it.
 
-    Return why the request is over budget, if the caller has to handle that.
+    Return the reason if the request is over budget and the caller has to handle that.
     """
     participant, session, phase = draft.participant(agent), draft.session, draft.phase
     reason = _why_not(draft, agent, participant)
@@ -164,7 +164,7 @@ def ask_again(draft: SessionDraft, turn: Turn, template: str, problem: str = "")
 
 
 def can_pay_again(draft: SessionDraft, turn: Turn) -> bool:
-    """Return whether the cost limit allows another request for the same turn."""
+    """Return whether the cost limit permits another request for the same turn."""
     cost = estimate_cost(draft.session, turn.agent, "", 2 * turn.prompt_tokens, turn.foreseen_usd)
     return not isinstance(cost, OverBudget)
 
@@ -173,7 +173,7 @@ def _why_not(draft: SessionDraft, agent: AgentId, participant: Participant | Non
     if participant is None:
         return "it has left the room"
     if participant.kind is ParticipantKind.API and not participant.online:
-        # A model that is not running cannot take a turn; an offline CLI may just be restarting.
+        # A model that is not running cannot take a turn, but an offline CLI may just be restarting.
         return "it is offline"
     is_past = participant.until is not None and participant.until <= draft.clock
     if participant.state is AgentState.LIMITED and not is_past:
@@ -182,7 +182,7 @@ def _why_not(draft: SessionDraft, agent: AgentId, participant: Participant | Non
         return "benched after two timeouts until it posts something"
     most = draft.session.setup.limits.turns
     is_spent = most is not None and draft.session.asked >= most
-    return "no turns are left" if is_spent and draft.phase.kind is not PhaseKind.SOLO else ""
+    return "no turns left" if is_spent and draft.phase.kind is not PhaseKind.SOLO else ""
 
 
 def _pass_over(draft: SessionDraft, agent: AgentId, reason: str) -> None:
@@ -215,17 +215,17 @@ def _text(
     items: list[WindowItem],
     problem: str = "",
 ) -> str:
-    """Return the complete prompt of a turn with these items in its window."""
+    """Return the complete prompt for a turn with these items in its window."""
     session, size = draft.session, draft.rules.window
     kind = draft.room.participants[agent].kind
     values = prompt_values(session, agent, kind, round, size, draft.room.sessions, items)
-    # Whiteboard hits besides the window; their space is limited.
+    # Whiteboard hits in addition to the window; their space is limited.
     found = draft.hits.get(session.id) or draft.hits.get("") or ()
     hits = hits_as_items(found, known=[item.id for item in items])
     values["board"] = ""
     if hits:
         values["board"] = render(draft.rules.prompts, "board", {"hits": visible_items(hits, size)})
-    # In a second ballot it would reveal whose proposal is whose.
+    # In a second ballot, they would reveal the authors of the proposals.
     is_counted = bool(session.counted) and not session.stage.candidates
     values["votes"] = votes_counted(session).text if is_counted else ""
     if draft.run is not None:
@@ -244,7 +244,7 @@ def _signal(
     *,
     is_repair: bool = False,
 ) -> None:
-    """Send an agent the request for its turn; messages held for the turn are part of its window."""
+    """Send an agent the request for its turn; messages held for the turn become part of its window."""
     session, room_draft = draft.session, draft.room_draft
     turn = TurnId(f"t-{room_draft.next_seq}")
     room_draft.emit(
@@ -264,7 +264,7 @@ def _signal(
             waiting_for=tuple(dict.fromkeys((*session.waiting_for, agent))),
         )
     )
-    # The end of a sealed phase may have released some of them a moment ago.
+    # The end of a sealed phase may have just released some of them.
     released = {
         event.message
         for event in room_draft.events
@@ -276,7 +276,7 @@ def _signal(
         if delivery is not None and (
             delivery.is_held_for_turn or (delivery.state is DeliveryState.QUEUED and message.id in released)
         ):
-            room_draft.move_delivery(message, agent, DeliveryState.WITHDRAWN, f"it came with {turn}")
+            room_draft.move_delivery(message, agent, DeliveryState.WITHDRAWN, f"it was delivered with {turn}")
 
 
 # --- states of a turn ----------------------------------------------------------------------------
@@ -289,12 +289,12 @@ def delivered(draft: SessionDraft, turn: Turn) -> None:
 
 
 def working(draft: SessionDraft, turn: Turn, note: str = "") -> None:
-    """Restart the clock of a turn; in a sealed phase the note is not recorded."""
+    """Restart a turn's clock; in a sealed phase, the note is not recorded."""
     draft.move(turn, TurnState.WORKING, "" if draft.session.seal else note)
 
 
 def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
-    """Restart the clock of a turn, up to the maximum time of a turn."""
+    """Restart a turn's clock, up to a turn's maximum time."""
     began = draft.now if turn.delivered_at is None else turn.delivered_at
     is_spent = draft.now - began >= draft.rules.longest_s
     participant = draft.participant(turn.agent)
@@ -304,7 +304,7 @@ def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
 
 
 def cast(draft: SessionDraft, turn: Turn, vote: BallotVote, reply: MessageId | None = None) -> None:
-    """Record a vote; the same vote again, by tool or in text, is not counted twice."""
+    """Record a vote; the same vote is not counted twice, whether by tool or in text."""
     session = draft.session
     if session.votes.get(turn.agent) == vote:
         return
@@ -316,10 +316,10 @@ def cast(draft: SessionDraft, turn: Turn, vote: BallotVote, reply: MessageId | N
 
 
 def blocked(draft: SessionDraft, turn: Turn, detail: str) -> None:
-    """Stop the clock of a turn that waits for a person."""
+    """Stop the clock of a turn that is waiting for a person."""
     if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
         draft.move(turn, TurnState.BLOCKED)
-        # The content of the dialog is only for the agent and the people of the room.
+        # The dialog's content is only for the agent and the people in the room.
         words = NoticeCode.NEEDS_PERSON(agent=turn.agent)
         if detail:
             words = NoticeCode.NEEDS_PERSON_FOR(agent=turn.agent, detail=detail)
@@ -347,6 +347,6 @@ def cancel(draft: SessionDraft, turn: Turn, reason: str) -> bool:
 
 
 def is_api(draft: SessionDraft, agent: AgentId) -> bool:
-    """Return whether an agent is an API model, which has to reply in an envelope."""
+    """Return whether an agent is an API model, which must reply in an envelope."""
     participant = draft.participant(agent)
     return participant is not None and participant.kind is ParticipantKind.API

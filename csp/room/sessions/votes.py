@@ -1,4 +1,4 @@
-"""Ballots: the labels of the candidates, the votes of agents, and their count."""
+"""Ballots: the candidates' labels, the agents' votes and their count."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from csp.room.sessions.session_state import BallotVote, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """The result of a ballot: votes by label, most first; `leaders` has several entries in a tie."""
+    """The result of a ballot: votes by label, most votes first; `leaders` has several entries in a tie."""
 
     counts: dict[str, int]
     leaders: tuple[Candidate, ...]
@@ -32,7 +32,7 @@ def label_of(number: int) -> str:
 
 
 def candidates(session: SessionId, number: int, agents: Sequence[AgentId]) -> tuple[Candidate, ...]:
-    """Label the agents of a ballot in an order that does not reveal who is who."""
+    """Label the agents of a ballot in an order that does not reveal their identities."""
 
     def rank(agent: AgentId) -> str:
         return sha256(f"{session}:{number}:{agent}".encode()).hexdigest()
@@ -48,7 +48,7 @@ def read_vote(commands: Sequence[Spoken], labels: Sequence[str]) -> BallotVote |
 
 
 def tally(votes: Mapping[AgentId, BallotVote], named: Sequence[Candidate], voters: int) -> Tally:
-    """Count the votes; votes for oneself count only if there are no others."""
+    """Count the votes; votes for the voter's own proposal count only if there are no others."""
     owner = {candidate.label: candidate.agent for candidate in named}
     cast = {agent: vote for agent, vote in votes.items() if vote.label in owner}
     others = {agent: vote for agent, vote in cast.items() if owner[vote.label] != agent}
@@ -60,6 +60,6 @@ def tally(votes: Mapping[AgentId, BallotVote], named: Sequence[Candidate], voter
 
 
 def tally_of(session: Session) -> Tally:
-    """Count the last ballot of a session."""
+    """Count a session's last ballot."""
     named = session.stage.candidates or session.counted
     return tally(session.votes, named, len(session.agents))

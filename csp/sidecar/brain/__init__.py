@@ -1,1 +1,1 @@
-"""The brain: connects the room and the CLI."""
+"""The brain, which connects the room and the CLI."""

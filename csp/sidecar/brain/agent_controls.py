@@ -1,4 +1,4 @@
-"""Execute the controls of the room: approve, deny, interrupt and restart."""
+"""Handle the room's control commands: approve, deny, interrupt and restart."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 #: The timeouts for a dialog to close and for an answer to stop.
 ANSWERED_S: Final = 2.5
 PRESSES: Final = 2
-#: How long a slow CLI may take to draw the move of a selection.
+#: How long a slow CLI may take to redraw a moved selection.
 MOVED_S: Final = 10.0
 STOPPED_S: Final = 8.0
 #: The timeout for removing a prompt from the composer.
@@ -34,12 +34,12 @@ BEGUN_KEPT: Final = 50
 DRAWN_S: Final = 0.15
 UP: Final = b"\x1b[A"
 DOWN: Final = b"\x1b[B"
-#: The maximum number of moves of a list's selection to reach the wanted choice.
+#: The maximum number of moves for selecting the wanted choice in a list.
 MOVES: Final = 12
 
 
 class AgentControls:
-    """Executes controls and reports for each whether it worked, or why not."""
+    """An executor of controls, which reports whether each one worked or why it failed."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class AgentControls:
         self._injector = injector
         self._restart = restart
         self._hand_over = hand_over
-        #: The command that the CLI asks to run now.
+        #: The command that the CLI is asking to run.
         self._asked_command = asked_command
-        #: Controls begun by this brain or its predecessors.
+        #: Controls started by this brain or its predecessors.
         self.begun = dict.fromkeys(list(begun)[-BEGUN_KEPT:])
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -88,7 +88,7 @@ class AgentControls:
     async def _obey(self, item: Deliver) -> None:
         self._cli.observe()
         keys, rules = self._cli.profile.keys, self._cli.profile.rules.dialog
-        # The room handles the other controls itself; we are only notified.
+        # The room handles the other controls itself and only notifies us.
         problem = ""
         match item.control:
             case ControlVerb.APPROVE:
@@ -104,7 +104,7 @@ class AgentControls:
 
     @property
     def _dialog(self) -> ScreenDialog | None:
-        """The dialog on the screen now: a tool's question or a start screen."""
+        """The dialog currently on the screen: a tool's question or a start screen."""
         reading = self._cli.pane.reading
         return reading.dialog or reading.blocking
 
@@ -130,10 +130,10 @@ class AgentControls:
         if dialog is None:
             return "the dialog did not appear on the screen"
         if about and not (self._asked_command() == about and shows_command(dialog.subject, about)):
-            # An approval rule is for this command alone, and for all of it.
-            return "the dialog does not show the command that the rule is for"
+            # An approval rule covers exactly this command.
+            return "the dialog does not show the command that the rule covers"
         if choice is not None and choice > 9:
-            return "only the choices 1 to 9 have a key"
+            return "only choices 1 to 9 have a key"
         numbers = [each.number for each in dialog.choices]
         if choice is not None and (numbers or dialog.kind == ENTERED) and choice not in numbers:
             return f"there is no choice {choice}" + (f" (1-{len(numbers)})" if numbers else "")
@@ -144,7 +144,7 @@ class AgentControls:
         keys = self._cli.profile.keys.submit if is_entered else answer.keys_for(chosen or None)
         is_there = not keys.isdigit() or int(keys) in numbers
         if not is_there or (not chosen and dialog == self._cli.pane.reading.blocking):
-            return "no choice of the dialog is plainly that; name one by its number"
+            return "no choice of the dialog clearly matches; choose one by its number"
         return await self._press(keys, dialog)
 
     async def _select(self, dialog: ScreenDialog, label: str) -> str:
@@ -172,8 +172,8 @@ class AgentControls:
     async def _press(self, keys: str, dialog: ScreenDialog) -> str:
         """Press keys until this dialog is gone; press again only if it has dropped the first press.
 
-        A dialog that was only just drawn drops keys, but a slow CLI may still be at work on them. The second
-        press would then answer the next dialog, or go into the composer.
+        A dialog that was only just drawn drops keys, but a slow CLI may still be processing them. The second
+        press would then answer the next dialog or end up in the composer.
         """
         for _ in range(PRESSES):
             self._cli.port.write(keys.encode())
@@ -186,8 +186,8 @@ class AgentControls:
     async def _has_read_keys(self, dialog: ScreenDialog) -> bool:
         """Return whether the dialog has read all keys and is still open.
 
-        A CLI reads its keys in order, so it has read those before if it moves its selection. The selection is
-        moved back, because Enter chooses by it.
+        A CLI reads keys in order, so it has read the earlier ones if it moves its selection. The selection
+        is moved back, because Enter confirms the selected choice.
         """
         back = dialog.selected
         if len(dialog.choices) < 2 or not back:
@@ -199,7 +199,7 @@ class AgentControls:
         return self._dialog is not None and self._dialog.selected == back
 
     async def _move(self, key: bytes) -> bool:
-        """Move the selection of the dialog; return whether it has moved, or the dialog is gone."""
+        """Move the selection of the dialog; return whether it has moved or the dialog is gone."""
         before = self._dialog
         self._cli.port.write(key)
 
@@ -225,15 +225,15 @@ class AgentControls:
             was_typed = self._injector.give_up(turn)
             await self._until(lambda: not self._progress.is_at(turn), GIVEN_UP_S)
             if turn not in self._cli.tracker.tags:
-                # The room must not stop a turn that a person has begun in the pane in the meantime.
-                return "" if was_typed else f"it is not at work on {turn}"
+                # The room must not stop a turn that a person has started in the pane in the meantime.
+                return "" if was_typed else f"it is not working on {turn}"
         if not self._cli.is_busy and self._cli.pane.reading.dialog is None:
             return "nothing is running"
         if not self._cli.profile.keys.interrupt:
             return f"profile {self._cli.profile.name} has no key for that"
         self._cli.interrupt()
         is_over = await self._until(lambda: not self._cli.is_busy, STOPPED_S)
-        return "" if is_over else "it goes on: the key had no effect that could be seen"
+        return "" if is_over else "it is still working: the key had no visible effect"
 
     async def _until(self, is_true: Callable[[], bool], for_s: float) -> bool:
         deadline = time.monotonic() + for_s

@@ -1,6 +1,6 @@
-"""The brain of a sidecar: reads the pane, types messages, and posts replies.
+"""The brain of a sidecar: it reads the pane, types messages and posts replies.
 
-It may die at any time: the relay starts another one with the handover that this one left.
+It may die at any time: the relay then starts a new one with the handover that this one left.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ _PENDING: Final = (DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPED
 
 
 async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -> None:
-    """Wait for the greeting of the relay, connect to the room, then work until the child has ended."""
+    """Wait for the relay's greeting, connect to the room, then work until the child has ended."""
     early: list[tuple[bytes, bytes]] = []
     greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -76,7 +76,7 @@ async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -
             # The relay has gone without a greeting, so there is no CLI to represent.
             await client.close(leave=True)
             return
-        # The note follows right after the greeting.
+        # The handover note follows right after the greeting.
         await asyncio.sleep(GREETING_S)
         brains.append(Brain(run, profile, port, client, BrainStart.read(early)))
         for kind, payload in early:
@@ -85,7 +85,7 @@ async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -
 
 
 class Brain:
-    """Builds and runs the parts between one relay and its room, and keeps the handover up to date."""
+    """The composition of all parts between one relay and its room, including the handover."""
 
     def __init__(
         self, run: SidecarRecord, profile: Profile, port: RelayPort, client: Client, start: BrainStart
@@ -146,7 +146,7 @@ class Brain:
     # --- from start to end -----------------------------------------------------------------------
 
     def handle_frame(self, kind: bytes, payload: bytes) -> None:
-        """Handle a frame of the relay."""
+        """Handle a frame from the relay."""
         self._relay.handle(kind, payload)
 
     async def run(self) -> None:
@@ -185,15 +185,17 @@ class Brain:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _leave(self) -> None:
-        """Post the last output of a CLI that has ended, and why its turn was cut short."""
+        """Post the last output of a CLI that has ended and the reason why its turn was cut short."""
         self._outcomes.catch_up()
         ended = self._relay.ended
         if ended.done():
-            # A CLI that has only lost its pane may still write there; the next launch cleans up then.
+            # A CLI that has only lost its pane may still write there; in that case the next launch cleans up.
             try:
                 await asyncio.to_thread(unwire, Path(self._run.folder), self._run.pid)
             except OSError as exc:
-                log.warning("files of the run were left to the next one", extra={"reason": str(exc)})
+                log.warning(
+                    "files of the run were left for the next launch to clean up", extra={"reason": str(exc)}
+                )
         if self._cli.tracker.is_open:
             why = ended.result() if ended.done() else "the pane was closed"
             self._outcomes.feed([Ended(how=Ending.FAILED, text=why)])
@@ -210,7 +212,7 @@ class Brain:
         if session and self._follower is not None and self._follower.files:
             argv = find_adapter(self._cli.profile.capture).resume(argv, session)
         if self._cli.tracker.is_open:
-            self._outcomes.feed([Ended(how=Ending.INTERRUPTED, text="the CLI was started again")])
+            self._outcomes.feed([Ended(how=Ending.INTERRUPTED, text="the CLI was restarted")])
         return await self._relay.restart_child(list(argv))
 
     # --- from the room ---------------------------------------------------------------------------
@@ -240,7 +242,7 @@ class Brain:
         """Enqueue a message for typing, unless an earlier brain or sidecar may have typed it."""
         is_begun = item.state is DeliveryState.TYPED
         if self._cli.profile.is_shell and not self._run.allow_shell:
-            self._report(item, ReportedState.FAILED, "it is a plain shell, which would run the message")
+            self._report(item, ReportedState.FAILED, "it is a plain shell, which would execute the message")
         elif not self._start.is_new_cli:
             note = self._start.note
             if is_begun if note is None else note.stands(item.id):
@@ -256,7 +258,7 @@ class Brain:
                 self._report(item, ReportedState.FAILED, UNKNOWN)
 
     def _report(self, item: Deliver, state: ReportedState, reason: str) -> None:
-        """Report the final state of a message that is not typed."""
+        """Report the final state of a message that will not be typed."""
 
         async def report() -> None:
             with contextlib.suppress(CspError):
@@ -282,15 +284,15 @@ class Brain:
             self._handover_timer = asyncio.get_running_loop().call_later(HANDOVER_S, self._hand_over)
 
     def _hand_over(self) -> None:
-        """Save the state of this brain at the relay for the next brain."""
+        """Save this brain's state at the relay for the next brain."""
         if self._handover_timer is not None:
             self._handover_timer.cancel()
             self._handover_timer = None
-        # Output that the room does not have yet must be found in the CLI's record again by the next brain.
+        # The next brain must find output that the room does not have yet in the CLI's record again.
         is_safe = self._poster.is_idle and self._reporter.is_idle
         if self._follower and is_safe:
             self._followed = self._follower.dump()
-            # The next sidecar has to check these files before it types a message again.
+            # The next sidecar must check these files before it retypes a message.
             noted = replace(self._run, transcripts=self._follower.files)
             if noted != self._run and try_to_save(noted):
                 self._run = noted

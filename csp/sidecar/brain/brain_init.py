@@ -1,4 +1,4 @@
-"""The initial state of a brain: the greeting of its relay and the handover of its predecessor."""
+"""The initial state of a brain, from its relay's greeting and its predecessor's handover."""
 
 import logging
 import re
@@ -25,9 +25,9 @@ _TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
 
 
 class BrainHandover(msgspec.Struct, frozen=True):
-    """The state handed from one brain process to its successor through the relay."""
+    """The state that one brain process hands over to its successor through the relay."""
 
-    #: The state of the follower at a time when the room had everything that followed from it.
+    #: The state of the follower at a time when the room had received everything that resulted from it.
     follower: bytes = b""
     tags: dict[str, SentPrompt] = {}
     #: The message that was being typed, and its phase.
@@ -35,15 +35,15 @@ class BrainHandover(msgspec.Struct, frozen=True):
     is_ready: bool = False
     is_begun: bool = False
     has_had_composer: bool = False
-    #: Whether the program may have been prompted, and the rows of its screen whose busy signs are ignored.
+    #: Whether the program may have been prompted, and the screen rows whose busy indicators are ignored.
     was_asked: bool = False
     idle_rows: tuple[str, ...] = ()
     is_disk_full: bool = False
     is_paused: bool = False
     unsettled: AwaitedReply | None = None
-    #: The text that the program shows around its conversation.
+    #: The text shown around the program's conversation.
     surround: Surround | None = None
-    #: Controls that were begun, terminal modes that are set once, and the number of bytes a person has typed.
+    #: Controls that were started, terminal modes that are set only once, and the bytes typed by a person.
     controls: tuple[str, ...] = ()
     modes: tuple[bool, bool] = (False, False)
     typed: int = 0
@@ -60,12 +60,12 @@ class BrainHandover(msgspec.Struct, frozen=True):
             return None
 
     def stands(self, message: str) -> bool:
-        """Return whether `message` may be in the composer, or was submitted without confirmation."""
+        """Return whether `message` may be in the composer or was submitted without confirmation."""
         return self.typing is not None and self.typing[0] == message and self.typing[1] in _TOUCHED
 
 
 class BrainStart(msgspec.Struct, frozen=True):
-    """The greeting of the relay."""
+    """The relay's greeting."""
 
     pid: int
     rows: int
@@ -82,7 +82,7 @@ class BrainStart(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, early: list[tuple[bytes, bytes]]) -> Self:
-        """Decode the greeting from the first frames of a relay."""
+        """Decode the greeting from a relay's first frames."""
         found = dict(early)
         start = msgspec.json.decode(found[relay_frames.START], type=cls)
         note = BrainHandover.load(found[relay_frames.NOTE]) if relay_frames.NOTE in found else None
@@ -90,7 +90,7 @@ class BrainStart(msgspec.Struct, frozen=True):
 
 
 def has_credentials(profile: Profile, env: Mapping[str, str]) -> bool:
-    """Return whether a variable or a file shows that the CLI is logged in."""
+    """Return whether a variable or a file indicates that the CLI is logged in."""
     for name in profile.credentials:
         path = name.replace("~", env.get("HOME", ""), 1)
         path = _VARIABLE.sub(lambda found: env.get(found[1], ""), path)
@@ -118,7 +118,7 @@ def follower_of(capture: str, run: SidecarRecord, dumped: bytes) -> follower.Fol
         return None
     followed = follower.FollowedRun(
         kind=capture,
-        # The relay and all its descendants, because a restarted CLI is another process.
+        # The relay and all its descendants, because a restarted CLI is a new process.
         child_pid=run.pid,
         since=run.started,
         session_id=run.session_id,
@@ -128,7 +128,7 @@ def follower_of(capture: str, run: SidecarRecord, dumped: bytes) -> follower.Fol
     try:
         return follower.Follower(followed, dumped)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        log.warning("note of the brain before could not be read")
+        log.warning("note from the previous brain could not be read")
         return follower.Follower(followed)
 
 

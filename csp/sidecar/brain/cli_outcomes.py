@@ -1,4 +1,4 @@
-"""Apply the outcomes in the CLI's record: accepted prompts, turns, replies, questions and limits."""
+"""Apply the outcomes found in the CLI's record: accepted prompts, turns, replies, questions and limits."""
 
 import asyncio
 import time
@@ -15,12 +15,12 @@ from csp.sidecar.state.cli_state import CliState
 from csp.terminal import reply_tracker as tracker
 from csp.terminal.prompt import tag_at_end, tag_in
 
-#: A person may stop an answer without a trace in any record; the screen has to be at rest for this long.
+#: A person may stop an answer without a trace in any record; the screen must then be idle for this long.
 STOPPED_S: Final = 1.5
 
 
 class CliOutcomes:
-    """Follows the CLI's record, and ends turns whose end the record does not show."""
+    """A follower of the CLI's record, which also ends turns whose end is not recorded."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class CliOutcomes:
         self.session = session
 
     async def follow(self) -> None:
-        """Apply the CLI's record as it is written, if there is one, until cancelled."""
+        """Apply the CLI's record, if there is one, as it is written, until cancelled."""
         if self._follower is None:
             await asyncio.get_running_loop().create_future()
             return
@@ -49,7 +49,7 @@ class CliOutcomes:
             self.apply(outcomes)
 
     def look_for_transcripts(self) -> None:
-        """Look for transcripts now, because an Enter may have begun a session."""
+        """Look for transcripts now, because an Enter may have started a session."""
         if self._follower:
             self._follower.look()
 
@@ -59,7 +59,7 @@ class CliOutcomes:
             self.apply(self._follower.catch_up())
 
     def feed(self, items: list[tracker.Item]) -> None:
-        """Apply items that are not in the record."""
+        """Apply items that are missing from the record."""
         feed = self._follower.feed if self._follower else self._cli.tracker.feed
         for item in items:
             self.apply(feed(item))
@@ -97,7 +97,7 @@ class CliOutcomes:
                 reporter.warn(outcome)
 
     async def watch_for_stops(self) -> None:
-        """End turns that were stopped without a record, once the screen has been at rest for long enough."""
+        """End turns that were stopped without a record, once the screen has been idle for long enough."""
         while True:
             await self._cli.wait(time.monotonic() + 0.5 if self._cli.tracker.is_open else None)
             if self._cli.was_stopped(STOPPED_S):
@@ -110,5 +110,5 @@ class CliOutcomes:
                 if tag is not None and self._progress.is_proven(tag) and keys:
                     self._cli.port.write(keys[0].encode())
             elif self._cli.is_disk_full and self._cli.has_rested(STOPPED_S):
-                # The event of the hook that reports the end could not be written.
+                # The hook could not write the event that reports the end.
                 self.feed([tracker.Ended()])

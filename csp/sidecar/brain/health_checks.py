@@ -1,4 +1,4 @@
-"""Watch for problems around a CLI: a room that moves, a full disk, or an untested version."""
+"""Watch for external problems of a CLI: a moved room, a full disk or an untested version."""
 
 import asyncio
 import contextlib
@@ -24,12 +24,12 @@ MOVED_S: Final = 3.0
 SPACE_S: Final = 3.0
 #: The delay before asking a CLI for its version, which must not slow its start.
 VERSION_S: Final = 5.0
-#: The free space that events of hooks need; they are small, but not empty.
+#: The free space needed for hook events, which are small but not empty.
 LEAST_BYTES: Final = 16 * 1024
 
 
 class HealthChecks:
-    """Three checks, each in its own task."""
+    """The three health checks, each in its own task."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class HealthChecks:
                 raise Unreachable("the room has moved to another address")
 
     async def watch_space(self) -> None:
-        """Notify people when the disk is full; repeat the notice only after there was space again."""
+        """Notify people when the disk is full; repeat the notice only if space was available in between."""
         cli = self._cli
         while True:
             if cli.is_disk_full != is_full(Path(self._run.folder)):
@@ -82,5 +82,5 @@ def is_full(folder: Path) -> bool:
         found = os.statvfs(folder)
     except OSError:
         return False
-    # Some file systems do not count inodes.
+    # Some file systems do not report inodes.
     return found.f_bavail * found.f_frsize < LEAST_BYTES or (found.f_files > 0 and found.f_favail == 0)

@@ -21,7 +21,7 @@ _FIRST_BYTES: Final = 4096
 
 
 class RoomConnection(NamedTuple):
-    """The running room of a sidecar; `history` is the folder of that room."""
+    """A sidecar's running room; `history` is the room's folder."""
 
     url: str
     token: str
@@ -29,7 +29,7 @@ class RoomConnection(NamedTuple):
 
 
 def running_room(run: SidecarRecord) -> RoomConnection | None:
-    """Return the room of a sidecar if it is running on this machine."""
+    """Return a sidecar's room if it is running on this machine."""
     state_dir = Path(run.folder).parent.parent
     found = read_running(str(state_dir / f"{run.room}.json")) or {}
     try:
@@ -45,7 +45,7 @@ def has_moved(run: SidecarRecord) -> bool:
 
 
 def journal_of(run: SidecarRecord) -> int:
-    """Return the identity of the room's journal, from its first line; a room that was reset has another."""
+    """Return the identity of the room's journal, taken from its first line; a reset room has a new one."""
     room = running_room(run)
     try:
         with open(os.path.join(room.history, "journal.jsonl") if room else os.devnull, "rb") as file:
@@ -67,10 +67,10 @@ def find_room(run: SidecarRecord) -> SidecarRecord:
 
 
 def try_to_save(run: SidecarRecord, *, is_first: bool = False) -> bool:
-    """Write the record and return whether that worked; a sidecar also runs without one.
+    """Write the record and return whether that succeeded; a sidecar also runs without one.
 
-    Only the first record of a sidecar may replace that of another. Otherwise a brain whose relay was killed
-    would overwrite the token of the next sidecar with one that is no longer valid.
+    Only a sidecar's first record may replace that of another one. Otherwise a brain whose relay was killed
+    would overwrite the next sidecar's token with one that is no longer valid.
     """
     found = None if is_first else read_record(run.folder)
     if found and found["pid"] != run.pid:
@@ -85,7 +85,7 @@ def try_to_save(run: SidecarRecord, *, is_first: bool = False) -> bool:
 
 
 def rejoin(run: SidecarRecord) -> bool:
-    """Rejoin for the next brain unless the room has removed us."""
+    """Rejoin on behalf of the next brain unless the room has removed us."""
     room = running_room(run)
     if room is None:
         raise Unreachable(f"room {run.room!r} is not running")

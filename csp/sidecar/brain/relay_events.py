@@ -1,4 +1,4 @@
-"""Handle frames of the relay: output, the person's keys and commands, and phases and end of the child."""
+"""Handle the relay's frames: output, the person's keys and commands, and the child's phases and end."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ _COMMANDS: Final = ("/share", "/noshare", "/pause")
 
 
 class PaneCommands:
-    """Registers the commands that a person can type in the agent's own pane, and runs them."""
+    """The commands that a person can type in the agent's own pane."""
 
     def __init__(self, run: SidecarRecord, claim: Callable[[tuple[str, ...]], None]) -> None:
         self._run = run
@@ -33,17 +33,17 @@ class PaneCommands:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def claim(self, *, is_paused: bool) -> None:
-        # Claude Code and Codex have their own /resume, so it is ours only while the agent is paused.
+        # Claude Code and Codex have their own /resume, so we intercept it only while the agent is paused.
         self._claim((*_COMMANDS, "/resume") if is_paused else _COMMANDS)
 
     def handle(self, word: bytes) -> None:
-        """Run a command as the room's human, because the person at the pane can read that token here."""
+        """Run a command as the room's human, because the person at the pane can read that token anyway."""
         verb = word.decode().removeprefix("/")
 
         def obey() -> None:
             room = running_room(self._run)
             if room is None:
-                log.warning("room is not running, so nobody obeyed", extra={"word": verb})
+                log.warning("room is not running, so the command had no effect", extra={"word": verb})
                 return
             try:
                 GatewayClient(room.url, room.token).post(f"/agents/{segment(self._run.agent)}/{verb}")
@@ -56,7 +56,7 @@ class PaneCommands:
 
 
 class RelayEvents:
-    """Updates the state of the pane from frames; `ended` is done when the child has ended."""
+    """A handler that updates the pane's state from frames; `ended` is done when the child has ended."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RelayEvents:
         self._progress = progress
         self._injector = injector
         self._on_enter = on_enter
-        #: The reason why the child has ended.
+        #: The reason why the child ended.
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._restarted: asyncio.Future[str] | None = None
         self._drawing = Frames()
@@ -78,7 +78,7 @@ class RelayEvents:
         self._pane_commands = pane_commands
 
     def handle(self, kind: bytes, payload: bytes) -> None:
-        """Handle one frame."""
+        """Handle one frame from the relay."""
         if kind not in (relay_frames.OUTPUT, relay_frames.KEYS):
             self._draw(self._drawing.release())
         match kind:
@@ -112,7 +112,7 @@ class RelayEvents:
             self._pane.feed(data)
 
     def _draw_late(self) -> None:
-        """Draw a synchronised update that the program does not end."""
+        """Draw a synchronised update that the program never completes."""
         self._draw_timer, due = None, self._drawing.due
         if due is None:
             return
@@ -133,7 +133,7 @@ class RelayEvents:
             self._note_restart("")
         elif phase.startswith(relay_frames.NOT_RESTARTED):
             self._note_restart(phase.removeprefix(relay_frames.NOT_RESTARTED).decode(errors="replace"))
-        log.info("phase of the child changed", extra={"phase": phase.decode(errors="replace")})
+        log.info("child phase changed", extra={"phase": phase.decode(errors="replace")})
 
     def _note_restart(self, problem: str) -> None:
         if self._restarted is not None and not self._restarted.done():

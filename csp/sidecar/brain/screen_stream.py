@@ -1,4 +1,4 @@
-"""Stream the screen of the pane to the room while somebody watches it."""
+"""Stream the pane's screen to the room while somebody is watching it."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ PERIOD_S: Final = 0.1
 
 
 class ScreenStream:
-    """Sends the screen whenever it changes, as long as somebody watches."""
+    """A sender of the screen, which sends every change while somebody is watching."""
 
     def __init__(self, cli: CliState, client: Client) -> None:
         self._cli = cli
@@ -29,7 +29,7 @@ class ScreenStream:
         self._wanted = asyncio.Event()
 
     def note_watchers(self, live: Live) -> None:
-        """Record whether anybody watches, as reported by the room."""
+        """Record whether anybody is watching, as reported by the room."""
         try:
             view = parse(LiveView, bytes(live.data))
         except BadInput:

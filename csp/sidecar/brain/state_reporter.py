@@ -1,4 +1,4 @@
-"""Report to the room what the CLI is doing: its state, progress in a turn, and tokens used so far."""
+"""Report the CLI's activity to the room: its state, its progress in a turn and the tokens used so far."""
 
 import asyncio
 import logging
@@ -26,19 +26,19 @@ log = logging.getLogger(__name__)
 
 #: The time for which a state must last to be reported; a screen being redrawn passes through many states.
 STANDS_S: Final = 0.12
-#: How long a CLI has to show nothing that is known before a person is called: one that ends does so too.
+#: How long a CLI must show only unknown content before a person is called: a CLI that is ending does so too.
 LOST_S: Final = 2.0
 LOOK_S: Final = 0.5
 RETRY_S: Final = 2.0
 MAX_DETAIL: Final = 1500
-#: A longer command is not reported: a rule must not approve a command that is not complete.
+#: Maximum length of a reported command: a rule must not approve a command that was truncated.
 MAX_COMMAND: Final = 8000
 #: The kind of a dialog that the CLI itself announced.
 PERMISSION: Final = "permission"
 #: The interval for reporting work on a turn, and the minimum interval for reporting its tokens.
 KEEPALIVE_S: Final = 5.0
 METER_S: Final = 1.0
-ATTACHED: Final = "a file was attached that no message asked for"
+ATTACHED: Final = "a file was attached that no message requested"
 _CLOCK: Final = re.compile(
     r"(?<![\d:])(\d{1,2})(?::(\d{2}))?\s*([ap])\.?m\b|(?<![\d:])(\d{1,2}):(\d{2})(?!\s*[ap]m)", re.I
 )
@@ -60,7 +60,7 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_lost(self) -> bool:
-        """Whether something unknown takes the keys: a menu, or a CLI that is about to end."""
+        """Whether something unknown receives the keys: a menu, or a CLI that is about to end."""
         is_known = bool(self.asks) or self.dialog is not None or self.detail == ATTACHED
         return self.state is ReportedAgentState.NEEDS_HUMAN and not is_known
 
@@ -70,23 +70,23 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateReporter:
-    """Reports each state once it is stable."""
+    """A reporter of states, which reports each state once it is stable."""
 
     def __init__(self, cli: CliState, client: Client) -> None:
         self._cli = cli
         self._client = client
         self._reported: ShownState | None = None
-        #: The last permission request, with arguments that the dialog may show only in part.
+        #: The last permission request, with arguments that the dialog may only show in part.
         self.asked: Asked | None = None
         self._read_limit: Limit | None = None
         self._read_until: float | None = None
-        #: The limit of the account as the CLI reported it: its text and its end.
+        #: The account's limit as reported by the CLI: its text and its end.
         self.limit: tuple[str, float | None] | None = None
         #: Whether a warning has paused the agent: nothing is typed until a person resumes it.
         self._is_alarmed = False
-        #: The last dialog that showed only its question, with the text that first stood above it.
+        #: The last dialog that showed only its question, with the text that first appeared above it.
         self._context: ScreenDialog | None = None
-        #: Notices that the room has not received yet.
+        #: Notices that the room has not yet received.
         self._notices: list[AgentNotice] = []
 
     @property
@@ -100,7 +100,7 @@ class StateReporter:
         self._cli.changed()
 
     def warn(self, outcome: Attached | Bypassed) -> None:
-        """Warn people of an action that no message asked for."""
+        """Warn people about an action that no message requested."""
         if isinstance(outcome, Bypassed):
             self.notify(NoticeKind.PAST_THE_ROOM, outcome.to)
             return
@@ -109,21 +109,21 @@ class StateReporter:
         self.notify(NoticeKind.FILE_ATTACHED, outcome.path)
 
     def note_asked(self, asked: Asked) -> None:
-        """Note a permission that the CLI asks for.
+        """Record a permission request from the CLI.
 
-        Of two at once nobody knows which of them is on the screen, so no rule may answer it.
+        If there are two at once, it is unknown which of them is on the screen, so no rule may answer it.
         """
         is_second = self._cli.pane.is_asking and self.asked is not None and asked != self.asked
         self.asked = replace(asked, command="") if is_second else asked
 
     @property
     def asked_command(self) -> str:
-        """The whole command line that the CLI asks to run now; empty if it asks for anything else."""
+        """The whole command line that the CLI is asking to run; empty if it is asking for anything else."""
         command = self.asked.command if self.asked is not None and self._cli.pane.is_asking else ""
         return command if len(command) <= MAX_COMMAND else ""
 
     def note_reply(self, reply: CapturedReply) -> None:
-        """Record the limit that a reply ran into, or that there is none any more."""
+        """Record the limit that a reply reached, or that there is no limit any more."""
         if reply.how is Ending.LIMITED:
             self.limit = (reply.reason or reply.text, until_time(reply.until or "", time.time()))
         elif reply.how is Ending.DONE:
@@ -138,11 +138,11 @@ class StateReporter:
                 await self._report(shown, self._notices[0])
                 continue
             if shown != self._reported:
-                # The first report says that the agent is there at all, so it does not wait.
+                # The first report shows that the agent is present, so it is sent without delay.
                 await self._settle(shown)
                 self.observe()
                 now = self.shown()
-                # Also report if no person is needed any more, although the exact state keeps changing.
+                # Also report when no person is needed any more, even if the exact state keeps changing.
                 was_needed = self._reported is not None and self._reported.needs_person
                 if now == shown or (was_needed and not shown.needs_person and not now.needs_person):
                     await self._report(now)
@@ -150,7 +150,7 @@ class StateReporter:
             await self._cli.wait(time.monotonic() + LOOK_S)
 
     async def _settle(self, shown: ShownState) -> None:
-        """Wait until a state has stood for a while, or until a lost CLI shows something else."""
+        """Wait until a state has been stable for a while, or until a lost CLI shows something else."""
         if self._reported is None:
             return
         if not shown.is_lost:
@@ -170,7 +170,7 @@ class StateReporter:
         except Unreachable:
             raise
         except (StorageFull, TooMany) as error:
-            log.warning("room could not take the state", extra={"why": error.message})
+            log.warning("room could not accept the state", extra={"why": error.message})
             await asyncio.sleep(RETRY_S if notice else 0)
             return
         except CspError as error:
@@ -191,12 +191,12 @@ class StateReporter:
             self.limit = None
         limit = self._cli.pane.reading.limit
         if limit is not None and limit != self._read_limit:
-            # Computed once for each notice, because tomorrow the same words mean another time.
+            # Computed once per notice, because the same words mean a different time tomorrow.
             self._read_limit, self._read_until = limit, until_time(limit.until_text, time.time())
 
     @property
     def holding_limit(self) -> tuple[str, float | None] | None:
-        """The current limit of the account and its end, from the CLI's record or else from its screen."""
+        """The account's current limit and its end, from the CLI's record or else from its screen."""
         shown = self._cli.pane.reading.limit
         return self.limit if self.limit or shown is None else (shown.text, self._read_until)
 
@@ -240,7 +240,7 @@ class StateReporter:
                 return ShownState(state=state)
 
     def _question(self, dialog: ScreenDialog | None) -> DialogBody:
-        """Return the open question, from the CLI's own record if it is there, else from the screen."""
+        """Return the open question, from the CLI's own record if possible, else from the screen."""
         asked = self.asked if self._cli.pane.is_asking else None
         subject = self._subject(dialog) if dialog else ""
         choices = dialog.choices if dialog else ()
@@ -253,7 +253,7 @@ class StateReporter:
         )
 
     def _subject(self, dialog: ScreenDialog) -> str:
-        """Return what a dialog is about; rows above it may move, so the first ones are kept."""
+        """Return the subject of a dialog; rows above it may move, so the ones seen first are kept."""
         if dialog.subject or not dialog.context:
             return dialog.subject
         if self._context is None or not dialog.is_same(self._context):
@@ -266,12 +266,12 @@ def _cut(text: str) -> str:
 
 
 def _to_minute(until: float | None) -> float | None:
-    """Round a time that was computed from the current time, so that it stays the same every time."""
+    """Round a time derived from the current time, so that repeated computations give the same result."""
     return None if until is None else round(until / 60) * 60.0
 
 
 class TurnKeepalive:
-    """Extends the turn while a tool runs or text arrives; a silent model gets no more time."""
+    """A keepalive that extends the turn while a tool runs or text arrives, but not for a silent model."""
 
     def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
         self._cli = cli
@@ -280,29 +280,29 @@ class TurnKeepalive:
         self._looked_at = time.monotonic()
 
     async def run(self) -> None:
-        """Report work on a turn of the room, until cancelled."""
+        """Report work on a turn given by the room, until cancelled."""
         while True:
             await asyncio.sleep(KEEPALIVE_S)
             asked = [self._progress.find(tag) for tag in self._cli.tracker.tags]
             is_in_turn = any(one is not None and one.turn is not None for one in asked)
             if self.check_progress() and is_in_turn:
-                await _report_work(self._client.working(), "room gave no more time")
+                await _report_work(self._client.working(), "room did not extend the turn")
 
     def check_progress(self) -> bool:
-        """Return whether there was work since the last check; waiting for a person is not work."""
+        """Return whether there was activity since the last check; waiting for a person does not count."""
         since, self._looked_at = self._looked_at, time.monotonic()
         self._cli.observe(self._looked_at)
         facts = self._cli.snapshot(self._looked_at)
         if facts.has_dialog or facts.is_asking:
             return False
-        # On the screen of an unknown CLI, new text may be a mere busy indicator.
+        # On an unknown CLI's screen, new text may be merely a busy indicator.
         said_at, is_known = self._cli.pane.said_at, self._cli.profile.delivery.proof != "none"
         was_written = is_known and said_at is not None and said_at > since
         return self._cli.tracker.runs_tool or was_written
 
 
 class Meter:
-    """Reports the tokens that a turn has used so far, as the CLI's own record grows."""
+    """A reporter of the tokens that a turn has used so far, as the CLI's own record grows."""
 
     def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
         self._cli = cli
@@ -317,11 +317,11 @@ class Meter:
             if news is not None:
                 self._reported = news
                 reporting = self._client.working(turn=news[0], usage=news[1])
-                await _report_work(reporting, "room did not count what was used")
+                await _report_work(reporting, "room did not record the usage")
             await asyncio.sleep(METER_S)
 
     def news(self) -> tuple[str, Usage] | None:
-        """Return the room's current turn and its usage so far, if that has changed."""
+        """Return the room's current turn and its usage so far, if the usage has changed."""
         usage, tags = self._cli.tracker.usage, self._cli.tracker.tags
         asked = self._progress.find(tags[-1]) if tags else None
         if usage is None or asked is None or asked.turn is None or (asked.turn, usage) == self._reported:
@@ -339,7 +339,7 @@ async def _report_work(reporting: Awaitable[object], refusal: str) -> None:
 
 
 def until_time(words: str, now: float) -> float | None:
-    """Return the Unix time meant by words such as "3pm", "Nov 20, 9:00 AM" or "in 2h 5m"; None if none."""
+    """Return the Unix time for words such as "3pm", "Nov 20, 9:00 AM" or "in 2h 5m"; None without a time."""
     clock, date = _CLOCK.search(words), _DATE.search(words)
     if clock is None:
         span_s = sum(int(count) * _UNITS[unit.lower()] for count, unit in _SPAN.findall(words))

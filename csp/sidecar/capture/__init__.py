@@ -1,1 +1,1 @@
-"""Reads the output of the CLI: its transcripts and its screen."""
+"""Read the CLI's output: its transcripts and its screen."""

@@ -15,16 +15,16 @@ from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
-#: Longer lines are skipped: a transcript may contain images, which are not needed here.
+#: Maximum length of a line; longer ones are skipped, such as images in a transcript.
 MAX_LINE_BYTES: Final = 32 << 20
 POLL_S: Final = 0.05
 _CHUNK_BYTES: Final = 1 << 16
-#: The errors of add_watch when the kernel has no more watches.
+#: The errors raised by add_watch when the kernel has no watches left.
 _NONE_LEFT: Final = (errno.ENOSPC, errno.ENOMEM)
 
 
 class Tail:
-    """Yields each complete line of one file once, even if the file changes.
+    """A reader that yields each complete line of one file once, even if the file is replaced.
 
     The file need not exist yet. A file that was truncated or replaced is read from its start.
     """
@@ -63,7 +63,7 @@ class Tail:
             except OSError:
                 # A file that was deleted may still be written to.
                 return
-            # The rest of the old file has been read; its incomplete line will never be completed.
+            # The rest of the old file has been read; its last, incomplete line will never be completed.
             self.close()
             self._offset = self._inode = 0
 
@@ -79,7 +79,7 @@ class Tail:
                 yield line
         self._rest += chunk[start:]
         if len(self._rest) > self._max:
-            log.warning("line left out", extra={"path": str(self.path), "bytes": len(self._rest)})
+            log.warning("line skipped", extra={"path": str(self.path), "bytes": len(self._rest)})
             self._is_skipping = True
         if self._is_skipping:
             self._offset += len(self._rest)
@@ -103,15 +103,15 @@ class Tail:
 
 
 class FileWatcher:
-    """Reports writes to the watched paths.
+    """A watcher that reports writes to its paths.
 
-    The kernel reports them; for a path that does not exist yet, the nearest existing parent directory is
-    watched. If the kernel has no watch left for a path, or the system has no notifications, the path is
+    It uses kernel notifications; for a path that does not exist yet, the nearest existing parent directory is
+    watched. If the kernel has no watches left, or the system does not support notifications, the path is
     polled every 50 ms.
     """
 
     def __init__(self, *, notifies: bool = sys.platform == "linux") -> None:
-        """Create a watcher; this needs a running event loop."""
+        """Create a watcher; this requires a running event loop."""
         self._news = asyncio.Event()
         self._paths: dict[Path, tuple[Path, int]] = {}
         self._watches: dict[tuple[Path, int], object] = {}
@@ -119,7 +119,7 @@ class FileWatcher:
         self._polled: dict[Path, tuple[int, ...]] = {}
         self._poll_timer: asyncio.TimerHandle | None = None
         self._is_warned = False
-        #: An asyncinotify.Inotify, which exists only on Linux.
+        #: An asyncinotify.Inotify, which is only available on Linux.
         self._inotify: Any = None
         if notifies:
             from asyncinotify import Inotify, Mask
@@ -138,7 +138,7 @@ class FileWatcher:
         """Watch a file's content or a directory's entries, as soon as it exists."""
         if path not in self._paths and path not in self._polled:
             self._arm(path)
-            # Changes from before the watch was set are not reported, so wake once.
+            # Changes made before the watch was set are not reported, so wake once.
             self._news.set()
 
     def unwatch(self, path: Path) -> None:
@@ -148,7 +148,7 @@ class FileWatcher:
             self._forget(target)
 
     async def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for a change since the last call; return whether there was one before the timeout."""
+        """Wait for a change since the last call; return whether one occurred before the timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._news.wait()
@@ -159,7 +159,7 @@ class FileWatcher:
         return was_news
 
     def wake(self) -> None:
-        """Make `wait` return as if there was a change."""
+        """Make `wait` return as if a change had occurred."""
         self._news.set()
 
     def close(self) -> None:

@@ -17,15 +17,15 @@ from csp.terminal.reply_tracker import Ended, Item, Outcome, Switched, Tracker
 
 #: The interval for looking for transcripts that no notification reports.
 LOOK_S: Final = 1.0
-#: A new file may be reported before its writer can be seen to hold it open. Looking takes many milliseconds,
-#: so it waits until nothing was written for this long and the consumers have handled the last outcomes.
+#: A new file may be reported before its writer is seen to have it open. Looking takes many milliseconds,
+#: so it is delayed until nothing was written for this long and the consumers have handled the last outcomes.
 _SOON_S: Final = 0.02
 _SOON_TIMES: Final = 5
 _BATCH_LINES: Final = 2000
 
 
 class FollowedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about a run that are known at its start; `since` is the start in Unix seconds."""
+    """The facts about a run that are known at its start; `since` is the start time in Unix seconds."""
 
     kind: str
     child_pid: int
@@ -49,7 +49,7 @@ class _Timed(msgspec.Struct):
 
 
 class Follower:
-    """Yields the outcomes of one run, across /clear, /resume and restarts of the brain."""
+    """A follower that yields the outcomes of one run, across /clear, /resume and restarts of the brain."""
 
     def __init__(self, run: FollowedRun, dumped: bytes = b"") -> None:
         """Continue where the `dumped` follower ended, or else from the start of the run."""
@@ -61,7 +61,7 @@ class Follower:
         self._positions: dict[str, tuple[int, int]] = {}
         self._tails: dict[str, Tail] = {}
         self._held: dict[str, list[Line]] = {}
-        #: The transcripts of subagents, with the positions up to which they were read.
+        #: The transcripts of subagents, with the positions up to which they have been read.
         self._sides: dict[str, Tail] = {}
         self._watcher: FileWatcher | None = None
         self._looks = 0
@@ -101,7 +101,7 @@ class Follower:
             self._spool.settle()
 
     def feed(self, item: Item) -> list[Outcome]:
-        """Process an item that is missing in the CLI's record, such as an interrupt before the first word."""
+        """Process an item missing from the CLI's record, such as an interrupt before the first word."""
         if isinstance(item, Ended):
             self._reader.end()
         return self.tracker.feed(item)
@@ -113,11 +113,11 @@ class Follower:
             self._watcher.wake()
 
     def catch_up(self) -> list[Outcome]:
-        """Return the outcomes of everything that is on the disk now."""
+        """Return the outcomes of everything that is currently on disk."""
         if self._needs_looks():
             self._locate()
         outcomes, has_news = self._step()
-        # A batch has a maximum number of lines, and one that switches to another transcript has none of it.
+        # A batch has a maximum number of lines, and one that switches transcripts has none of the new one.
         while has_news:
             more, has_news = self._step()
             outcomes += more
@@ -129,7 +129,7 @@ class Follower:
         return [name for name in {**self._positions, **self._tails} if Path(name).is_file()]
 
     async def outcomes(self) -> AsyncIterator[list[Outcome]]:
-        """Yield the outcomes of the CLI's record as soon as it is written; never ends by itself."""
+        """Yield the outcomes of the CLI's record as it is written, indefinitely."""
         self._watcher = FileWatcher()
         try:
             if self._spool:
@@ -141,7 +141,7 @@ class Follower:
                 outcomes, has_news = self._step()
                 if outcomes:
                     yield outcomes
-                    # Let the consumers of the outcomes run first.
+                    # Let the consumers of outcomes run first.
                     await asyncio.sleep(0)
                 if is_woken and not has_news:
                     # None of the followed files has changed, so there may be a new one.
@@ -182,7 +182,7 @@ class Follower:
                 return outcomes, has_news
 
     def _gather(self, events: list[HookEvent]) -> tuple[list[HookEvent], list[Line]]:
-        """Read until nothing is new, so that the batch has everything written before any part of it."""
+        """Read until nothing is new, so that the batch contains everything written before any part of it."""
         events = events + (self._spool.read_new() if self._spool else [])
         lines = [line for name in self._tails for line in self._held.pop(name, [])]
         while True:
@@ -205,7 +205,7 @@ class Follower:
         lines = []
         for name, tail in self._sides.items():
             lines += [Line(path=name, data=data, is_side=True) for data in tail.read()]
-            # There may be many subagents, most of which have ended.
+            # There may be many subagents, most of them finished.
             tail.close()
         return lines
 
@@ -218,7 +218,7 @@ class Follower:
         return events, []
 
     def _hold_back(self, lines: list[Line], switch: HookEvent) -> list[Line]:
-        """Defer lines written after the switch: their session was left then, and has been resumed since."""
+        """Defer lines written after the switch: their session was left at that point and resumed later."""
         moment = seconds(switch.hook.timestamp) or switch.at
         later = []
         for line in lines:

@@ -1,4 +1,4 @@
-"""Post the CLI's output to the room, in order and each piece once."""
+"""Post the CLI's output to the room, in order and each piece only once."""
 
 import asyncio
 import hashlib
@@ -19,15 +19,15 @@ log = logging.getLogger(__name__)
 #: The minimum interval for reporting running tools.
 WORKING_S: Final = 5.0
 RETRY_S: Final = 2.0
-_CUT: Final = "\n\n[cut here: the whole of it is in the pane]"
-#: The usage of a prompt that was answered together with another one, which has the whole usage.
+_CUT: Final = "\n\n[truncated: the full text is in the pane]"
+#: The usage of a prompt that was answered together with another one, which accounts for the whole usage.
 _NOTHING_MORE: Final = Usage(cost_usd=0.0)
-#: Endings whose reason is worth posting; a person who stops an answer knows the reason.
+#: Endings whose reason is worth posting; a person who stops an answer already knows the reason.
 _SAYS_WHY: Final = frozenset({Ending.FAILED, Ending.LIMITED})
 
 
 class ReplyPoster:
-    """Posts pieces one after the other; a piece that the room refuses is logged and skipped."""
+    """A queue that posts pieces one at a time; a piece that the room refuses is logged and skipped."""
 
     def __init__(
         self, client: Client, progress: MessageProgress, agent: str, on_posted: Callable[[], None]
@@ -63,7 +63,7 @@ class ReplyPoster:
                     for tag in (*piece.also, piece.tag):
                         await self._post_reply(piece, tag)
             except (StorageFull, TooMany) as error:
-                log.warning("room could not take the output", extra={"why": error.message})
+                log.warning("room could not accept the output", extra={"why": error.message})
                 await asyncio.sleep(RETRY_S)
                 self._again = piece
                 continue
@@ -105,7 +105,7 @@ class ReplyPoster:
         )
 
     def _id_for(self, name: str) -> str:
-        """Return the same id for the same piece, so that the room accepts it once, even if sent again."""
+        """Return the same id for the same piece, so that the room accepts it only once."""
         return "out." + hashlib.sha256(f"{self._agent} {name}".encode()).hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""Read the reply of a CLI without a transcript from its screen, once the screen is at rest."""
+"""Read the reply of a CLI without a transcript from its screen, once the screen is idle."""
 
 import time
 from collections.abc import Callable
@@ -15,17 +15,17 @@ LOOK_S: Final = 0.1
 
 
 class AwaitedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt whose reply must still be read from the screen."""
+    """A prompt whose reply has yet to be read from the screen."""
 
     tag: str
     header: str
     footer: str
-    #: The number of bytes that the program had written when the prompt was pasted.
+    #: The number of bytes the program had written when the prompt was pasted.
     mark: int
 
 
 class ScreenCapture:
-    """Waits until the screen is at rest after each prompt, then returns its new text."""
+    """A reader that waits after each prompt until the screen is idle and returns its new text."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class ScreenCapture:
         left: AwaitedReply | None = None,
         surround: Surround | None = None,
     ) -> None:
-        """Continue with the prompt that an earlier brain has `left`; its output will arrive again."""
+        """Continue with the prompt that an earlier brain `left`; its output will arrive again."""
         self._cli = cli
         self._on_items = on_items
         #: The prompt whose reply is awaited.
@@ -42,7 +42,7 @@ class ScreenCapture:
         self._began = time.monotonic()
         self._looked_at = self._seen_at = -1
         self._mark = 0
-        #: The text around the conversation, as far as it is known.
+        #: The known text around the conversation.
         self.surround = surround
         #: Whether the screen has shown the echo of the prompt.
         self._was_echoed = False
@@ -65,7 +65,7 @@ class ScreenCapture:
         self.surround = known.shared_with(rows)
 
     def note_enter(self) -> None:
-        """Replace the surround if the program has started since the paste; it has not replied yet."""
+        """Replace the surrounding text if the program has started since the paste; it has not replied yet."""
         if self._cli.pane.screen.alternate and not self._was_alternate:
             self._was_alternate = True
             rows = self._shown_conversation()
@@ -99,10 +99,10 @@ class ScreenCapture:
                 await self._cli.wait(time.monotonic() + LOOK_S)
 
     def _has_answer(self, prompt: AwaitedReply) -> bool:
-        """Return whether there is a reply; after a long time, silence or a restless screen also counts."""
+        """Return whether there is a reply; after a long time, no output or a busy screen also counts."""
         if self._cli.is_waived(self._began, time.monotonic()):
             return self._cli.is_at_rest or not self._cli.pane.looks_busy
-        # Check each state of the screen only once.
+        # Check each screen state only once.
         if not self._cli.is_at_rest or self._looked_at == self._cli.pane.generation:
             return False
         self._looked_at = self._cli.pane.generation
@@ -133,12 +133,12 @@ class ScreenCapture:
         return without_last(text, [sign.pattern for sign in rules.busy] if reading.is_busy else [])
 
     def _outputs(self) -> tuple[list[str], list[str]]:
-        """Return the output of the program at the time of the paste, and its output now."""
+        """Return the program's output at the time of the paste and its current output."""
         pane = self._cli.pane
         return without_scrollbar(pane.remembered, pane.screen.cols), self._conversation()
 
     def _shown_conversation(self) -> tuple[str, ...]:
-        """Return the part of the conversation that is on the screen."""
+        """Return the visible part of the conversation."""
         return tuple(self._conversation()[-len(self._cli.pane.screen.rows) :])
 
     def _conversation(self) -> list[str]:
@@ -147,7 +147,7 @@ class ScreenCapture:
         composer = pane.reading.composer
         lines = _without_blank_end(pane.history())
         if composer is not None:
-            # Counted from the end, because further up a line may take several rows.
+            # Counted from the end, because further up a line may span several rows.
             below = _without_blank_end([row.text for row in pane.screen.rows[composer.first_row :]])
             lines = lines[: len(lines) - len(below)]
         return without_scrollbar(lines, pane.screen.cols)

@@ -1,4 +1,4 @@
-"""Terminal emulators: turn a program's output into rows of styled text."""
+"""Terminal emulators, which turn a program's output into rows of styled text."""
 
 import logging
 from typing import Final, Protocol
@@ -16,7 +16,7 @@ class Emulator(Protocol):
     """The interface of a terminal emulator, as a sidecar uses it."""
 
     dirty: int
-    """Grows with every change; equal numbers mean that nothing has come in between."""
+    """A counter that grows with every change; equal values mean that nothing has changed in between."""
 
     def feed(self, data: bytes) -> None: ...
 
@@ -32,7 +32,7 @@ class Emulator(Protocol):
 def make_emulator(
     rows: int, cols: int, *, prefer: str = "ghostty", history_lines: int = HISTORY_LINES
 ) -> Emulator:
-    """Return the preferred emulator, or the one in pure Python if that cannot run."""
+    """Return the preferred emulator, or the pure Python one if the preferred one cannot run."""
     if prefer == "ghostty":
         try:
             from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator

@@ -1,4 +1,4 @@
-"""Parse escape sequences in terminal output: styles of text, and operating system commands (OSC)."""
+"""Parse escape sequences in terminal output: text styles and operating system commands (OSC)."""
 
 import re
 from functools import lru_cache
@@ -37,7 +37,7 @@ _FLAGS: Final[dict[int, dict[str, bool]]] = {
 
 
 class OscReader:
-    """Collects (number, text) of each complete command, even if it arrives in several pieces."""
+    """A parser that collects the (number, text) of each command, even if it arrives in several pieces."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -72,7 +72,7 @@ class OscReader:
             self._rest = b"\x1b"
 
     def drain(self) -> list[tuple[int, str]]:
-        """Return the commands found since the last call."""
+        """Return the commands completed since the last call."""
         found, self._found = self._found, []
         return found
 

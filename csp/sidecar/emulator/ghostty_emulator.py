@@ -1,8 +1,8 @@
-"""The emulator on Ghostty's terminal core, through the native library of pyghostty.
+"""The emulator based on Ghostty's terminal core, through the native library of pyghostty.
 
 The library in the wheel is loaded with ctypes, which takes 5 ms. Importing the package itself parses the
 whole C interface, which takes 0.3 s of CPU time and 12 MB. The layouts below are valid for the one pinned
-version, and a test compares them with those of the package.
+version; a test compares them with those of the package.
 """
 
 import ctypes
@@ -39,11 +39,11 @@ DATA_CURSOR_VISIBLE: Final = 7
 DATA_SCROLLBACK_ROWS: Final = 15
 DATA_MODE: Final = 37
 
-# Below this size, crashes of the library were observed.
+# Below this size, the library was observed to crash.
 MIN_COLS: Final = 20
 MIN_ROWS: Final = 5
 MAX_SIDE: Final = 1000
-# The library limits bytes of styled cells. This value is large enough that the limit of lines applies first.
+# The library limits the bytes of styled cells. This value is so large that the line limit applies first.
 BYTES_PER_CELL: Final = 32
 BRACKETED_PASTE: Final = 2004
 GRAPHEME_CLUSTERS: Final = 2027
@@ -118,7 +118,7 @@ def load() -> ctypes.CDLL:
         raise OSError("pyghostty is not installed")
     package = Path(spec.origin).parent
     if not (package.parent / f"pyghostty-{VERSION}.dist-info").is_dir():
-        raise OSError(f"pyghostty is not at version {VERSION}, whose memory layout is known")
+        raise OSError(f"pyghostty is not at version {VERSION}, the only one with a known memory layout")
     path = next((package / "_lib" / name for name in _LIBRARIES if (package / "_lib" / name).exists()), None)
     if path is None:
         raise OSError(f"no native library in {package}")
@@ -130,7 +130,7 @@ def load() -> ctypes.CDLL:
 
 
 class GhosttyEmulator:
-    """Turns the child's output, in pieces of any size, into a screen."""
+    """An emulator that turns the child's output, in pieces of any size, into a screen."""
 
     def __init__(self, rows: int, cols: int, history_lines: int) -> None:
         self.dirty = 0
@@ -142,7 +142,7 @@ class GhosttyEmulator:
         self._rows, self._cols = _bounded(rows, cols)
         self._terminal = c_void_p()
         made = self._lib.ghostty_terminal_new(None, byref(self._terminal), self._cols, self._rows)
-        _check(made, "no terminal could be made")
+        _check(made, "the terminal could not be created")
         weakref.finalize(self, self._lib.ghostty_terminal_free, self._terminal)
         self._set(OPT_MODE_DEFAULT, ModeConfig(GRAPHEME_CLUSTERS, value=True))
         self._lib.ghostty_terminal_vt_write(self._terminal, b"\x1bc", 2)
@@ -169,7 +169,7 @@ class GhosttyEmulator:
         text = self._format(FORMAT_VT, self._ref(POINT_ACTIVE, 0, 0))
         pasting = ModeConfig(BRACKETED_PASTE)
         done = self._lib.ghostty_terminal_get(self._terminal, DATA_MODE, byref(pasting))
-        _check(done, f"no mode {BRACKETED_PASTE}")
+        _check(done, f"cannot read mode {BRACKETED_PASTE}")
         return Screen(
             rows=rows_of(text, self._rows),
             cols=self._true_cols,
@@ -193,11 +193,11 @@ class GhosttyEmulator:
         return self._osc.drain()
 
     def _keep_size(self) -> None:
-        """Restore our size, because a program may have switched to 132 columns, which panes do not do."""
+        """Restore our size, because a program may have switched to 132 columns, which panes ignore."""
         has = self._get(DATA_ROWS, c_uint16), self._get(DATA_COLS, c_uint16)
         if has != (self._rows, self._cols):
             done = self._lib.ghostty_terminal_resize(self._terminal, self._cols, self._rows, *_CELL_PIXELS)
-            _check(done, f"no resize to {self._rows} x {self._cols}")
+            _check(done, f"cannot resize to {self._rows} x {self._cols}")
 
     def _limit_history(self) -> None:
         limit = (self._history_lines + self._rows) * self._cols * BYTES_PER_CELL
@@ -206,17 +206,17 @@ class GhosttyEmulator:
 
     def _set(self, option: int, value: Any) -> None:
         done = self._lib.ghostty_terminal_set(self._terminal, option, byref(value))
-        _check(done, f"option {option} was not taken")
+        _check(done, f"option {option} was rejected")
 
     def _get(self, key: int, kind: type[Any]) -> int:
         value = kind()
-        _check(self._lib.ghostty_terminal_get(self._terminal, key, byref(value)), f"no value {key}")
+        _check(self._lib.ghostty_terminal_get(self._terminal, key, byref(value)), f"cannot read value {key}")
         return int(value.value)
 
     def _ref(self, tag: int, x: int, y: int) -> GridRef:
         ref = GridRef(size=ctypes.sizeof(GridRef))
         done = self._lib.ghostty_terminal_grid_ref(self._terminal, Point(tag=tag, x=x, y=y), byref(ref))
-        _check(done, f"no cell {x}, {y}")
+        _check(done, f"cannot read cell {x}, {y}")
         return ref
 
     def _format(self, emit: int, top: GridRef, *, unwrap: bool = False) -> str:

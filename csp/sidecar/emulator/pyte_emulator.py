@@ -1,4 +1,4 @@
-"""The emulator in pure Python, for systems without the native one.
+"""The pure Python emulator, for systems without the native one.
 
 pyte's own parser is not used: it drops text after a zero-width character, prints the bodies of unknown
 strings, and fails on private sequences that current programs send. Its screen is corrected where it loses or
@@ -33,7 +33,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<control>[\x00-\x1a\x1c-\x1f\x7f-\x9f])"
 )
 _UNFINISHED: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*)")
-# Control characters inside a sequence take effect at once, as if they came before it.
+# Control characters inside a sequence take effect at once, as if they preceded it.
 _MIXED: Final = re.compile(r"\x1b\[[ -?]*[\x00-\x17\x19\x1c-\x1f][ -?\x00-\x17\x19\x1c-\x1f]*")
 _INNER: Final = re.compile(r"[\x00-\x17\x19\x1c-\x1f]+")
 _STRING_END: Final = re.compile(r"[\x07\x18\x1a\x1b]")
@@ -43,7 +43,7 @@ _BRACKETED_PASTE: Final = 2004 << _PRIVATE
 _CURSOR: Final = 25 << _PRIVATE
 _LINE_DRAWING: Final = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
-# The names of the grid's methods: pyte's own tables, plus what they lack.
+# The names of the grid's methods: pyte's own tables plus the missing entries.
 _PLAIN: Final = {**pyte.Stream.basic, **pyte.Stream.escape, "E": "next_line", "#8": "alignment_display"}
 _CSI: Final = {final: name for final, name in pyte.Stream.csi.items() if final not in "cn"} | {
     "`": "cursor_to_column",
@@ -58,7 +58,7 @@ _CSI: Final = {final: name for final, name in pyte.Stream.csi.items() if final n
 }
 #: Sequences that do not cancel a pending wrap at the margin first.
 _AT_MARGIN: Final = frozenset("ISTZbrsu")
-#: The number of parameters, where it is not one.
+#: The number of parameters of sequences whose number is not one.
 _PARAMETERS: Final = {"H": 2, "f": 2, "r": 2, "s": 0, "u": 0}
 _JOINER: Final = "\u200d"
 _EMOJI_STYLE: Final = "\ufe0f"
@@ -137,7 +137,7 @@ class Grid(pyte.Screen):
         return True
 
     def _split(self, start: int, end: int) -> None:
-        """Blank the remaining halves of wide characters that a change cuts at either end."""
+        """Blank the remaining halves of wide characters that a change splits at either end."""
         line = self.buffer[self.cursor.y]
         if start > 0 and line[start].data == _HIDDEN:
             line[start - 1] = line[start - 1]._replace(data=" ")
@@ -164,7 +164,7 @@ class Grid(pyte.Screen):
         self._scroll(0, self.reverse_index, count)
 
     def _scroll(self, margin: int, scroll: Callable[[], None], count: int) -> None:
-        """Scroll the lines between the margins, the way a line feed does there."""
+        """Scroll the lines between the margins, as a line feed at the bottom margin does."""
         row, self.cursor.y = self.cursor.y, (self.margins or Margins(0, self.lines - 1))[margin]
         for _ in range(min(count or 1, self.lines)):
             scroll()
@@ -195,7 +195,7 @@ class Grid(pyte.Screen):
         super().cursor_position(line, column)
 
     def delete_lines(self, count: int | None = None) -> None:
-        # pyte does not replace a line if the new one was never written to, so touch all lines.
+        # pyte does not replace a line with one that was never written to, so touch all lines.
         for y in range(self.lines):
             _ = self.buffer[y]
         super().delete_lines(count)
@@ -276,7 +276,7 @@ def _is_flag_half(char: str) -> bool:
 
 
 class PyteEmulator:
-    """Turns the child's output, in pieces of any size, into a screen."""
+    """An emulator that turns the child's output, in pieces of any size, into a screen."""
 
     def __init__(self, rows: int, cols: int, history_lines: int) -> None:
         self.dirty = 0

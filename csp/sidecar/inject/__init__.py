@@ -1,1 +1,1 @@
-"""Types messages into the CLI and tracks their progress."""
+"""Type messages into the CLI and track their progress."""

@@ -1,4 +1,4 @@
-"""Type the messages of the room into the composer of the CLI, one after the other."""
+"""Type the room's messages into the CLI's composer, one at a time."""
 
 import asyncio
 import contextlib
@@ -34,14 +34,14 @@ RETRY_S: Final = 2.0
 #: A placeholder in a profile's clear keys: one backspace for each character of the prompt.
 BACKSPACES: Final = "{backspaces}"
 GIVEN_UP: Final = "its turn is over"
-#: The reason if the screen of a CLI without a record has shown a busy sign for too long.
+#: The reason used if the screen of a CLI without a record has shown a busy indicator for too long.
 WORKING: Final = (
-    "its screen has shown {sign!r} without a break for {minutes:.0f} minutes, so it was not typed"
+    "its screen has shown {sign!r} continuously for {minutes:.0f} minutes, so the message was not typed"
 )
 
 
 class Injector:
-    """Delivers messages in the order of the journal; an urgent one overtakes those that still wait."""
+    """A queue that delivers messages in journal order; an urgent message overtakes those still waiting."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Injector:
         self._client = client
         self._progress = progress
         self._hand_over = hand_over
-        #: Called with each submitted prompt for which no proof will come.
+        #: Called with each submitted prompt for which there will be no proof.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
         #: Called before each paste, while the screen still shows its earlier content.
         self.on_pasting: Callable[[], None] = lambda: None
@@ -69,7 +69,7 @@ class Injector:
         self.is_begun = False
 
     def enqueue(self, item: Deliver) -> None:
-        """Queue a message; it is typed as soon as the gates are open."""
+        """Queue a message, which is typed as soon as the gates are open."""
         self._queue[item.id] = item
         self._arrived.set()
         self._cli.changed()
@@ -92,7 +92,7 @@ class Injector:
         return True
 
     def prove(self, tag: str) -> None:
-        """Record that the CLI has a prompt; report it if the room knows the message as unproven."""
+        """Record that the CLI has received a prompt; report it if the room has the message as unproven."""
         late = self._progress.prove(tag)
         if late is not None:
             report = asyncio.ensure_future(self._report(late.id, ReportedState.CONFIRMED, ""))
@@ -100,13 +100,13 @@ class Injector:
             report.add_done_callback(self._late_reports.discard)
 
     def start_over(self) -> None:
-        """Retype the message that was in the composer of an ended CLI, unless that CLI had accepted it."""
+        """Retype the message that was in the composer of the ended CLI, unless that CLI had accepted it."""
         job = self._progress.current
         if job is not None and job.typing.has_touched and not self._progress.is_proven(job.prompt.tag):
             may_be_taken = job.typing.may_be_taken
             job.typing = SubmitMachine(rules=job.typing.rules)
             if may_be_taken and not job.typing.rules.proof_s:
-                # It is unknown whether the CLI had accepted it; if typed again, it could arrive twice.
+                # It is unknown whether the CLI had accepted it; typing it again could deliver it twice.
                 job.typing.give_up(ENDED)
             job.written = job.written_at = None
             job.is_refused = False
@@ -139,7 +139,7 @@ class Injector:
         try:
             while not job.typing.is_done and not job.is_gone:
                 if job.typing.phase is SubmitPhase.WAITING and self._next() is not job.item:
-                    # An urgent message overtakes one that still waits.
+                    # An urgent message overtakes one that is still waiting.
                     self._roster.forget()
                     return
                 await self._step(job)
@@ -166,7 +166,7 @@ class Injector:
                     job.was_interrupted = True
                     cli.interrupt()
             if gate is HeldReason.BUSY and cli.works_too_long(now):
-                sign = next(iter(cli.pane.reading.work), "a title that says so")
+                sign = next(iter(cli.pane.reading.work), "a busy title")
                 minutes = (now - (facts.worked_since or now)) / 60
                 job.typing.give_up(WORKING.format(sign=sign, minutes=minutes))
         steps = job.typing.step(self._observation(job, facts, gate, now), now)
@@ -175,11 +175,11 @@ class Injector:
         for step in steps:
             self._do(job, step)
         if job.typing.is_done:
-            # The next message is typed only after the room knows the end of this one.
+            # The next message is typed only after the room has recorded the end of this one.
             with contextlib.suppress(CspError):
                 await asyncio.gather(*job.reports)
             return
-        # Also look at intervals, because time alone may open a gate in more ways than can be predicted.
+        # Also check at intervals, because a gate may open over time in more ways than can be predicted.
         times = (job.typing.wake_at, cli.next_look(now), job.see_at, now + LOOK_S)
         await cli.wait(min(at for at in times if at is not None and at > now))
 
@@ -231,7 +231,7 @@ class Injector:
                 self._press(job, self._cli.profile.keys.submit)
                 self.on_entered()
             case KeyAction.CLEAR if keys := self._cli.profile.keys.clear:
-                # If there are several, use the next one each time: a key that failed once will fail again.
+                # If there are several, use a different one each time: a key that failed once will fail again.
                 chosen = keys[job.clears % len(keys)]
                 self._press(job, chosen.replace(BACKSPACES, "\x7f" * len(job.prompt.text)))
                 job.clears += 1
@@ -246,7 +246,7 @@ class Injector:
         cli.pane.was_asked = True
         job.landing, job.see_at = cli.land(job.prompt), None
         self.on_pasting()
-        # Save the handover before the paste, so that the next brain knows it may be in the composer.
+        # Save the handover before the paste, so that it tells the next brain what may be in the composer.
         self._hand_over()
         cli.port.hold_keys()
         keys = job.prompt.keys(is_pasted=cli.pane.screen.bracketed_paste)
@@ -271,7 +271,7 @@ class Injector:
         written.add_done_callback(note)
 
     def _note_written(self, job: Injection, at: float) -> None:
-        """Record when the CLI had read our keys; a paste must appear on its screen some time after that."""
+        """Record when the CLI read our keys; a paste must appear on its screen some time after that."""
         job.written_at = at
         if job.landing is not None and job.see_at is None and not job.typing.has_entered:
             job.see_at = at + self._cli.profile.delivery.shown_s
@@ -279,8 +279,8 @@ class Injector:
     async def _report(
         self, message: str, state: ReportedState, reason: str, job: Injection | None = None
     ) -> None:
-        """Report a delivery state until the room has it; if the room refuses it, end its injection."""
-        # The initial prompt is not a message of the room.
+        """Report a delivery state until the room has stored it; if the room refuses it, end the injection."""
+        # The initial prompt is not a message from the room.
         is_reported = not message
         try:
             while not is_reported:

@@ -1,4 +1,4 @@
-"""Track the progress of each message of the room on its way into the CLI.
+"""Track the progress of each of the room's messages on its way into the CLI.
 
 The message that is being typed is `current`, with its full state. Each earlier one is kept as a `SentPrompt`
 by the tag in its prompt, which identifies it in the CLI's record and replies.
@@ -20,13 +20,13 @@ KEPT: Final = 500
 
 
 class SentPrompt(msgspec.Struct, frozen=True, array_like=True):
-    """A prompt that was typed: its message or turn in the room, and its progress."""
+    """A prompt that was typed, with its message or turn in the room and its progress."""
 
     id: str
     turn: str | None = None
-    #: Whether the room knows the prompt as submitted without proof.
+    #: Whether the room has recorded the prompt as submitted without proof.
     is_unproven: bool = False
-    #: Whether the CLI's record proves that it has the prompt.
+    #: Whether the CLI's record proves that it received the prompt.
     is_proven: bool = False
 
 
@@ -37,19 +37,19 @@ class Injection(msgspec.Struct, kw_only=True):
     prompt: Prompt
     typing: SubmitMachine
     begun: float
-    #: The report that typing begins now.
+    #: The report that typing is about to begin.
     announced: "asyncio.Task[None] | None" = None
     reports: "list[asyncio.Task[None]]" = []
-    #: The last keys: whether the relay has written them, when they were sent, and when the CLI had read them.
+    #: The last keys: whether the relay has written them, when they were sent, and when the CLI read them.
     written: "asyncio.Future[bool] | None" = None
     pressed_at: float = 0.0
     written_at: float | None = None
-    #: Whether the relay refused to write them, because a person's keys came first.
+    #: Whether the relay refused to write them because a person's keys arrived first.
     is_refused: bool = False
     pasted_at: float = 0.0
-    #: The time by which the paste should be on the screen.
+    #: The time by which the paste should be visible on the screen.
     see_at: float | None = None
-    #: Locates the prompt on a screen whose composer no rule describes.
+    #: The locator of the prompt on a screen whose composer no rule describes.
     landing: PasteLocator | None = None
     clears: int = 0
     #: Whether an answer was stopped for this urgent message.
@@ -59,7 +59,7 @@ class Injection(msgspec.Struct, kw_only=True):
 
 
 class MessageProgress:
-    """The message that is being typed, and earlier ones."""
+    """The message that is being typed, and the earlier ones."""
 
     def __init__(self, sent: Mapping[str, SentPrompt] | None = None) -> None:
         self.sent = dict(sent or {})
@@ -79,7 +79,7 @@ class MessageProgress:
         return self.current is not None and self.current.typing.has_touched
 
     def is_at(self, turn: str) -> bool:
-        """Return whether the prompt of a turn is being typed."""
+        """Return whether a turn's prompt is being typed."""
         return self.current is not None and self.current.item.turn == turn
 
     def remember(self, item: Deliver) -> None:
@@ -89,7 +89,7 @@ class MessageProgress:
         self._keep(tag_of(item), msgspec.structs.replace(found, id=item.id, turn=turn))
 
     def find(self, tag: str | None) -> SentPrompt | None:
-        """Return the message of a prompt; None for one that is not a message, such as the initial prompt."""
+        """Return the message of a prompt; None for a prompt without one, such as the initial prompt."""
         found = None if tag is None else self.sent.get(tag)
         return found if found is not None and found.id else None
 
@@ -99,13 +99,13 @@ class MessageProgress:
         self._keep(tag, msgspec.structs.replace(found, is_unproven=True))
 
     def prove(self, tag: str) -> SentPrompt | None:
-        """Record proof that the CLI has a prompt; return the prompt if the room knows it as unproven."""
+        """Record proof that the CLI received a prompt; return the prompt if the room has it as unproven."""
         found = self.sent.get(tag, SentPrompt(""))
         self._keep(tag, msgspec.structs.replace(found, is_unproven=False, is_proven=True))
         return found if found.is_unproven else None
 
     def is_proven(self, tag: str) -> bool:
-        """Return whether there is proof that the CLI has a prompt."""
+        """Return whether there is proof that the CLI received a prompt."""
         found = self.sent.get(tag)
         return found is not None and found.is_proven
 

@@ -1,4 +1,4 @@
-"""Tell the agent which other participants are in the room when that has changed."""
+"""Notify the agent of changes in the list of other participants."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ MAX_NAMES: Final = 20
 
 
 class RosterNotice:
-    """The other participants. The agent is told about them with its next message, not in a separate turn."""
+    """The other participants. The agent is notified of them with its next message, not in a separate turn."""
 
     def __init__(self, run: SidecarRecord) -> None:
         self._run = run
-        #: Each with its duty.
+        #: The duty of each participant.
         self._others: dict[str, str] = {}
         self._told: tuple[str, ...] = ()
 
@@ -36,7 +36,7 @@ class RosterNotice:
                 self._add(field(dict(agent), "id", str), agent.get("capabilities"))
 
     def note(self, event: object) -> None:
-        """Record who joins and leaves."""
+        """Record participants that join or leave."""
         if isinstance(event, Joined):
             self._add(event.sender, event.capabilities)
         elif isinstance(event, Left):
@@ -47,7 +47,7 @@ class RosterNotice:
             self._others[agent] = duty_of(capabilities)
 
     def news(self) -> tuple[str, ...]:
-        """Return the other participants if they differ from what the agent was told; mark them as told."""
+        """Return the other participants if they have changed since the last call; () if they have not."""
         others = tuple(f"{agent} ({duty})" if duty else agent for agent, duty in sorted(self._others.items()))
         if others == self._told:
             return ()

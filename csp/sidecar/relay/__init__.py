@@ -1,1 +1,1 @@
-"""The relay: passes bytes between a person's terminal and that of a CLI. Imports next to nothing."""
+"""The relay, which passes bytes between a person's terminal and a CLI's. Its imports are minimal."""

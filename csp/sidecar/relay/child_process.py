@@ -19,7 +19,7 @@ _ENDING = ((0.0, signal.SIGHUP), (0.5, signal.SIGTERM), (3.0, signal.SIGKILL))
 
 
 class ChildProcess:
-    """One process and our end of its terminal. `status` is None while it lives."""
+    """One process and our end of its terminal. `status` is None while it is running."""
 
     def __init__(self, pid: int, master: int) -> None:
         self.pid = pid
@@ -79,13 +79,13 @@ class ChildProcess:
         self.due_at = min(self.due_at, now + _NUDGE_S)
 
     def end(self, now: float) -> None:
-        """Begin to end the child with increasingly strong signals."""
+        """Start ending the child with increasingly strong signals."""
         self.signal(signal.SIGCONT)
         self._ending = [(now + after_s, number) for after_s, number in _ENDING]
         self.due_at = now
 
     def do_what_is_due(self, now: float) -> None:
-        """Do the actions that are due."""
+        """Perform the actions that are due."""
         self.due_at = NEVER
         if self._is_nudged:
             self.resize(self._size)

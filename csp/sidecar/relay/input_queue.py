@@ -1,8 +1,8 @@
-"""Queue the child's input, which is the person's keys and the brain's text, until the child has read it."""
+"""Queue the child's input (the person's keys and the brain's text) until the child has read it."""
 
 import os
 
-#: While more than this is queued from a source, the source is not read.
+#: A source is not read while more than this is queued from it.
 MAX_KEYS_BYTES = 64 * 1024
 MAX_INPUT_BYTES = 2 * 1024 * 1024
 MAX_HOLD_S = 1.5
@@ -13,7 +13,7 @@ _MAX_LOOK_S = 0.25
 _BACKSPACE = 0x7F
 _BACKSPACES = (_BACKSPACE, 0x08)
 _ENTER = 0x0D
-#: Keys after which the composer is empty, whatever it contained.
+#: Keys that always leave the composer empty.
 _WIPES = (_ENTER, 0x03, 0x15)
 _LONGEST = 32
 
@@ -22,7 +22,7 @@ Tag = tuple[int, int]
 
 
 class InputQueue:
-    """The queue to the child. A person's keys keep their order and never land inside an input."""
+    """The queue to the child. A person's keys keep their order and never end up inside an input."""
 
     def __init__(self) -> None:
         #: The queued bytes, each with the tag of the input, or None for keys.
@@ -39,7 +39,7 @@ class InputQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing waits to be written now."""
+        """Return whether nothing is waiting to be written."""
         return not self._queue
 
     @property
@@ -51,7 +51,7 @@ class InputQueue:
         return self._input_bytes < MAX_INPUT_BYTES
 
     def press(self, keys: bytes) -> None:
-        """Queue keys of the person."""
+        """Queue keys from the person."""
         self._keys_bytes += len(keys)
         if self.is_holding:
             self._held += keys
@@ -65,12 +65,12 @@ class InputQueue:
             self._queue.append((bytearray(keys), None))
 
     def insert(self, data: bytes, tag: Tag) -> None:
-        """Queue input from the brain."""
+        """Queue an input from the brain."""
         self._input_bytes += len(data)
         self._queue.append((bytearray(data), tag))
 
     def hold(self, seconds: float, now: float) -> None:
-        """Hold keys back from now on; no key waits longer than MAX_HOLD_S, however often this is called."""
+        """Hold back keys from now on; no key waits longer than MAX_HOLD_S, however often this is called."""
         if not self.is_holding:
             self._held_since = now
         self.held_until = min(now + max(0.0, seconds), self._held_since + MAX_HOLD_S)
@@ -82,7 +82,7 @@ class InputQueue:
         self._held = bytearray()
 
     def write(self, fd: int) -> list[Tag]:
-        """Write as much as the child accepts now; return the tags of inputs that are completely written."""
+        """Write as much as the child accepts now; return the tags of inputs that were written completely."""
         done = []
         while self._queue:
             data, tag = self._queue[0]
@@ -104,14 +104,14 @@ class InputQueue:
         return done
 
     def clear(self) -> None:
-        """Drop the input for a child that has ended."""
+        """Drop all input for a child that has ended."""
         self._queue.clear()
         self._keys_bytes = len(self._held)
         self._input_bytes = 0
 
 
 class UnreadInput:
-    """Schedules checks of whether the child has read its input; they become rarer while it has not."""
+    """A scheduler that checks, at increasing intervals, whether the child has read its input."""
 
     def __init__(self) -> None:
         self._tags: list[Tag] = []
@@ -119,7 +119,7 @@ class UnreadInput:
         self.look_at = NEVER
 
     def add(self, tags: list[Tag], now: float) -> None:
-        """Remember inputs that were just written. The kernel takes a moment to pass them on."""
+        """Remember inputs that were just written; the kernel delivers them after a short delay."""
         if tags:
             self._tags += tags
             self._period_s = _FIRST_LOOK_S
@@ -135,12 +135,12 @@ class UnreadInput:
         return read
 
     def clear(self) -> None:
-        """Forget all inputs, because nobody can read them any more."""
+        """Forget all inputs, because they can no longer be read."""
         self._tags, self.look_at = [], NEVER
 
 
 class LineInterceptor:
-    """Intercepts whole lines typed in the pane that are meant for the room and not for the CLI.
+    """An interceptor of whole lines typed in the pane that are for the room and not for the CLI.
 
     It tracks the line being typed, and deletes one that is in `ours` from the CLI's composer.
     """
@@ -151,7 +151,7 @@ class LineInterceptor:
         self._is_known = True
 
     def feed(self, keys: bytes, *, is_heard: bool = True) -> tuple[bytes, bytes]:
-        """Return the keys for the CLI, and the line in `ours` that they completed if `is_heard`, else b""."""
+        """Return the keys for the CLI and, if `is_heard`, the line in `ours` that they complete, else b""."""
         passed, word = bytearray(), b""
         for key in keys:
             if key == _ENTER and is_heard and self._is_known and bytes(self._line) in self.ours:

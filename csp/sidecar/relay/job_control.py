@@ -1,8 +1,8 @@
 """Receive signals, and make Ctrl-Z work for a child in its own session.
 
-The system stops a process group by SIGTSTP only while one of its members has a parent outside the group but
+The kernel stops a process group by SIGTSTP only while one of its members has a parent outside the group but
 in the same session, which could continue it. A child alone in a new session has none, so Ctrl-Z would do
-nothing. Two helper processes that wait for the end of a pipe solve this: one in the child's group, and its
+nothing. Two helper processes that wait for a pipe to close solve this: one in the child's group, and its
 parent in the child's session.
 """
 
@@ -21,7 +21,7 @@ _WAIT = ["/bin/sh", "-c", "read _"]
 
 
 def has_shell_above() -> bool:
-    """Return whether a shell could continue us, so that stopping makes sense."""
+    """Return whether a shell could continue us, so that stopping is safe."""
     group, session, pid = os.getpgrp(), os.getsid(0), os.getppid()
     try:
         while pid > 1 and os.getsid(pid) == session:
@@ -51,7 +51,7 @@ def stand_by(life: int) -> None:
         os.waitpid(pid, 0)
         return
     try:
-        # The program must not have children that it does not know, so init adopts them.
+        # The program must not have children that it did not start, so init adopts them.
         if os.fork() == 0:
             os.setpgid(0, 0)
             if os.fork() == 0:
@@ -73,9 +73,9 @@ def _wait_for_the_end(life: int) -> None:
 
 
 class Signals:
-    """Turns signals into bytes, so that the loop can wait for them like for all other input.
+    """A converter of signals to bytes, so that the loop can wait for them like for any other input.
 
-    The signals are received until the process ends. `fd` is readable when one has arrived.
+    Signals are received until the process ends. `fd` is readable when one has arrived.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Signals:
         os.set_blocking(self._woken, False)
 
     def hear(self, numbers: "Iterable[int]") -> None:
-        """Start to receive these signals."""
+        """Start receiving these signals."""
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         for number in numbers:
             signal.signal(number, self._note)
@@ -102,9 +102,9 @@ class Signals:
             return []
 
     def stop(self) -> bool:
-        """Stop our process group until somebody continues it; return False if the system did not stop it.
+        """Stop our process group until somebody continues it; return False if the kernel did not stop it.
 
-        The system does not stop a group without a shell, so there is no need to check for one.
+        The kernel does not stop a group without a shell, so there is no need to check for one.
         """
         self._was_continued = False
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)

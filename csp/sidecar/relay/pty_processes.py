@@ -1,6 +1,6 @@
 """Start the processes around a pseudo-terminal: the child, the brain and the relay.
 
-Each uses plain fork and exec, because importing subprocess would cost the relay too much memory.
+All are started with plain fork and exec, because importing subprocess would cost the relay too much memory.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from csp.sidecar.relay.user_terminal import Attributes
 
-#: The descriptor on which a relay finds its plan, and a brain its relay.
+#: The descriptor from which a relay reads its plan, and through which a brain reaches its relay.
 HANDED_FD = 3
 _MAX_FD = 1 << 16
 _MAX_FAILURE_BYTES = 8192
@@ -64,8 +64,8 @@ def start_child(
 ) -> tuple[int, int]:
     """Start a program in a new pseudo-terminal; return its pid and the master end.
 
-    `argv[0]` is a path. If it cannot be executed, OSError is raised and there is no child. `like` is the
-    person's terminal or the result of tcgetattr for it: its erase character, UTF-8 mode and so on are copied.
+    `argv[0]` is a path. If it cannot be executed, OSError is raised and no child remains. `like` is the
+    person's terminal or the result of tcgetattr for it; its erase character, UTF-8 mode and so on are copied.
     If `life` is an end of a pipe, Ctrl-Z can stop the child until the other end of the pipe is closed.
     """
     master, slave = os.openpty()
@@ -93,9 +93,9 @@ def start_child(
 
 
 def start_brain(argv: list[str], log: str) -> tuple[int, int]:
-    """Start a brain with the needed part of our environment; return its pid and our end of its socket.
+    """Start a brain with the required part of our environment; return its pid and our end of its socket.
 
-    The brain's end is HANDED_FD. It runs in its own session, out of reach of the terminal's signals.
+    The brain's end is HANDED_FD. It runs in its own session, which the terminal's signals do not reach.
     """
     import _socket
 
@@ -157,9 +157,9 @@ def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", 
 
 
 def exec_relay(plan: SpawnPlan, env: dict[str, str], title: str = "") -> None:
-    """Become the relay, which keeps our pid and thus our children; its brains also get `env`.
+    """Replace this process with the relay, which keeps our pid and our children; its brains also get `env`.
 
-    Returns only by an OSError. The title is shown in process lists.
+    Returns only by raising OSError. The title is shown in process lists.
     """
     os.makedirs(plan.state, 0o700, exist_ok=True)
     # A file, because a pipe cannot hold a large environment and anybody can read arguments.

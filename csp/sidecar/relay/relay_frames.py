@@ -1,22 +1,22 @@
 """The frames exchanged by the relay and the brain.
 
 A frame consists of its kind (one ASCII byte), the length of its payload (u32, big endian) and the payload.
-The relay uses as little memory as Python allows, so this module imports nothing.
+The relay must use as little memory as possible, so this module imports nothing.
 """
 
 # Relay to brain.
 START = b"S"  # json: pid, rows, cols, starts, held_keys, tty
-OUTPUT = b"O"  # what the child wrote, raw
-GAP = b"G"  # u64: the number of bytes of output that were dropped here
-KEYS = b"K"  # what the person's terminal sent, raw, at the time it was read
+OUTPUT = b"O"  # raw output of the child
+GAP = b"G"  # u64: the number of output bytes that were dropped here
+KEYS = b"K"  # raw input from the person's terminal, at the time it was read
 SIZE = b"W"  # u16 rows, u16 columns
 PHASE = b"P"  # one of the words below
 ENDED = b"X"  # json: code or signal
 DONE = b"D"  # u32: the tag of an INPUT that the child has completely read
-WORD = b"C"  # a line of the person that is one of OURS; the child did not get it
+WORD = b"C"  # a line typed by the person that is one of OURS; the child did not get it
 REFUSED = b"F"  # u32: the tag of an INPUT_UNLESS that was not written
 
-# In both directions: opaque bytes of a brain, stored for the next one.
+# In both directions: opaque bytes from a brain, stored for the next one.
 NOTE = b"N"
 
 # Brain to relay.
@@ -24,12 +24,12 @@ INPUT = b"I"  # u32 tag, then bytes for the child
 INPUT_UNLESS = b"U"  # u32 tag, u64 count, bytes for the child; refused if KEYS had more bytes than count
 HOLD = b"H"  # f64 seconds: hold the person's keys back
 RELEASE = b"R"  # pass on the held keys now
-OURS = b"L"  # lines separated by newlines, which the child must not get if a person types one alone
+OURS = b"L"  # lines separated by newlines; one that a person types as a whole must not reach the child
 NUDGE = b"J"  # make the child redraw
 SIGNAL = b"T"  # i32: a signal for the child's process group
 AGAIN = b"A"  # json: argv, optional env; end the child, then start this
 
-# The values of a PHASE. KEPT follows STOPPED if no shell could continue the child, so the relay has done so.
+# The values of a PHASE. KEPT follows STOPPED if the relay continued the child because no shell could.
 STOPPED = b"stopped"
 CONTINUED = b"continued"
 KEPT = b"kept"
@@ -47,7 +47,7 @@ def encode(kind: bytes, payload: bytes = b"") -> bytes:
 
 
 class Decoder:
-    """Splits a stream of bytes into frames, however it is chunked."""
+    """A parser that splits a byte stream into frames, however it is chunked."""
 
     def __init__(self) -> None:
         self._data = bytearray()

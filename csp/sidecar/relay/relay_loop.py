@@ -1,4 +1,4 @@
-"""The relay's loop: passes the child's output to the terminal, keys to the child, and both to the brain."""
+"""The relay's loop, which passes child output to the terminal, keys to the child, and both to the brain."""
 
 import os
 import select
@@ -22,12 +22,12 @@ _READ_BYTES = 16 * 1024
 #: A terminal returns at most 4 KiB per read; one that returns at least this much probably has more.
 _MORE_BYTES = 2 * 1024
 _READS_IN_A_ROW = 16
-#: The delay of frames to the brain that may be late, which saves it from waking up for every key.
+#: The delay of non-urgent frames to the brain, which avoids waking it for every key.
 _TELL_S = 0.002
 _TELL_BYTES = 32 * 1024
 #: A new brain that has sent nothing for this time counts as ready.
 _BRAIN_READY_S = 1.0
-#: The time to wait for a dead child's last output if others have its terminal open, and if ours is slow.
+#: How long to wait for a dead child's last output if others have its terminal open, or if ours is slow.
 _DRAIN_S = 0.5
 _SLOW_DRAIN_S = 5.0
 _HANG_UP_S = 3.0
@@ -37,7 +37,7 @@ _NOT_STARTED = 127
 
 
 class Relay:
-    """Connects a terminal and a child until the child ends."""
+    """The connection of a terminal and a child until the child ends."""
 
     def __init__(self, plan: SpawnPlan, terminal: UserTerminal) -> None:
         self._plan = plan
@@ -48,7 +48,7 @@ class Relay:
         self._link = BrainLink(plan.brain_argv, plan.log)
         self._signals = Signals()
         self._next: tuple[list[str], dict[str, str]] | None = None
-        #: The number of bytes of keys that were sent to the brain.
+        #: The number of key bytes that were sent to the brain.
         self._keys_told = 0
         self._is_master_open = True
         self._are_keys_open = True
@@ -90,7 +90,7 @@ class Relay:
         due_at = self._due_at()
         timeout = None if due_at == NEVER else max(0.0, due_at - time.monotonic())
         readable, writable, _ = select.select(reads, writes, (), timeout)
-        # Keys of the person have priority.
+        # The person's keys have priority.
         if terminal.keys in readable:
             self._read_keys()
         if master in writable:
@@ -114,7 +114,7 @@ class Relay:
         if self._are_keys_open and keyboard.takes_keys:
             reads.append(terminal.keys)
         if terminal.unshown:
-            # The child is not read in the meantime, so that no buffer grows.
+            # Meanwhile the child's output is not read, so that no buffer grows.
             writes.append(terminal.screen)
         elif self._is_master_open and self._muted_until == NEVER:
             reads.append(self._child.master)
@@ -173,7 +173,7 @@ class Relay:
             except OSError:
                 data = b""
             if not data:
-                # Nobody has the child's terminal open; a living child may open it again.
+                # No process has the child's terminal open; a live child may open it again.
                 if self._child.status is None:
                     self._muted_until = time.monotonic() + _MUTE_S
                 else:
@@ -204,7 +204,7 @@ class Relay:
         except OSError:
             keys = b""
         if keys:
-            # Without a brain nobody could execute the command.
+            # Without a brain, nothing could execute the command.
             passed, word = self._words.feed(keys, is_heard=self._link.fd >= 0)
             self._keyboard.press(passed)
             self._type()
@@ -218,7 +218,7 @@ class Relay:
             # Send an end of file to a child that reads lines, as a terminal would.
             _, _, _, lflag, _, _, codes = termios.tcgetattr(self._child.master)
             if lflag & termios.ICANON:
-                # The first one may only end a line without a newline.
+                # The first one may merely end a line that has no newline.
                 self._keyboard.press(codes[termios.VEOF] * 2)
                 self._type()
         elif self._terminal.size() is None:
@@ -264,14 +264,14 @@ class Relay:
             try:
                 self._obey(kind, payload)
             except (ValueError, KeyError, TypeError, AttributeError, IndexError, struct.error):
-                continue  # an invalid frame of a brain must not end the child
+                continue  # an invalid frame from a brain must not end the child
 
     def _lose_brain(self) -> None:
         self._link.lose(time.monotonic())
         self._nudge_at = NEVER
 
     def _insert(self, tag: bytes, data: bytes, keys_known: int | None = None) -> None:
-        """Insert the brain's input, unless a key crossed it, to which it would be appended."""
+        """Insert the brain's input, unless a key typed in the meantime would precede it."""
         if keys_known not in (None, self._keys_told):
             self._send(relay_frames.REFUSED, tag)
             return
@@ -340,8 +340,8 @@ class Relay:
         self._suspend()
 
     def _suspend(self) -> None:
-        """Stop like the child, or continue the child if nobody could continue us."""
-        # First show the output of the child so far, if the terminal accepts it in time.
+        """Stop as the child did, or continue the child if nobody could continue us."""
+        # First show the child's output so far, if the terminal accepts it in time.
         until = time.monotonic() + _DRAIN_S
         while time.monotonic() < until:
             if self._terminal.unshown:
@@ -376,7 +376,7 @@ class Relay:
     # --- the end ---------------------------------------------------------------------------------
 
     def _make_way(self, payload: bytes) -> None:
-        """End the child for another one, unless that one clearly cannot be started."""
+        """End the child to replace it, unless its successor clearly cannot be started."""
         import json  # a tenth of the relay's memory, needed only here
 
         wanted = json.loads(payload)
@@ -400,7 +400,7 @@ class Relay:
         return (is_drained and not self._terminal.unshown) or self._over_at <= now
 
     def _start_again(self) -> bool:
-        """Start the successor of the child that has ended, if there is one."""
+        """Start the successor of a child that has ended, if there is one."""
         if self._next is None or self._is_gone:
             return False
         (argv, env), self._next = self._next, None

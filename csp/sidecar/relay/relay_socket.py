@@ -72,12 +72,12 @@ class BrainLink:
         self.flush()
 
     def keep(self, note: bytes) -> None:
-        """Store a note for the next brain; a note that is too long is ignored."""
+        """Store a note for the next brain; notes that are too long are ignored."""
         if len(note) <= MAX_NOTE_BYTES:
             self._note = note
 
     def receive(self) -> list[tuple[bytes, bytes]] | None:
-        """Return the frames that have arrived; None if there will be no more."""
+        """Return the frames that have arrived, or None if no more will arrive."""
         try:
             data = os.read(self.fd, _READ_BYTES)
             return self._decoder.feed(data) if data else None
@@ -103,7 +103,7 @@ class BrainLink:
                 return
 
     def lose(self, now: float) -> None:
-        """Drop the current brain and make sure that it ends, because two must never run."""
+        """Drop the current brain and ensure that it ends, because two must never run at once."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -125,8 +125,8 @@ class BrainLink:
 class BrainBacklog:
     """The newest output of the child, and the other frames with their positions in it.
 
-    The same bytes are sent to the current brain and again to the next one. A brain that is too slow misses
-    the oldest bytes and is told their number.
+    The same bytes are sent to the current brain and again to its successor. A brain that is too slow misses
+    the oldest bytes and is informed of their number.
     """
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class BrainBacklog:
         self._frames_bytes = 0
 
     def add_output(self, data: bytes) -> None:
-        """Append output of the child."""
+        """Append output from the child."""
         self._output += data
         self._end += len(data)
         if len(self._output) > MAX_OUTPUT_BYTES + _SLACK_BYTES:
@@ -169,11 +169,11 @@ class BrainBacklog:
         self._told = 0
 
     def unsent_bytes(self) -> int:
-        """Return the number of bytes of output that were not sent to the brain yet."""
+        """Return the number of output bytes that have not been sent to the brain yet."""
         return self._end - self._told
 
     def next_frames(self) -> bytes:
-        """Return the next frames to write; empty if everything was sent."""
+        """Return the next frames to write; empty if everything has been sent."""
         frames = self._frames
         if frames and frames[0][0] <= self._told:
             count = sum(place <= self._told for place, _ in frames)

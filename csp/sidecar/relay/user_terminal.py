@@ -1,7 +1,7 @@
-"""The person's terminal: raw while the child runs, restored afterwards.
+"""The person's terminal, which is raw while the child runs and restored afterwards.
 
-While it is raw, a locked record in a folder holds its original state. A record without a lock was left by a
-killed relay: the next start in that terminal restores the terminal first.
+While it is raw, a locked record in a folder contains its original state. An unlocked record was left by a
+killed relay; the next start in that terminal restores the terminal first.
 """
 
 import errno
@@ -13,7 +13,7 @@ import termios
 #: Switches off the modes that a killed TUI leaves on. It saves the cursor first, because leaving the
 #: alternate screen restores the saved cursor even if the alternate screen is not in use.
 RESET = (
-    b"\x1b[?2026l"  # show what a synchronised update holds back
+    b"\x1b[?2026l"  # show the output held back by a synchronised update
     b"\x1b[<9u\x1b7\x1b[?1049l\x1b[<9u"  # each screen has its own kitty keyboard flags
     b"\x1b7\x1b[r\x1b8"  # scroll the whole screen; without saving, this moves the cursor
     b"\x1b[?7h\x1b[4l\x1b[?25h"
@@ -56,7 +56,7 @@ def repair(fd: int, folder: str) -> bool:
             os.unlink(path)
             found = True
         except OSError:
-            continue  # a living relay holds it, or it is not a record of ours
+            continue  # a live relay has locked it, or it is not one of our records
         finally:
             os.close(record)
     return found
@@ -100,9 +100,9 @@ def _raw(attributes: Attributes) -> Attributes:
 
 
 class UserTerminal:
-    """Reads keys and shows bytes; also works on pipes, which have no raw mode.
+    """The person's end: it reads keys and shows bytes, and also works on pipes, which have no raw mode.
 
-    Terminals are opened again, so that non-blocking mode is set on our own file description and not on the
+    Terminals are reopened, so that non-blocking mode is set on our own file description and not on the
     inherited one, which the shell shares.
     """
 
@@ -112,17 +112,17 @@ class UserTerminal:
         self.screen = _reopened(screen, os.O_WRONLY)
         #: Output that the terminal has not accepted yet.
         self.unshown = b""
-        # A shared descriptor may block, but not for this few bytes once it is ready.
+        # A shared descriptor may block, but not for so few bytes once it is ready.
         self._write_bytes = select.PIPE_BUF if self.screen == screen else _WRITE_BYTES
         self._sizes = next((fd for fd in (keys, screen) if os.isatty(fd)), -1)
         self._folder = folder
-        #: The original state of the terminal; None if it is a pipe, or before it is made raw.
+        #: The original state of the terminal; None for a pipe or before the terminal is made raw.
         self.before: Attributes | None = None
         self._record = -1
         self._path = ""
 
     def make_raw(self) -> None:
-        """Make the terminal raw, and record its original state."""
+        """Make the terminal raw and record its original state."""
         if self.is_tty:
             if self.before is None:
                 repair(self.keys, self._folder)
@@ -131,7 +131,7 @@ class UserTerminal:
             _set(self.keys, _raw(self.before))
 
     def restore(self) -> None:
-        """Restore the original state of the terminal, if it still exists."""
+        """Restore the terminal's original state if the terminal still exists."""
         if self.before is not None:
             try:
                 _set(self.keys, self.before)
@@ -156,7 +156,7 @@ class UserTerminal:
         self.unshown = data[count:]
 
     def size(self) -> bytes | None:
-        """Return the size of the terminal as a struct winsize; None if there is no terminal."""
+        """Return the terminal's size as a struct winsize, or None if there is no terminal."""
         if self._sizes < 0:
             return None
         try:

@@ -1,1 +1,1 @@
-"""The brain's knowledge of its CLI."""
+"""The brain's view of the CLI's state."""

@@ -18,16 +18,16 @@ from csp.terminal.reply_tracker import Tracker
 from csp.terminal.screen import Frame
 from csp.terminal.submit_machine import SubmitRules
 
-#: The time that a busy CLI may take to report a prompt that a person has sent.
+#: How long a busy CLI may take to report a prompt that a person has sent.
 AWAITED_S: Final = 4.0
-#: The delay before a new screen is read. Reading takes milliseconds, and the report of the CLI itself, which
+#: The delay before a new screen is read. Reading takes milliseconds, and the CLI's own report, which
 #: arrives with its last output, must not wait for it.
 BLINK_S: Final = 0.01
 _SPACES: Final = re.compile(r"\s+")
 
 
 class CliState:
-    """Joins the pane, the CLI's own record and the connection to the relay.
+    """The combined state of the pane, the CLI's own record and the connection to the relay.
 
     `observe` updates the state, and `wait` does so before it returns. All other queries use the last observed
     state and change nothing.
@@ -69,7 +69,7 @@ class CliState:
         self._change = asyncio.Event()
 
     def drawn(self) -> None:
-        """Wake all tasks for a new screen, once for several screens in quick succession."""
+        """Wake all tasks for a new screen, but only once for several screens in quick succession."""
         if self._blink is None:
             self._blink = asyncio.get_running_loop().call_later(BLINK_S, self.changed)
 
@@ -83,7 +83,7 @@ class CliState:
                 await change.wait()
         self.observe()
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- observing -------------------------------------------------------------------------------
 
     def observe(self, now: float | None = None) -> None:
         """Update the state with everything received until `now`."""
@@ -94,12 +94,12 @@ class CliState:
             self._emptied_at = None
         elif self._had_draft:
             self._emptied_at = now
-        # A composer that cannot be read for a moment keeps its last state.
+        # A composer that is briefly unreadable keeps its last state.
         self._had_draft = self._had_draft if draft is None else draft
 
     def snapshot(self, now: float) -> PaneFacts:
         """Return the input of the gates, as of the last `observe`."""
-        # A person may have queued a prompt, which the CLI starts by itself.
+        # A person may have queued a prompt, which the CLI starts on its own.
         last_key, began = self.pane.ledger.last_key, self.turn_began
         was_typed_in_turn = last_key is not None and began is not None and last_key >= began
         facts = self.pane.snapshot(
@@ -118,7 +118,7 @@ class CliState:
         return self.turn_began is None or self.turn_began < sent
 
     def next_look(self, now: float) -> float | None:
-        """Return the next time at which a gate may open by time alone."""
+        """Return the next time at which a gate may open without any other change."""
         times = [next_look(self.snapshot(now), self.gate_rules, now)]
         if self._is_turn_awaited(now) and self.pane.ledger.last_sent is not None:
             times.append(self.pane.ledger.last_sent + AWAITED_S)
@@ -130,36 +130,36 @@ class CliState:
         return is_busy(self.snapshot(now), self.gate_rules, now)
 
     def is_waived(self, since: float, now: float) -> bool:
-        """Return whether the wait for rest, `since` this time, is so long that a guess of work is ignored."""
+        """Return whether a message has waited so long since `since` that apparent work no longer holds it."""
         return is_waived(self.snapshot(now), now, waited_s=now - since, timeout_s=self.injection_timeout_s)
 
     def disregard_work(self) -> None:
-        """Ignore a busy sign that has been on the screen since before the first prompt."""
+        """Ignore a busy indicator that has been on the screen since before the first prompt."""
         facts = self.snapshot(time.monotonic())
         if facts.is_unasked and facts.worked_since is not None:
             self.pane.disregard_work()
 
     def works_too_long(self, now: float) -> bool:
-        """Return whether a mere guess of work has lasted too long to wait for its end."""
+        """Return whether apparent work has lasted too long to wait for its end."""
         is_guess = self.gate_rules.guesses_idle
         return is_guess and works_too_long(self.snapshot(now), now, timeout_s=self.injection_timeout_s)
 
     @property
     def is_working(self) -> bool:
-        """Return whether there is an answer that could be stopped."""
+        """Return whether an answer is in progress that could be stopped."""
         return self.tracker.is_open or self.pane.looks_busy
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether the screen alone looks like the end of a turn."""
+        """Return whether, judging by the screen alone, the turn has ended."""
         now = time.monotonic()
         facts = replace(self.snapshot(now), is_turn_open=False, is_end_known=False)
         return not is_busy(facts, self.gate_rules, now) and not facts.has_dialog
 
     def place_of(self, prompt: Prompt, pasted_at: float) -> PastePlace:
-        """Return whether the composer contains our prompt alone, something else, or cannot be read.
+        """Return whether the composer contains only our prompt, contains something else or cannot be read.
 
-        A long paste appears there as the CLI's marker; the first line of a tall one may have scrolled away.
+        A long paste appears there as the CLI's marker; the first line of a tall paste may have scrolled away.
         """
         composer = self.pane.reading.composer
         if composer is None:
@@ -168,13 +168,13 @@ class CliState:
             return PastePlace.EMPTY
         marker = self.profile.rules.composer.paste_marker
         if marker is not None and marker.fullmatch(composer.text.strip()):
-            # The marker is ours if no key of a person can have reached the composer since our paste.
+            # The marker is ours if no key from a person can have reached the composer since our paste.
             last_key, now = self.pane.ledger.last_key, time.monotonic()
             is_ours = last_key is None or last_key < pasted_at or now - pasted_at < MAX_HOLD_S
             return PastePlace.HERE if is_ours else PastePlace.OTHER
         text = _SPACES.sub("", composer.text)
         header = _SPACES.sub("", prompt.header)
-        # An earlier brain may have had another notice in the last line.
+        # An earlier brain may have put another notice in the last line.
         body, _, rest = text.rpartition(_SPACES.sub("", prompt.end))
         if not body or rest[:1] not in ("]", ";") or rest.find("]") != len(rest) - 1 or "]" + header in text:
             return PastePlace.OTHER
@@ -182,13 +182,13 @@ class CliState:
         return PastePlace.HERE if is_scrolled or text.startswith(header) else PastePlace.OTHER
 
     def land(self, prompt: Prompt, *, is_resumed: bool = False) -> PasteLocator | None:
-        """Return a locator for `prompt`, to be made at its paste; None if rules describe the composer."""
+        """Return a locator for `prompt`, created when it is pasted; None if rules describe the composer."""
         if self.profile.rules.composer.frame not in (Frame.CURSOR, Frame.NONE):
             return None
         return PasteLocator(prompt.header, prompt.footer, None if is_resumed else self.pane.screen)
 
     def place_by(self, landing: PasteLocator, known: PasteContext, pasted_at: float) -> PastePlace:
-        """Return the place of a prompt that `landing` has followed since its paste at `pasted_at`."""
+        """Return the location of a prompt that `landing` has followed since its paste at `pasted_at`."""
         last_key = self.pane.ledger.last_key
         has_typed = last_key is not None and last_key > pasted_at
         known = replace(known, has_typed=has_typed, reads_lines=known.is_entered and self.pane.reads_lines())
@@ -201,13 +201,13 @@ class CliState:
         return place
 
     def was_stopped(self, for_s: float) -> bool:
-        """Return whether an open turn was stopped without a report: a stop key, then a long rest."""
+        """Return whether an open turn was stopped without a report: by a stop key and then a long rest."""
         began = self.turn_began or 0.0
         stops = [at for at in (self.pane.ledger.last_stop, self.interrupted_at) if at and at > began]
         return bool(stops) and self.has_rested(for_s, max(stops))
 
     def has_rested(self, for_s: float, since: float | None = None) -> bool:
-        """Return whether a turn is open but the screen showed no work for `for_s`, counted from `since`."""
+        """Return whether a turn is open but the screen has shown no work for `for_s` since `since`."""
         now = time.monotonic()
         facts = self.snapshot(now)
         if not facts.is_turn_open or facts.has_dialog or facts.is_asking or facts.quiet_since is None:
@@ -215,7 +215,7 @@ class CliState:
         return now - max(facts.quiet_since, since or self.turn_began or 0.0) >= for_s
 
     def note_turn(self, *, is_open: bool) -> None:
-        """Record that a turn has begun or ended, as reported by the CLI if it reports turns."""
+        """Record that a turn has begun or ended; an end is certain only if the CLI reports its turns."""
         self.is_end_known = not is_open and self.profile.delivery.proof != "none"
         if is_open:
             self.turn_began = time.monotonic()

@@ -17,18 +17,18 @@ from csp.terminal.screen_reader import Reading, find_dialog, read_screen, withou
 #: The time within which the dialog of a permission request appears on the screen.
 ASKING_S: Final = 5.0
 
-#: The time to wait for the hook that reports a session; a missing hook must not block the composer.
+#: How long to wait for the hook that reports a session; a missing hook must not block the composer.
 SESSION_S: Final = 15.0
 #: The same for a CLI without such a hook, which may briefly draw its composer before it asks for a login.
 DRAWN_S: Final = 1.0
-#: The maximum time between two redraws of a busy sign.
+#: The maximum time between two redraws of a busy indicator.
 ANIMATED_S: Final = 2.5
 
 #: A program that has drawn nothing since a key may not have read it yet; after this time it is assumed to
 #: draw nothing for that key.
 UNREAD_S: Final = 10.0
 
-#: The number of texts remembered as placeholders; a CLI may show another one each time.
+#: The number of texts remembered as placeholders; a CLI may show a different one each time.
 PLACEHOLDERS: Final = 20
 _NOTHING: Final = Reading()
 _TITLE: Final = 0
@@ -43,15 +43,15 @@ class PaneState:
         self.ledger = DraftTracker()
         self.is_stopped = False
         self.is_ready = False
-        #: Whether another child is about to replace this one.
+        #: Whether a new child is about to replace this one.
         self.is_leaving = False
         #: Whether the CLI reports its session with a hook, and whether it has done so.
         self.tells_session = profile.delivery.proof == "hook"
         self.has_session = False
-        #: Whether a login is known; if not, the part of the screen that would deny it has to be seen first.
+        #: Whether a login is known; if not, the screen must first show where a missing login would appear.
         self.is_login_known = False
         self.last_output: float | None = None
-        #: The number of bytes that the program has written, and its history when they were `_mark`.
+        #: The number of bytes the program has written, and its history when that number was `_mark`.
         self.written = 0
         self.remembered: list[str] = []
         self._mark: int | None = None
@@ -71,17 +71,17 @@ class PaneState:
         self._worked_since: float | None = None
         #: Whether the program may have been prompted.
         self.was_asked = False
-        #: The texts of rows that show a busy sign whatever the program does.
+        #: The texts of rows that show a busy indicator regardless of the program's activity.
         self.idle_rows: tuple[str, ...] = ()
         self._asked_at: float | None = None
         self._was_dialog_shown = False
         self._drawn_at: float | None = None
         self._began = time.monotonic()
-        #: Whether a composer was ever on the screen, so that a missing one has gone.
+        #: Whether a composer was ever on the screen, so that a missing one has disappeared.
         self.has_had_composer = False
-        # A CLI without a rule for its composer and without signals is at rest when it writes nothing.
+        # A CLI without a rule for its composer and without signals is idle when it writes nothing.
         self._placeholders: dict[str, None] = {}
-        #: The path of the child's end of its terminal; empty if not known.
+        #: The path of the child's end of its terminal; empty if unknown.
         self.tty = ""
         self._has_signs = profile.rules.composer.frame not in (Frame.NONE, Frame.CURSOR)
 
@@ -100,7 +100,7 @@ class PaneState:
         self.written += len(data)
 
     def remember_at(self, mark: int) -> None:
-        """Remember the history as of the moment when the program has written `mark` bytes."""
+        """Remember the history at the moment when the program has written `mark` bytes."""
         is_now = mark <= self.written
         self.remembered = self.history() if is_now else []
         self._mark = None if is_now else mark
@@ -121,7 +121,7 @@ class PaneState:
 
     @property
     def modes(self) -> tuple[bool, bool]:
-        """Bracketed paste and alternate screen, which a CLI sets only once, at its start."""
+        """The modes bracketed paste and alternate screen, which a CLI sets only once, at its start."""
         screen = self.screen
         return screen.bracketed_paste, screen.alternate
 
@@ -135,7 +135,7 @@ class PaneState:
         self._emulator.resize(rows, cols)
 
     def begin_again(self) -> None:
-        """Forget the previous child with its screen and draft."""
+        """Forget the previous child, including its screen and draft."""
         self._emulator.feed(b"\x1bc")
         self._began = time.monotonic()
         self.ledger = DraftTracker()
@@ -148,7 +148,7 @@ class PaneState:
         self._signs.clear()
 
     def note_asked(self) -> None:
-        """Record that the CLI asked for a permission, before its dialog is on the screen."""
+        """Record that the CLI asked for permission, before its dialog is on the screen."""
         self._asked_at = time.monotonic()
         self._was_dialog_shown = False
 
@@ -177,7 +177,7 @@ class PaneState:
         return self._emulator.history(unwrap=True)
 
     def observe(self, now: float) -> None:
-        """Read the screen if there was output since the last time, and record what has changed."""
+        """Read the screen if there has been output since the last time, and record any changes."""
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
             for number, text in self._emulator.drain_osc():
@@ -220,7 +220,7 @@ class PaneState:
         return replace(reading, composer=replace(composer, text="", is_empty=True))
 
     def reads_lines(self) -> bool:
-        """Return whether the child reads whole lines now, so that a line sent to it counts as accepted."""
+        """Return whether the child is reading whole lines, so that a line sent to it counts as accepted."""
         try:
             other_end = os.open(self.tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
@@ -255,16 +255,16 @@ class PaneState:
 
     @property
     def looks_busy(self) -> bool:
-        """Return whether the screen shows a busy sign.
+        """Return whether the screen shows a busy indicator.
 
-        If the CLI itself reports its turns, a sign on a screen that does not change is a leftover.
+        If the CLI itself reports its turns, an indicator on an unchanging screen is a leftover.
         """
         is_alive = self.last_output is not None and time.monotonic() - self.last_output < ANIMATED_S
         is_sign = self._reading.is_busy and (is_alive or self.profile.delivery.proof == "none")
         return is_sign or "busy" in self._signs.values()
 
     def disregard_work(self) -> None:
-        """Ignore the current busy signs from now on."""
+        """Ignore the current busy indicators from now on."""
         self.idle_rows += self._reading.work
         self._read_at = -1
 
@@ -281,7 +281,7 @@ class PaneState:
             self._quiet_since = now
 
     def _note_dialog(self, now: float) -> None:
-        """End the wait for an answer that was given without a report."""
+        """Stop waiting for an answer to a permission request, because it was given without a report."""
         if self._asked_at is None:
             return
         is_shown = self._reading.dialog is not None

@@ -179,7 +179,7 @@ def test_go_with_another_plan_changes_it() -> None:
 
     assert run.run.plan == Plan(steps=("only this",))
     assert "plan=1. only this" in run.prompt(CLAUDE)
-    assert f"Run {run.run.id}: human has changed the plan." in run.notices
+    assert f"Run {run.run.id}: human changed the plan." in run.notices
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_person_may_grant_a_revision_beyond_the_cap() -> None:
     run.act(A.DECIDE, decision=D.REVISE, rationale="once more")
 
     assert (run.run.cycle, run.run.revisions, run.run.phase) == (2, 1, P.EXECUTION)
-    assert "why=Note of a person: once more" in run.prompt(CLAUDE)
+    assert "why=Note from a person: once more" in run.prompt(CLAUDE)
 
 
 def test_halt_before_there_is_a_plan_goes_back_to_it() -> None:

@@ -89,12 +89,12 @@ READ: list[tuple[RunRole, str, AnyMessage]] = [
     (R, "DECISION: **accept**", ReviewDecision(decision=Decision.ACCEPT)),
 ]
 BAD: list[tuple[RunRole, str, str]] = [
-    (B, "I will do it.", "there is no message in it"),
-    (B, "DECISION: accept", "there is no message in it"),
-    (R, "PLAN: x", "there is no message in it"),
-    (B, "```\nPLAN: x\n```", "there is no message in it"),
-    (B, "> PLAN: x", "there is no message in it"),
-    (B, "PLANS: x", "there is no message in it"),
+    (B, "I will do it.", "it contains no message"),
+    (B, "DECISION: accept", "it contains no message"),
+    (R, "PLAN: x", "it contains no message"),
+    (B, "```\nPLAN: x\n```", "it contains no message"),
+    (B, "> PLAN: x", "it contains no message"),
+    (B, "PLANS: x", "it contains no message"),
     (B, "PLAN:", "plan.proposed: expected `array` of length >= 1 - at `$.steps`"),
     (B, "STEP:", "execution.update: expected `str` of length >= 1 - at `$.step`"),
     (R, "RISK: huge", "plan.feedback: invalid enum value 'huge' - at `$.risk`"),
@@ -157,7 +157,7 @@ def test_json_may_leave_out_what_is_known() -> None:
         ({"sender": "reviewer"}, "sender is 'reviewer', expected 'builder'"),
         ({"run_id": "../etc"}, "run_id is '../etc', expected 'r'"),
         ({"message_type": "plan.made"}, "unknown message_type 'plan.made'"),
-        ({"body": 5}, "body is no object"),
+        ({"body": 5}, "body is not an object"),
         ({"body": {"steps": []}}, "plan.proposed: expected `array` of length >= 1 - at `$.steps`"),
     ],
 )

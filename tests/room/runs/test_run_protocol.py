@@ -108,7 +108,9 @@ def test_refusal_names_the_message_and_what_is_expected() -> None:
     run = Reviewing().to(P.PLAN)
     error = run.refuse(run.message(RunRole.REVIEWER, "DECISION: accept"), Refused)
 
-    assert error.message == f"review.decision by the reviewer may not come in phase plan of run {run.run.id}"
+    assert (
+        error.message == f"review.decision by the reviewer is not allowed in phase plan of run {run.run.id}"
+    )
     assert error.hint == "expected: plan.proposed by the builder"
 
 
@@ -281,7 +283,7 @@ def test_critical_alert_in_the_midst_of_work_halts_it() -> None:
     run.do(PostReply(sender=CODEX, text="I saw it.\nALERT: critical - it deletes the data"))
 
     assert (run.run.phase, run.run.back, run.waiting) == (P.HALTED, P.EXECUTION, ())
-    assert run.run.why == "critical alert of codex: it deletes the data"
+    assert run.run.why == "critical alert from codex: it deletes the data"
     assert [event.turn for event in run.all(ControlSent)] == [turn.id]
     assert run.deadline() == run.all(ControlSent)[0].expires
     late = run.do(PostReply(sender=CLAUDE, text="DONE: all", turn=turn.id))
@@ -346,7 +348,7 @@ def test_what_csp_finds_out_itself_is_not_believed_from_a_builder() -> None:
     ("metrics", "problem"),
     [
         ({"csp.tests_passed": 1.0}, "metric 'csp.tests_passed' is CSP's own"),
-        ({f"m{number}": 1.0 for number in range(51)}, "51 metrics are too many"),
+        ({f"m{number}": 1.0 for number in range(51)}, "51 metrics exceed the limit"),
     ],
 )
 def test_metrics_that_a_builder_may_not_give_are_refused(metrics: dict[str, float], problem: str) -> None:
@@ -383,7 +385,7 @@ def test_minor_findings_alone_are_an_accept_with_notes() -> None:
     assert (run.run.phase, run.run.revisions) == (P.CLOSING, 0)
     assert run.run.decision is not None
     assert run.run.decision.decision is Decision.ACCEPT
-    assert run.run.decision.rationale == "revise for minor findings alone, taken as accept."
+    assert run.run.decision.rationale == "revise for minor findings only, treated as accept."
     assert run.run.open_findings[0].text == "ugly"
     assert any("counts as an accept with notes" in notice for notice in run.notices)
 
@@ -411,7 +413,7 @@ def test_revise_after_all_was_resolved_is_for_its_minor_findings_alone() -> None
     [
         ("DECISION: revise", "a revise needs a finding"),
         ("DECISION: abort", "an abort needs a rationale"),
-        ("DECISION: accept\nFINDING: major - no", "accept does not go with a major finding"),
+        ("DECISION: accept\nFINDING: major - no", "cannot accept with a major finding"),
         ("DECISION: accept\nRESOLVED: f-7", "finding f-7 is not open, so it is not checked again"),
     ],
 )
@@ -486,9 +488,7 @@ def test_reply_that_is_no_message_is_asked_for_once_more() -> None:
     run = Reviewing().to(P.PLAN)
     run.reply(CLAUDE, "I would write it.")
 
-    assert "<repair_review>" in run.prompt(CLAUDE) and "problem=there is no message in it" in run.prompt(
-        CLAUDE
-    )
+    assert "<repair_review>" in run.prompt(CLAUDE) and "problem=it contains no message" in run.prompt(CLAUDE)
     run.reply(CLAUDE, PLAN)
     assert run.run.phase is P.FEEDBACK
 
@@ -497,7 +497,7 @@ def test_wrong_message_in_a_turn_is_named_in_the_second_chance() -> None:
     run = Reviewing().to(P.PLAN)
     run.reply(CLAUDE, "DONE: it is ready")
 
-    assert "problem=execution.update by the builder may not come in phase plan" in run.prompt(CLAUDE)
+    assert "problem=execution.update by the builder is not allowed in phase plan" in run.prompt(CLAUDE)
 
 
 def test_person_is_called_when_no_message_comes() -> None:
@@ -506,7 +506,7 @@ def test_person_is_called_when_no_message_comes() -> None:
     run.reply(CLAUDE, "words")
 
     assert (run.run.phase, run.run.back) == (P.HALTED, P.PLAN)
-    assert run.run.why == "claude gave no valid plan.proposed though it was asked once more"
+    assert run.run.why == "claude sent no valid plan.proposed even after it was asked again"
     assert [ask.text.split()[0] for ask in run.asks(CLAUDE)] == ["<build_plan>", "<repair_review>"]
     assert run.all(Activity)
 
@@ -611,14 +611,14 @@ def test_run_cannot_have_a_name_that_is_no_folder(name: str) -> None:
     play = Play()
     command = SetMode(sender=HUMAN, mode="review", agents=("claude", "codex"), terms=RunTerms(run_id=name))
 
-    assert "cannot be the id of a run" in play.refuse(command, BadInput).message
+    assert "is not a valid run id" in play.refuse(command, BadInput).message
 
 
 def test_two_runs_cannot_have_one_name() -> None:
     run = Reviewing(run_id="x").to(P.ENDED)
     command = SetMode(sender=HUMAN, mode="review", agents=("claude", "codex"), terms=RunTerms(run_id="x"))
 
-    assert run.refused(command) == "there is a run 'x' already"
+    assert run.refused(command) == "a run 'x' already exists"
 
 
 def test_builder_in_another_session_is_refused() -> None:

@@ -46,8 +46,8 @@ def test_file_is_waited_for_as_a_person_is() -> None:
     run.wait(REMIND_S)
 
     assert reminders(run) == [
-        f"Run {run.run.id} has waited for a file of the reviewer for 10 minutes. "
-        f"It goes into mailbox/reviewer/. To give up: csp review abort {run.run.id} WHY"
+        f"Run {run.run.id} has waited for a file from the reviewer for 10 minutes. "
+        f"Put it into mailbox/reviewer/. To give up: csp review abort {run.run.id} WHY"
     ]
 
 

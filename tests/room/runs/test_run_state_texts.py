@@ -55,7 +55,7 @@ def test_work_has_tests_and_the_diff_of_git() -> None:
 
     assert text == (
         "Submitted: all\n\nTests, run by CSP: `make` FAILED (exit 2).\n\n```\nboom\n```\n\n"
-        "Diff, taken by CSP from git (2 files, +3 -1):\n\n```diff\n+```\n\n```"
+        "Diff, computed by CSP from git (2 files, +3 -1):\n\n```diff\n+```\n\n```"
     )
 
 
@@ -63,7 +63,7 @@ def test_fence_is_longer_than_any_in_the_text() -> None:
     update = ExecutionUpdate(step="all", diff=" ```` ")
     text = run_values(replace(Reviewing().run, update=update), CODEX)["work"]
 
-    assert "Diff, as the builder has it:\n\n`````diff\n" in text
+    assert "Diff, as reported by the builder:\n\n`````diff\n" in text
 
 
 def test_step_shows_what_was_subscribed_to() -> None:
@@ -74,7 +74,7 @@ def test_step_shows_what_was_subscribed_to() -> None:
     seen = run_values(replace(run, telemetry=(Telemetry.TESTS,)), CODEX)["seen"]
     assert seen == "Step: one\n\nTests, run by CSP: `make` passed."
     seen = run_values(replace(run, telemetry=(Telemetry.DIFFS,)), CODEX)["seen"]
-    assert seen == "Step: one\n\nDiff, taken by CSP from git (2 files, +3 -1)."
+    assert seen == "Step: one\n\nDiff, computed by CSP from git (2 files, +3 -1)."
 
 
 def test_tests_that_took_too_long_or_were_not_run() -> None:
@@ -83,15 +83,15 @@ def test_tests_that_took_too_long_or_were_not_run() -> None:
 
     assert "`make` timed out." in run_values(run, CODEX)["work"]
     bare = replace(run, update=ExecutionUpdate(step="one"))
-    assert "Tests: none were run.\n\nDiff: none is known." in run_values(bare, CODEX)["work"]
+    assert "Tests: none were run.\n\nDiff: none available." in run_values(bare, CODEX)["work"]
 
 
 def test_tests_that_csp_did_not_run_are_the_words_of_the_builder() -> None:
     claimed = TestResult(command="make", passed=True, claimed=True)
     run = replace(Reviewing().run, update=ExecutionUpdate(step="one", tests=claimed))
 
-    assert "Tests, as the builder says: `make` passed." in run_values(run, CODEX)["work"]
-    assert "Tests, as the builder says: passed" in summary_of(run, EndReason.ACCEPTED)
+    assert "Tests, as reported by the builder: `make` passed." in run_values(run, CODEX)["work"]
+    assert "Tests, as reported by the builder: passed" in summary_of(run, EndReason.ACCEPTED)
 
 
 def test_feedback_has_notes_and_checks() -> None:

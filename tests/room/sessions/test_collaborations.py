@@ -130,7 +130,7 @@ def test_blank_synthesis_leaves_a_summary(blank: str) -> None:
     work.reply(CLAUDE, blank)
 
     assert work.session.result is None
-    assert "No synthesis was written: a summary takes its place." in work.notices
+    assert "No synthesis was written: a summary replaces it." in work.notices
     assert "- claude: one" in work.told()[0]
 
 
@@ -145,7 +145,7 @@ def test_failed_model_is_passed_over_named_and_left_out_after_two_failures() -> 
 
     assert work.asked() == [CLAUDE, CODEX, GEMINI] * 2 + [CLAUDE, CLAUDE]
     assert work.session.failed == {CODEX: "its answer was failed: no key"}
-    assert "codex is benched: it is not asked again until it posts something." in work.notices
+    assert "codex is benched: it gets no turns until it posts something." in work.notices
 
 
 def test_model_that_is_away_costs_no_step() -> None:
@@ -383,7 +383,7 @@ def test_lead_names_one_at_a_time() -> None:
     lead(work, parallel=3)
 
     assert work.waiting == (CLAUDE,)
-    assert "claude names one at a time, so `parallel` is ignored." in work.notices
+    assert "claude names one speaker at a time, so `parallel` is ignored." in work.notices
 
 
 # --- what is refused -------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def test_lead_names_one_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"agents": None}, "no models are named"),
+        ({"agents": None}, "no models were named"),
         ({"agents": ()}, "agents is empty"),
         ({"agents": ("claude", "gpt9")}, "unknown agent 'gpt9'"),
         ({"agents": ("claude", "claude")}, "an agent is named twice"),
@@ -400,7 +400,7 @@ def test_lead_names_one_at_a_time() -> None:
         ({"mode": "debate"}, "a collaboration cannot be a debate"),
         ({"mode": "chaos"}, "unknown mode 'chaos'"),
         ({"mode": "orchestrator", "agents": ("claude",)}, "orchestrator takes at least 2 agents, got 1"),
-        ({"session": "default"}, "'default' cannot be the name of a collaboration"),
+        ({"session": "default"}, "'default' is not a valid collaboration name"),
     ],
 )
 def test_odd_wish_is_refused(fields: dict[str, Any], problem: str) -> None:
@@ -520,7 +520,7 @@ def test_good_synthesis_outlives_a_failed_one() -> None:
     work.fail(CLAUDE)
 
     assert work.session.result.text == "the whole"
-    assert "No synthesis was written: the last one stands." in work.notices
+    assert "No synthesis was written: the last one remains valid." in work.notices
     assert work.told()[-1].endswith("\nthe whole")
 
 
@@ -617,14 +617,14 @@ def test_unknown_or_other_sessions_do_not_go_on() -> None:
     unknown = work.refuse(Collaborate(sender=HUMAN, session="s-99"), NotFound)
     assert (unknown.message, unknown.hint) == (
         "unknown collaboration 's-99', or it ended too long ago",
-        "leave session_id out to begin one",
+        "omit session_id to start one",
     )
     work.collaborate()
     assert work.id in work.refuse(Collaborate(sender=HUMAN, session="s-99"), NotFound).hint
     work.start("round_robin")
     other = work.room.sessions.newest_in("default")
     assert other is not None
-    assert f"{other.id} is no collaboration" in work.refused(Collaborate(sender=HUMAN, session=other.id))
+    assert f"{other.id} is not a collaboration" in work.refused(Collaborate(sender=HUMAN, session=other.id))
 
 
 def test_words_of_one_who_is_no_person_are_its_own() -> None:

@@ -480,7 +480,7 @@ def test_message_in_a_reply_waits_for_the_turn_of_its_reader(play: Play) -> None
     assert play.due(GEMINI) == []
     play.reply(CODEX, "@handoff.gemini go")
     assert "claude -> gemini: have a look" in play.prompt(GEMINI)
-    assert play.shown(call.id, GEMINI).startswith("withdrawn(it came with t-")
+    assert play.shown(call.id, GEMINI).startswith("withdrawn(it was delivered with t-")
 
 
 def test_message_to_the_next_speaker_comes_with_its_turn(play: Play) -> None:
@@ -568,7 +568,7 @@ def test_soft_turns_type_nothing_twice_that_a_seal_has_held() -> None:
         play.reply(agent, f"the position of {agent}")
 
     assert "codex -> claude: a hint" in play.prompt(CLAUDE)
-    assert play.shown(sent.id, CLAUDE).startswith("withdrawn(it came with t-")
+    assert play.shown(sent.id, CLAUDE).startswith("withdrawn(it was delivered with t-")
 
 
 def test_human_is_typed_at_once(play: Play) -> None:

@@ -108,7 +108,7 @@ def test_next_without_an_open_turn_is_refused(play: Play) -> None:
     play.reply(CLAUDE)
 
     refused = play.refuse(NextTurn(), Refused)
-    assert refused.message == f"no turn is open in {play.session.id}, it is paused"
+    assert refused.message == f"no turn is open in {play.session.id} because it is paused"
     assert refused.hint == "resume it first"
 
 
@@ -236,7 +236,7 @@ def test_skip_names_one_of_those_who_owe_a_reply() -> None:
 def test_skip_of_one_without_a_turn_is_refused(play: Play) -> None:
     command = Steer(sender=HUMAN, session=play.session.id, action=A.SKIP, agent="codex")
 
-    assert play.refuse(command, Refused).hint == "who has: claude"
+    assert play.refuse(command, Refused).hint == "open turns: claude"
 
 
 def test_kicked_agent_is_asked_no_more(play: Play) -> None:
@@ -352,7 +352,7 @@ def test_what_is_held_for_a_turn_cannot_be_reported_on(play: Play) -> None:
     sent = play.say(CLAUDE, CODEX)
     command = ReportDelivery(agent=CODEX, message=sent.id, state=DeliveryState.CONFIRMED)
 
-    assert play.refuse(command, Refused).message == f"{sent.id} is held for the turn of codex"
+    assert play.refuse(command, Refused).message == f"{sent.id} is held for codex's turn"
 
 
 def test_agent_whose_coming_stood_in_a_lost_line_is_passed_over(play: Play) -> None:

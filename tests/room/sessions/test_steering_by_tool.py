@@ -99,7 +99,8 @@ def test_a_reply_without_any_vote_is_still_asked_for_again(ballot: Play) -> None
 def test_a_vote_nobody_waits_for_or_nobody_knows_is_refused(ballot: Play, relay: Play) -> None:
     assert ballot.refuse(vote(CLAUDE, "Z"), BadInput).message == "unknown label 'Z'"
     assert (
-        ballot.refuse(vote(CLAUDE, "A", session="s-99"), Refused).message == "no ballot waits for your vote"
+        ballot.refuse(vote(CLAUDE, "A", session="s-99"), Refused).message
+        == "no ballot is waiting for your vote"
     )
     assert ballot.refuse(vote(AgentId("human"), "A"), Refused)
     assert relay.refuse(vote(CLAUDE, "A"), Refused)

@@ -165,7 +165,7 @@ def test_two_timeouts_in_a_row_bench_an_agent(play: Play) -> None:
         play.reply(CODEX)
         play.reply(GEMINI)
 
-    assert "claude is benched: it is not asked again until it posts something." in play.notices
+    assert "claude is benched: it gets no turns until it posts something." in play.notices
     assert "claude was skipped: benched after two timeouts until it posts something." in play.notices
     assert play.waiting == (CODEX,)
 

@@ -173,7 +173,7 @@ def test_call_that_could_pass_the_limit_is_not_made() -> None:
     (notice,) = [text for text in work.notices if text.startswith("Cost limit")]
     assert "the call of codex may cost" in notice and "with 3.0000 of 4 USD" in notice
     assert any("claude was skipped: the call of claude may cost" in text for text in work.notices)
-    assert "No synthesis was written: a summary takes its place." in work.notices
+    assert "No synthesis was written: a summary replaces it." in work.notices
     assert work.session.cost_usd <= 4.0
 
 
@@ -265,7 +265,7 @@ def test_unknown_prices_are_told_and_limit_the_tokens() -> None:
 
     assert work.session.setup.limits.tokens == 1_000_000
     (notice,) = [text for text in work.notices if text.startswith("No price for codex;")]
-    assert "The limit of 1,000,000 new tokens holds." in notice
+    assert "The limit of 1,000,000 new tokens applies." in notice
 
 
 def test_unknown_prices_are_told_where_no_tokens_are_limited() -> None:
