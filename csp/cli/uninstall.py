@@ -1,7 +1,7 @@
 """End every room of this user and remove what CSP has written, except the histories."""
 
 import contextlib
-import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,6 +19,8 @@ from csp.project import claims_folder, read_claims
 from csp.room_registry import running_rooms
 
 _PACKAGE: Final = "csp-groupchat"
+#: The top of the clone that this module runs from, unless the package was installed.
+_CLONE: Final = Path(__file__).resolve().parent.parent.parent
 
 
 @takes(YES, JSON, examples=("csp uninstall",))
@@ -50,6 +52,8 @@ def uninstall(call: VerbCall) -> int:
         talk(line)
     for history in kept:
         talk(f"kept the history in {history}")
+    if any(history.is_relative_to(_CLONE) for history in kept) and command.startswith("rm "):
+        talk(f"move the histories out of {_CLONE} first if you want to keep them")
     talk(f"remove the package with: {command}")
     return 0
 
@@ -92,8 +96,8 @@ def how_to_remove_package(prefix: str) -> str:
     if "pipx" in parts:
         return f"pipx uninstall {_PACKAGE}"
     if "uv" in parts and any(part.startswith("archive") for part in parts):
-        return "uv cache clean (uvx keeps it in uv's cache alone)"
-    clone = Path(__file__).resolve().parent.parent.parent
-    if (clone / "uv.lock").is_file():
-        return f"rm -r {os.fspath(clone)}"
+        return f"uv cache clean {_PACKAGE} && uv cache prune (uvx keeps it only in uv's cache)"
+    if (_CLONE / "uv.lock").is_file():
+        # Git makes its objects read-only, so rm without -f would ask about each.
+        return f"rm -rf {shlex.quote(str(_CLONE))}"
     return f"pip uninstall {_PACKAGE}"

@@ -86,7 +86,10 @@ def test_a_script_reads_what_was_done(home: Path, capsys: pytest.CaptureFixture[
     [
         ("/home/a/.local/share/uv/tools/csp-groupchat", "uv tool uninstall csp-groupchat"),
         ("/home/a/.local/share/pipx/venvs/csp-groupchat", "pipx uninstall csp-groupchat"),
-        ("/home/a/.cache/uv/archive-v0/x1y2", "uv cache clean (uvx keeps it in uv's cache alone)"),
+        (
+            "/home/a/.cache/uv/archive-v0/x1y2",
+            "uv cache clean csp-groupchat && uv cache prune (uvx keeps it only in uv's cache)",
+        ),
     ],
 )
 def test_the_package_is_removed_by_what_installed_it(prefix: str, command: str) -> None:
@@ -96,4 +99,17 @@ def test_the_package_is_removed_by_what_installed_it(prefix: str, command: str) 
 def test_a_clone_is_removed_as_a_folder() -> None:
     root = Path(uninstall.__file__).resolve().parents[2]
 
-    assert uninstall.how_to_remove_package("/usr") == f"rm -r {root}"
+    assert uninstall.how_to_remove_package("/usr") == f"rm -rf {root}"
+
+
+def test_histories_inside_a_clone_are_pointed_out(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "uv.lock").write_text("")
+    monkeypatch.setattr(uninstall, "_CLONE", home)
+    monkeypatch.setattr("sys.prefix", str(home / ".venv"))
+
+    assert main(["uninstall", "--yes"]) == 0
+    *_, advice, command = capsys.readouterr().err.splitlines()
+    assert advice == f"move the histories out of {home} first if you want to keep them"
+    assert command == f"remove the package with: rm -rf {home}"

@@ -803,7 +803,9 @@ def test_two_rooms_are_told_apart(bare: Place) -> None:
         f" two ({bare.home}/two) (open it with: csp up; choose another one with --room NAME)\n"
     )
     assert named.json["health"]["room"] == "two"
-    assert [row["room"] for row in bare.csp("rooms", "--json").json] == ["one", "two"]
+    # A clone that CSP runs from may have stopped rooms of its own.
+    rows = [row for row in bare.csp("rooms", "--json").json if row["state"] != "stopped"]
+    assert [row["room"] for row in rows] == ["one", "two"]
 
 
 def test_a_second_gateway_of_a_room_is_refused(place: Place) -> None:

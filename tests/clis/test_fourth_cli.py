@@ -9,6 +9,8 @@ from textwrap import dedent
 
 import pytest
 
+from csp.clis.registry import cli_names
+
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = """
 name = "fourth"
@@ -102,7 +104,7 @@ def test_its_profile_is_chosen_by_its_command(machine: Machine) -> None:
         print(profile_names(), profile_for("/opt/fourth", "-x").name, load_profile("fourth").capture)
     """
 
-    names = ["claude", "codex", "gemini", "fourth", "demo", "generic", "shell"]
+    names = [*cli_names(), "fourth", "demo", "generic", "shell"]
     assert machine.run(code) == f"{names} fourth fourth\n"
 
 
@@ -184,6 +186,6 @@ def test_its_command_is_a_setting(machine: Machine) -> None:
 
 
 def test_help_names_it(machine: Machine) -> None:
-    assert "claude, codex, gemini, fourth, demo, generic or shell" in " ".join(
+    assert f"{', '.join(cli_names())}, fourth, demo, generic or shell" in " ".join(
         machine.csp("sidecar", "--help").split()
     )

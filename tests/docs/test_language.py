@@ -14,7 +14,7 @@ from tests.docs.pages import prose, written_pages
 BANNED = {
     r"whoever|whomever|whence|thereby|upon|anew": "a plain word",
     r"for good\b(?! reason)": "permanently",
-    r"be it\b|be they\b": "whether it is",
+    r"\bbe it\b|\bbe they\b": "whether it is",
     r"stdout is data|stderr is talk|misused": "results go to stdout, messages to stderr; 2: usage",
     r"\bstands? (?:on|in) (?!for)": "is",
     r"\bgo(?:es|ing)? on (?:with|without)\b": "continue",

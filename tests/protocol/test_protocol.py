@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 import time
 from typing import Any
 
@@ -59,7 +60,8 @@ MODULES = (notes, requests, responses, review_messages, screen_frames, session_p
 SHAPES = {name: kind for module in MODULES for name, kind in vars(module).items()}
 BODIES = [kind for name, kind in SHAPES.items() if name.endswith("Body")] + [Op]
 QUERIES = [kind for name, kind in SHAPES.items() if name.endswith("Params")]
-DEEP = 200_000
+#: Python 3.14 allows calls as deep as the stack has space for.
+DEEP = 200_000 if sys.version_info < (3, 14) else 2_000_000
 
 
 def message(**fields: object) -> bytes:
