@@ -182,7 +182,8 @@ async def test_a_session_that_has_just_ended_is_not_asked_about(parts: Parts) ->
     """The page hears of the end before it has looked at the sessions again."""
     got = await parts.run(
         BEGIN
-        + """room.sessions = [{ id: "s", thread: "default", mode: "debate", topic: "tabs", status: "running" }];
+        + """room.sessions = [{ id: "s", thread: "default", mode: "debate", topic: "tabs",
+          status: "running" }];
         choose("consensus"); fill("mode-goal", "g"); const begun = await submit();
         return [begun?.[2].mode, $("#ask").open]"""
     )
