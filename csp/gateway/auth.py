@@ -1,12 +1,12 @@
-"""Authentication of callers: tokens, Host and Origin.
+"""Authenticate callers by token, Host and Origin.
 
 An agent's token consists of its id, the epoch of its ownership and a keyed hash of both. The epoch is in
 the journal and the key in the room's secret file, so tokens survive restarts without being stored.
 A page's token has no dot, so the two kinds cannot be confused.
 
 A browser sends requests on behalf of any page, so every route checks the headers that identify the page:
-- Host must be one of our own names; otherwise a name that resolves to us (DNS rebinding) could read the room.
-  Its port is not compared, because a tunnel may use another one.
+- Host must be one of our own names; otherwise a page under a name that resolves to us (DNS rebinding) could
+  read the room. Its port is not compared, because a tunnel may use another one.
 - Origin must have exactly this scheme, Host and port, since another port belongs to another server.
 - Sec-Fetch-Site, if a browser sends it, must name our own page or a person's own navigation.
 """
@@ -38,8 +38,8 @@ _HOST: Final = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.A
 _IPV4_IN_IPV6: Final = "::ffff:"
 #: Values of Sec-Fetch-Site for our own page, or for a request without a page.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-#: Method, Sec-Fetch-Mode and Sec-Fetch-Dest of a request for which a person followed a link to us. The page
-#: with the link can neither frame nor read ours.
+#: Method, Sec-Fetch-Mode and Sec-Fetch-Dest of a request made when a person follows a link to us. The page
+#: that contains the link can neither frame nor read ours.
 _VISIT: Final = ("GET", "navigate", "document")
 MAX_REMEMBERED: Final = 1024
 _OPEN_HERE: Final = "open the page from the gateway itself"
@@ -57,12 +57,12 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def reader(self) -> AgentId | None:
-        """The agent whose view applies to answers; None for a person, who may read everything."""
+        """The agent whose view limits the response; None for a person, who may read everything."""
         return None if self.role is Role.ROOM else self.id
 
     @property
     def party(self) -> Party:
-        """The party of the caller in the table of roles."""
+        """The caller's party in the table of roles."""
         return party_of(self.role, is_page=bool(self.page))
 
 
@@ -126,10 +126,10 @@ def read_token(request: web.BaseRequest) -> str:
 
 
 def read_offered_token(request: web.BaseRequest) -> str:
-    """Return the token that a page offers with its WebSocket, or an empty string.
+    """Return the token that a page offers when it opens a WebSocket, or an empty string.
 
-    Only a page's token is accepted here, and only with an Origin, which the guard has already checked. All
-    other programs can send a header and should not start to rely on a second way.
+    Only a page's token is accepted here, and only with an Origin, which the guard has already checked. Other
+    programs can send a header and should not come to rely on a second method.
     """
     offers = [word.strip() for word in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
     tokens = [word.removeprefix(_TOKEN_OFFER) for word in offers if word.startswith(_TOKEN_OFFER)]
@@ -144,11 +144,11 @@ def read_offered_token(request: web.BaseRequest) -> str:
 
 
 class HostGuard:
-    """Refuses requests that a browser sends for a foreign page or a rebound host name."""
+    """Rejects requests that a browser sends for a foreign page or a rebound host name."""
 
     def __init__(self, bound_host: str) -> None:
         self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()}
-        # Cache of accepted values, because callers send the same ones in every request.
+        # A cache of accepted values, because callers send the same ones with every request.
         self._good: set[str] = set()
         if not is_loopback(bound_host):
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}

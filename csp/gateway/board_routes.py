@@ -42,7 +42,7 @@ async def list_notes(gateway: Gateway, call: Asked[notes.BoardParams]) -> notes.
     params = call.query
     page = await _page(gateway, _filter(params), params.limit, call.caller)
     seqs = [seq_of(note.id) for note in page.notes]
-    # The next page starts after the last note or, going back, before the first. At the end there is none.
+    # The next page starts after the last note or, going backwards, before the first. The last page has none.
     following = seqs[0] if page.has_more else None
     if params.after is not None:
         following = seqs[-1] if seqs else params.after

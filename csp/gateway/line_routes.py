@@ -22,7 +22,7 @@ _NEWEST = 50
 
 
 async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
-    """Execute a typed line once; a command of the user interface itself is returned to the caller."""
+    """Execute a typed line once; return a command of the user interface itself to the caller."""
     body = call.body
     if await answered(gateway, call) is not None:
         return LineView(kind=LineKind.DONE)
@@ -44,7 +44,7 @@ async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
 
 
 def _aim(gateway: Gateway, to: str) -> LineView:
-    """Return whom plain texts go to from now on."""
+    """Return the new recipient of plain text."""
     known = [
         name
         if name == ALL or name in gateway.settings.groups
@@ -68,7 +68,7 @@ async def _set_mode(gateway: Gateway, call: Posted[LineBody], wish: human_input.
 
 
 def _question_about(gateway: Gateway, wish: human_input.ModeLine, body: LineBody) -> LineView | None:
-    """Return what to ask before a mode is started, if anything has to be asked."""
+    """Return the question to ask before a mode is started, if there is one."""
     if wish.mode not in mode_names():
         return None
     if wish.needs_topic:

@@ -24,7 +24,7 @@ _ERRORS: Final = {
     "429": "a limit of the room is reached",
     "507": "the disk is full",
 }
-#: Described in words only, because a generated client that tries values would hang for a minute on each.
+#: Described only in words, because a generated client that tries values would wait a minute for each.
 _UNLISTED: Final = frozenset({"wait"})
 _LONG_POLL: Final = "With wait=S (at most 60) an empty answer is held back until there is news."
 _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
@@ -35,7 +35,7 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "number": {"type": "string", "pattern": "^#?[0-9]{1,16}$", "examples": ["52"]},
     "act": {"type": "string", "enum": list(RunAction), "examples": ["abort"]},
 }
-#: Examples of ids, which a generated client cannot guess.
+#: Example ids, which a generated client cannot guess.
 _ID_EXAMPLES: Final = {
     **dict.fromkeys(("/messages/{id}", "/messages/{id}/{action}"), "m-3"),
     "/agents/{id}/screen": "claude",
@@ -61,7 +61,7 @@ def _by_id(place: str, **operations: str) -> dict[str, Any]:
     }
 
 
-#: Values that a client gets from one route and needs for another.
+#: Values that a client receives from one route and needs for another.
 _LINKS: Final[dict[str, dict[str, Any]]] = {
     "POST /register": _by_id(
         "agentId", press="post_agents_id_verb", read="get_inbox_id", remove="delete_agents_id"

@@ -1,4 +1,4 @@
-"""The table of the gateway's routes, with one row for each.
+"""The table of the gateway's routes, with one row per route.
 
 A row names the types of a route. The HTTP server, /openapi.json and the tests read this table. The table of
 roles defines who may call a route.
@@ -108,7 +108,7 @@ async def list_agents(gateway: Gateway, call: AnyCall) -> RawJson:
 
 
 def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.AgentView:
-    """Return the parts of an agent's state that the caller may see."""
+    """Return the parts of an agent's state that are visible to the caller."""
     room = gateway.writer.room
     participant = room.participants[agent]
     is_sealed = is_hidden(participant.seals, agent, caller.reader, room.sessions)
@@ -124,7 +124,7 @@ def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.Ag
 
 
 def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
-    """Return the state to show to people; a benched agent is not shown as waiting for a turn."""
+    """Return the state to display; a benched agent is not shown as waiting for a turn."""
     shown = participant.shown_state
     sessions = gateway.writer.room.sessions.live_with(participant.id)
     is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in sessions)
@@ -170,7 +170,7 @@ async def inbox(gateway: Gateway, call: Asked[requests.InboxParams]) -> response
     following = shown[-1].seq if shown else params.after
     held = first_held(gateway.writer.room, agent, params.after) if shown else None
     if held is not None:
-        # Never skip a held message, which will be due later.
+        # Never skip a held message, because it will be due later.
         following = min(following, held - 1)
     return responses.InboxView(items=shown, next=following)
 

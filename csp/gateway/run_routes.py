@@ -49,7 +49,7 @@ async def start_run(
 
 
 def thread_for_run(gateway: Gateway, wanted: str | None) -> str | None:
-    """Return the thread for a run: the given one, else the default thread if free, else a new one.
+    """Return the thread for a run: the requested one, else the default one if free, else a new one.
 
     Unlike a mode, a run does not replace another session, because that session's work would be lost silently.
     """
@@ -103,7 +103,7 @@ async def act_on_run(
         action is review_messages.RunAction.GO
         or (action is review_messages.RunAction.RESUME and is_plan_open(run))
     ):
-        # Continue with the plan in the file, which may have been edited.
+        # Continue with the plan in the file, because it may have been edited.
         plan = await asyncio.to_thread(gateway.run_worker.folders.edited_plan, run.id)
     sender = call.caller.id
     await gateway.submit(
