@@ -176,7 +176,7 @@ class BoardSummaries:
         return min(after, 1) if is_crowded else after
 
     def summariser(self, name: str) -> str | None:
-        """Return the configured summariser, the session's synthesiser or an orchestrator, whichever is online."""
+        """Return the first online agent: the configured summariser, the synthesiser, or an orchestrator."""
         room = self._writer.room
         session = room.sessions.get(name)
         bosses = [one.id for one in room.participants.values() if one.role is JoinRole.ORCHESTRATOR]
