@@ -70,7 +70,7 @@ def blocks_forward(
 def blocks_back(
     fd: int, end: int, start: int = 0, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, bytes) pieces of whole lines, last piece first; `start` and `end` are line starts."""
+    """Yield (offset, bytes) pieces of whole lines, last piece first, between two line boundaries."""
     size = block_bytes
     while end > start:
         at = max(start, end - size)

@@ -1,4 +1,4 @@
-"""The MCP resources: transcript, boards and runs."""
+"""The MCP resources, such as the transcript, boards and runs."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ class ResourceText(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """A resource; `{}` in its address is an id."""
+    """A resource; `{}` in its URI stands for an id."""
 
     uri: str
     name: str
@@ -68,7 +68,7 @@ RESOURCES: Final = (
 
 
 async def read(door: RoomClient, uri: str) -> ResourceText:
-    """Return the resource at an address, or raise NotFound."""
+    """Return the content of the resource with this URI, or raise NotFound."""
     base, _, id = uri.removeprefix(SCHEME).partition("/")
     for resource in RESOURCES:
         known = resource.uri.removeprefix(SCHEME).partition("/")

@@ -1,4 +1,4 @@
-"""The arguments of each tool as types; clients see their JSON schemas."""
+"""The types of each tool's arguments; clients see their JSON schemas."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from msgspec import Meta
 from csp.protocol.enums import MAX_TEXT_BYTES, Id, Mode, Name, OwnId, ReportedAgentState, Thread
 from csp.protocol.notes import BoardName
 
-#: The longest wait for a collaboration.
+#: The maximum wait for a collaboration, in seconds.
 LONGEST_S = 1800
 
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES)]
@@ -27,11 +27,11 @@ Short = Annotated[str, Meta(max_length=2000)]
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The arguments of one call."""
+    """The base class of all arguments."""
 
 
 class Nothing(Arguments, frozen=True, forbid_unknown_fields=True):
-    """No argument."""
+    """The type of a call without arguments."""
 
 
 class SendMessage(Arguments, frozen=True, forbid_unknown_fields=True):
@@ -140,7 +140,7 @@ _END_S = Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end; 0 re
 
 
 class ChatterCollaborate(Arguments, frozen=True, forbid_unknown_fields=True):
-    """The terms of a collaboration; one that continues keeps what is omitted."""
+    """The terms of a collaboration; one that continues keeps the values of omitted fields."""
 
     objective: _Goal | None = None
     models: Annotated[_Models, Meta(description="agents that take part; needed to begin")] | None = None
@@ -170,7 +170,7 @@ def schema_of(kind: type[Arguments]) -> dict[str, Any]:
 
 
 def _plain(value: Any, parts: dict[str, Any]) -> Any:
-    """Inline all references; remove what a caller does not need."""
+    """Return a schema with all references inlined and without parts that a caller does not need."""
     if isinstance(value, list):
         return [_plain(one, parts) for one in value]
     if not isinstance(value, dict):

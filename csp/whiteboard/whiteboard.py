@@ -250,7 +250,7 @@ class Whiteboard:
         return sum(text_bytes(event) for event in notes if not is_summary(event))
 
     def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
-        """Return one note, or None unless it exists and the reader may see it."""
+        """Return one note if it exists and the reader may see it, else None."""
         seq = seq_of(note_id)
 
         def read(view: JournalView) -> NoteView | None:
