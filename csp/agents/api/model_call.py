@@ -1,4 +1,4 @@
-"""One call of a model, with its retries, until its answer."""
+"""One call to a model, with retries until it replies."""
 
 import asyncio
 import time
@@ -15,18 +15,18 @@ from csp.protocol.enums import MAX_TEXT_BYTES
 from csp.protocol.requests import Usage
 from csp.room.sessions.session_state import tokens_in
 
-#: Time limit of a step including all retries.
+#: The time limit for a step, including all retries.
 STEP_S: Final = 300.0
-#: How long before the room's own deadline to give up, so that the actual reason is reported first.
+#: The time before the room's own deadline at which to give up, so that the actual reason is reported first.
 EARLIER_S: Final = 2.0
 
 Hear = Callable[[str], None]
 
 
 class ModelCall:
-    """Calls a model until it answers or a retry is hopeless; `hear` gets the text as it arrives.
+    """Calls a model until it replies or a retry would be pointless; `hear` receives the text as it arrives.
 
-    `note` gets the reason for each retry. `usage` is the total of all tries so far.
+    `note` receives the reason for each retry. `usage` is the total of all tries so far.
     """
 
     def __init__(self, model: Model, name: str, secret: str, step_s: float = STEP_S) -> None:
@@ -37,7 +37,7 @@ class ModelCall:
         self.usage: Usage | None = None
 
     async def run(self, ask: ModelRequest, hear: Hear, note: Hear) -> str:
-        """Return the whole answer; raise CallFailed if there is none."""
+        """Return the complete reply; raise CallFailed if there is none."""
         deadline = asyncio.get_running_loop().time() + max(self._step_s - EARLIER_S, self._step_s / 2)
         try:
             async with asyncio.timeout_at(deadline) as limit:
