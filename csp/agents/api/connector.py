@@ -297,7 +297,7 @@ class Connector:
     async def _refusal(
         self, act: Callable[[], Awaitable[object]], what: str, item: Deliver | None = None
     ) -> str:
-        """Call the room, again with the new client if it has moved; log and return the reason for a refusal."""
+        """Call the room, retrying if the room has moved; log and return the reason if it refuses."""
         while True:
             client = self.client
             try:
