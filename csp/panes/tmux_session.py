@@ -131,7 +131,7 @@ class TmuxSession:
         self.id = self.id or self._find_elsewhere()
 
     def _find_elsewhere(self) -> str:
-        """Return the session on the server where it was opened; keep the caller's server if it is not there."""
+        """Return the session on the server where it was opened; stay on the caller's if it is not there."""
         try:
             path = self._socket_file.read_text("utf-8")
         except (OSError, UnicodeError):
