@@ -1,4 +1,4 @@
-"""Measure this machine."""
+"""Run the benchmarks on this machine."""
 
 import sys
 from importlib import import_module
@@ -19,7 +19,7 @@ CLONE = Path(__file__).resolve().parents[2]
     examples=("csp bench gateway --quick",),
 )
 def bench(call: VerbCall) -> int:
-    """Print the figures of processes that are started for this alone; the bench is part of a clone only."""
+    """Print figures measured on separate processes; the benchmarks are part of a clone only."""
     if call.args.seconds is not None and call.args.subject != "gateway":
         raise BadInput("--seconds: expected only for the gateway", "use --quick for a shorter run")
     if not (CLONE / "tests" / "bench" / "machine").is_dir():
@@ -27,6 +27,6 @@ def bench(call: VerbCall) -> int:
             "csp bench needs a clone of the CSP repository: the installed package does not contain the bench",
             f"run in a clone: uv run csp bench {call.args.subject}",
         )
-    # Ahead of a package of this name that something else has installed.
+    # Before any other installed package with this name.
     sys.path.insert(0, str(CLONE))
     return int(import_module("tests.bench.machine.command").run(call))

@@ -1,4 +1,4 @@
-"""Write on the whiteboard, search it, show it, export it."""
+"""Write on the whiteboard, search it, show it, or export it."""
 
 import time
 from typing import Final
@@ -42,7 +42,7 @@ _FORMS: Final = Forms("board", default="show")
     ),
 )
 def board(call: VerbCall) -> int:
-    """Run the form that the first word names."""
+    """Run the form named by the first word."""
     return _FORMS.do(call)
 
 
@@ -120,7 +120,7 @@ def _summarise(call: VerbCall, words: list[str]) -> int:
 
 
 def note_head(note: Object) -> str:
-    """Return what is known about a note beside its text."""
+    """Return a note's metadata as one line."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(field(note, "ts", float)))
     tags = "".join(f" #{tag}" for tag in field(note, "tags", list))
     kind = "" if note.get("kind") == "note" else f" {note.get('kind')}"

@@ -1,4 +1,4 @@
-"""Check the agent CLIs of this machine, without a turn that would cost something."""
+"""Check the agent CLIs on this machine, without a turn that would cost money."""
 
 import os
 import re
@@ -25,7 +25,7 @@ _FLAG: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
 class CheckResult(NamedTuple):
-    """The outcome of one check, with what to do about it where something can be done."""
+    """The outcome of one check, with advice if something can be done about it."""
 
     check: str
     ok: bool
@@ -34,7 +34,7 @@ class CheckResult(NamedTuple):
 
 
 class Cli(NamedTuple):
-    """One CLI as the settings name it; `source` is the variable or the file that has set its command."""
+    """One CLI from the settings; `source` is the variable or file that sets its command."""
 
     name: str
     command: tuple[str, ...]
@@ -43,7 +43,7 @@ class Cli(NamedTuple):
 
 
 def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
-    """Check each agent CLI: whether it is installed, known and can be wired."""
+    """Check whether each agent CLI is installed, known and can be wired."""
     for cli in clis_of(settings):
         found = find(cli.command, cwd, env)
         if found is None:
@@ -56,7 +56,7 @@ def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterato
 def check_cli(
     cli: Cli, path: str, profile_name: str, env: Mapping[str, str], cwd: Path
 ) -> Iterator[CheckResult]:
-    """Check a CLI that is installed."""
+    """Check an installed CLI."""
     profile = checked(load_profile(profile_name or profile_for(*cli.command).name))
     version = ask_version(profile, [path], env)
     yield CheckResult(f"cli {cli.name}", True, f"{path}" + (f", {version}" if version else ""))
@@ -75,7 +75,7 @@ def check_cli(
 
 
 def missing(settings: Settings, cli: Cli) -> CheckResult:
-    """Report a CLI that is not installed; a failure only if somebody asked for it."""
+    """Report a CLI that is not installed; it counts as a failure only if the settings require it."""
     name, command = f"cli {cli.name}", cli.command[0]
     if cli.source:
         advice = f"check its spelling, or unset {cli.source}"
@@ -90,7 +90,7 @@ def missing(settings: Settings, cli: Cli) -> CheckResult:
 
 
 def clis_of(settings: Settings) -> list[Cli]:
-    """Return the CLIs of the agents in csp.toml, else all that are known."""
+    """Return the CLIs of the agents in csp.toml, or else all known ones."""
     known = {name: settings.command_of(name) for name in CLIS}
     if settings.agents:
         named = [
@@ -107,7 +107,7 @@ def clis_of(settings: Settings) -> list[Cli]:
 def check_wiring(
     cli: Cli, profile: Profile, path: str, env: Mapping[str, str], cwd: Path, folder: Path
 ) -> Iterator[CheckResult]:
-    """Wire a run in a folder of its own, without starting it."""
+    """Check that a run can be wired, in a folder of its own and without starting the CLI."""
     argv, name = [path, *cli.command[1:]], f"wiring {cli.name}"
     try:
         wired = wire(profile.capture, CliRun(folder, argv, env, str(uuid4()), "rules", cwd=str(cwd)))
@@ -126,7 +126,7 @@ def check_wiring(
 
 
 def check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping[str, str]) -> CheckResult:
-    """Check that the CLI's own help knows the arguments that we add."""
+    """Check that the CLI's own help lists the arguments we add."""
     ours = sorted({word for word in wired.argv if _FLAG.fullmatch(word)} - set(argv))
     name, by_hand = f"wiring {cli.name}", f"run {path} --help by hand"
     try:
@@ -157,7 +157,7 @@ def check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping
 
 
 def check_hook(cli: Cli, spool: Path) -> CheckResult:
-    """Run our hook command as the CLI would, without starting the CLI."""
+    """Check our hook command by running it as the CLI would, without starting the CLI."""
     said = '{"hook_event_name": "SessionStart"}'
     done = subprocess.run(
         ["sh", "-c", hook_command(spool)],
@@ -176,7 +176,7 @@ def check_hook(cli: Cli, spool: Path) -> CheckResult:
 
 
 def check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
-    """Check that the folder of the CLI's transcripts can be read."""
+    """Check that the CLI's transcript folder can be read."""
     hint = Path(wired.transcript_hint)
     folder = hint.parent.parent if hint.suffix == ".jsonl" else hint
     name = f"transcripts {cli.name}"

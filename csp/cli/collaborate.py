@@ -1,4 +1,4 @@
-"""Have models work on an objective and wait for the result."""
+"""Let models work on an objective and wait for the result."""
 
 import time
 from typing import Final
@@ -14,7 +14,7 @@ from csp.human.status_lines import tokens_text
 _HELP: Final = "see: csp collaborate --help"
 _POLL_S: Final = 20.0
 _RETRY_S: Final = 0.3
-#: What the options are called in a body.
+#: The names of the options in a request body.
 _OPTIONS: Final = {
     "mode": "mode",
     "max_steps": "max_steps",
@@ -22,7 +22,7 @@ _OPTIONS: Final = {
     "timeout_per_step": "timeout_per_step",
     "cost_limit": "cost_limit_usd",
 }
-#: Ends after which there is nothing to go by.
+#: Outcomes without a usable result.
 _LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_failed")
 
 
@@ -70,13 +70,13 @@ def collaborate(call: VerbCall) -> int:
     talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
     if args.no_wait:
         return call.show(answer, [handle])
-    # If it is still running, its progress so far is not shown again.
+    # If it is still running, earlier progress is not shown again.
     path = f"/collaborations/{segment(handle)}"
     return _follow(call, handle, after=field(call.gateway.get(path), "lines", int) if args.session else 0)
 
 
 def body_of(call: VerbCall) -> Object:
-    """Return the request; the room decides what was left out."""
+    """Return the request body; the room chooses the values of omitted options."""
     args = vars(call.args)
     words = read_stdin() if args["objective"] == ["-"] else " ".join(args["objective"])
     if not args["session"] and not words.strip():
@@ -136,7 +136,7 @@ class _Following:
         self._progress = Progress()
 
     def run(self) -> Object:
-        """Return its view at its end, or after the timeout."""
+        """Return its view once it has ended or the timeout has passed."""
         deadline = time.monotonic() + (0.0 if self._call.args.no_wait else self._call.args.timeout)
         view: Object = {}
         with self._progress:
@@ -147,7 +147,7 @@ class _Following:
                     return view
 
     def _look(self, wait_s: float) -> Object:
-        """Return its view, or an empty one while the gateway is away."""
+        """Return its view, or an empty one while the gateway is unreachable."""
         try:
             self._gateway = self._gateway or self._call.reconnect()
             view: Object = self._gateway.get(self._path, after=self._after, wait=f"{wait_s:.3f}")

@@ -1,4 +1,4 @@
-"""Check this machine, or the journal of a room."""
+"""Check this machine, or a room's journal."""
 
 import os
 import shutil
@@ -28,13 +28,13 @@ _PACKAGE = "csp-groupchat"
     examples=("csp doctor --journal",),
 )
 def doctor(call: VerbCall) -> int:
-    """Print what was found; fail if anything is wrong."""
+    """Print the findings; fail if anything is wrong."""
     if call.args.journal:
         return _journal(call)
     findings = []
     for finding in check_machine(call.settings, process_environment(), call.cwd):
         findings.append(finding)
-        # Said at once: a slow CLI may take minutes to answer.
+        # Printed immediately, because a slow CLI may take minutes to respond.
         if not call.is_json:
             advice = f" ({finding.advice})" if finding.advice else ""
             put(f"{'ok' if finding.ok else 'FAIL':4}  {finding.check}: {finding.detail}{advice}")
@@ -44,7 +44,7 @@ def doctor(call: VerbCall) -> int:
 
 
 def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
-    """Run the checks that change nothing and cost nothing."""
+    """Run all checks, none of which change anything or cost money."""
     from csp.panes.tmux_session import check_tmux
 
     rooms = running_rooms(settings.state_dir)
@@ -72,7 +72,7 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
 
 
 def check_package() -> CheckResult:
-    """Check that no other package has the import name of this one: their files overwrite each other."""
+    """Check that no other package has our import name, because their files would overwrite each other."""
     from importlib.metadata import packages_distributions, version
 
     others = sorted({name for name in packages_distributions().get("csp", ()) if name != _PACKAGE})
@@ -84,7 +84,7 @@ def check_package() -> CheckResult:
 
 
 def check_drawing(env: Mapping[str, str]) -> CheckResult:
-    """Check that tmux can draw here, with Unicode."""
+    """Check that tmux can draw on this terminal with Unicode."""
     import curses
 
     from csp.panes.tmux_session import check_terminal
@@ -110,7 +110,7 @@ def check_drawing(env: Mapping[str, str]) -> CheckResult:
 
 
 def check_state(path: Path) -> CheckResult:
-    """Check that the state folder is the user's alone."""
+    """Check that only the user can access the state folder."""
     try:
         mode = path.stat().st_mode & 0o777
     except OSError:
@@ -131,7 +131,7 @@ def check_folder(name: str, path: Path, advice: str) -> CheckResult:
 
 
 def check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
-    """Check whether the gateway's port is free, or used by a room of ours."""
+    """Check whether the gateway's port is free or used by one of our rooms."""
     where = f"{settings.host}:{settings.port}"
     try:
         family, kind, _, _, address = socket.getaddrinfo(
@@ -153,7 +153,7 @@ def check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
 
 
 def check_room(room: RunningRoom) -> CheckResult:
-    """Check that the gateway of a room answers and would be started again."""
+    """Check that a room's gateway responds and would be restarted after a crash."""
     from csp.panes.start_gateway import has_lost_supervisor
 
     name = f"room {room.room}"
@@ -186,7 +186,7 @@ def _journal(call: VerbCall) -> int:
 
 
 def journal_path(call: VerbCall) -> Path:
-    """Return the journal of the room, whether it is running or not."""
+    """Return the path of the room's journal, whether or not the room is running."""
     settings = call.settings
     name = settings.room if settings.is_set("history_dir") else call.room_name()
     folder = settings.history_dir / name

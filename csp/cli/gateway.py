@@ -1,4 +1,4 @@
-"""Start the gateway of a room."""
+"""Start a room's gateway."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ LAN: Final = value(
     nargs="?",
     const="",
 )
-#: How a gateway is reached.
+#: The options that define how a gateway can be reached.
 REACH: Final = (
     LAN,
     value("--tls-cert", "FILE", "certificate, as pem"),
@@ -39,7 +39,7 @@ REACH: Final = (
     examples=("csp gateway --room review",),
 )
 def gateway(call: VerbCall) -> int:
-    """Run the gateway until it is told to end."""
+    """Run the gateway until it is stopped."""
     options = gateway_options(call)
     options = replace(options, settings=claim(options.settings, process_environment()))
     from csp.gateway.server import run  # loads aiohttp, which no other verb needs
@@ -48,7 +48,7 @@ def gateway(call: VerbCall) -> int:
 
 
 def gateway_options(call: VerbCall) -> GatewayOptions:
-    """Return the options with every path checked."""
+    """Return the gateway options after checking all paths."""
     args = call.args
     cert, key = certificate_files(call)
     dir = call.directory(args.dir)
@@ -64,7 +64,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
 
 
 def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:
-    """Return the files of a certificate and its key, if both were named."""
+    """Return the files of a certificate and its key, if given; raise if only one is given."""
     cert, key = (_file(call, f"--tls-{name}", getattr(call.args, f"tls_{name}")) for name in ("cert", "key"))
     if (cert is None) != (key is None):
         raise BadInput("expected --tls-cert with --tls-key, got only one of them")
@@ -72,7 +72,7 @@ def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:
 
 
 def lan_address(text: str) -> str:
-    """Return the address that `--lan` means: the given one, or that of this machine in its network."""
+    """Return the address for `--lan`: the given one, or else this machine's address on its network."""
     address = check_address(text) if text else own_address()
     if not address or (not text and is_loopback(address)):
         raise Refused("this machine has no address in a network", "name one: --lan ADDRESS")
@@ -80,7 +80,7 @@ def lan_address(text: str) -> str:
 
 
 def reach_of(call: VerbCall) -> tuple[str, ...]:
-    """Return the options of `csp gateway` for how the room is to be reached."""
+    """Return the `csp gateway` options that define how the room can be reached."""
     args, (cert, key) = call.args, certificate_files(call)
     words = ["--lan", lan_address(args.lan)] if args.lan is not None else []
     words += ["--tls-cert", str(cert.resolve()), "--tls-key", str(key.resolve())] if cert and key else []

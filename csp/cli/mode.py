@@ -1,4 +1,4 @@
-"""Set, show, steer and end the mode of a room."""
+"""Set, show, steer or end the mode of a room."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,7 +12,7 @@ from csp.http_client import Object, field, segment
 
 _FREEFORM: Final = "freeform"
 _START: Final = "start one: csp mode set debate 'tabs or spaces'"
-#: What the options are called in a body; those of the limits go into one of their own.
+#: The names of the options in a request body; limits are in a separate object.
 _SET: Final = ("rounds", "steps", "first", "synth", "ballot", "respect_final", "soft_turns")
 _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _FORMS: Final = Forms("mode", default="show")
@@ -50,7 +50,7 @@ _FORMS: Final = Forms("mode", default="show")
     ),
 )
 def mode(call: VerbCall) -> int:
-    """Run the form that the first word names."""
+    """Run the form named by the first word."""
     name = next(iter(call.args.form or ()), "")
     if name and name not in _FORMS:
         from csp.room.sessions.modes import mode_names
@@ -60,7 +60,7 @@ def mode(call: VerbCall) -> int:
     return _FORMS.do(call)
 
 
-# --- beginning, looking ----------------------------------------------------------------------------
+# --- starting and showing --------------------------------------------------------------------------
 
 
 @_FORMS.form("set", ANY, ("agents", "replace", *_SET, *_LIMITS))
@@ -71,7 +71,7 @@ def _set(call: VerbCall, words: list[str]) -> int:
     _check_start(call, words)
     given: dict[str, Any] = {"mode": words[0], "topic": " ".join(words[1:])}
     given |= {name: args[name] for name in _SET}
-    # The room decides what was left out.
+    # The room chooses the values of omitted options.
     body = {name: value for name, value in given.items() if value not in (None, False, "")}
     if args["agents"] is not None:
         body["agents"] = [name for name in args["agents"].split(",") if name]
@@ -86,7 +86,7 @@ def _set(call: VerbCall, words: list[str]) -> int:
 
 
 def _check_start(call: VerbCall, words: list[str]) -> None:
-    """Refuse to start a mode that is about nothing, or that would end another one unasked."""
+    """Raise if a mode lacks its topic or would replace the running mode without --replace."""
     from csp.room.sessions.modes import mode_names
 
     mode = words[0]
@@ -119,7 +119,7 @@ def _next(call: VerbCall, words: list[str]) -> int:
 
 
 def _halt(verb: str, status: str, call: VerbCall, words: list[str]) -> int:
-    """Pause or resume; say so if nothing changes."""
+    """Pause or resume the mode, and report if nothing changes."""
     view = _running(call)
     already = " already" if view.get("status") == status else ""
     return call.tell(_steer(call, view, verb), f"{view['mode']} is {status}{already}")
@@ -172,7 +172,7 @@ def _stop(call: VerbCall, words: list[str]) -> int:
 
 
 def _running(call: VerbCall) -> Object:
-    """Return the running mode; raise with a hint how to start one."""
+    """Return the running mode, or raise with a hint on how to start one."""
     view = _view(call)
     if view.get("sessionId") is None or view.get("status") == "ended":
         raise Refused("no mode is running", _START)
@@ -196,7 +196,7 @@ def _thread(call: VerbCall) -> dict[str, str]:
 
 
 def view_lines(view: Object) -> Iterator[str]:
-    """Yield the mode that runs as lines for a person."""
+    """Yield the running mode as human-readable lines."""
     if view.get("sessionId") is None:
         yield "no mode is running"
         return

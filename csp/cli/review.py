@@ -1,4 +1,4 @@
-"""Start, watch and decide the runs of a builder and its reviewer."""
+"""Start, show and decide runs of a builder and a reviewer."""
 
 import json
 import os
@@ -60,11 +60,11 @@ _FORMS: Final = Forms("review", default="list")
     ),
 )
 def review(call: VerbCall) -> int:
-    """Run the form that the first word names."""
+    """Run the form named by the first word."""
     return _FORMS.do(call)
 
 
-# --- beginning, looking ----------------------------------------------------------------------------
+# --- starting and showing --------------------------------------------------------------------------
 
 
 @_FORMS.form("start", ANY, _START)
@@ -76,7 +76,7 @@ def _start(call: VerbCall, words: list[str]) -> int:
     body: dict[str, Any] = {"goal": " ".join(words)}
     names = {"test_timeout": "test_timeout_s"}
     for name in _START:
-        # Zero revisions are something that was said.
+        # Zero revisions are an explicit choice.
         if args[name] is not None and args[name] is not False:
             body[names.get(name, name)] = args[name]
     body["dir"] = os.path.abspath(call.cwd / (args["dir"] or "."))
@@ -104,7 +104,7 @@ def run_line(run: Object) -> str:
 
 
 def _since(run: Object) -> str:
-    """Return how long a run has been in its phase."""
+    """Return how long a run has been in its phase, as text."""
     since = run.get("since")
     if run.get("reason") or not since:
         return ""
@@ -118,7 +118,7 @@ def _show(call: VerbCall, words: list[str]) -> int:
 
 
 def detail_lines(detail: Object) -> Iterator[str]:
-    """Yield a run with its plan, its findings and the defects that were missed."""
+    """Yield the lines for a run with its plan, its findings and the missed defects."""
     run = field(detail, "run", dict)
     yield f"run: {run.get('id')} ({run.get('session_id')})"
     yield f"goal: {run.get('goal')}"
@@ -205,7 +205,7 @@ def _act(call: VerbCall, run_id: str, action: str, body: dict[str, Any]) -> int:
 
 
 def _run_id(call: VerbCall, words: list[str]) -> str:
-    """Return the named run, else the only one that is running."""
+    """Return the named run, or else the only running one."""
     if words:
         return words[0]
     live = [run for run in field(call.gateway.get("/runs"), "items", list) if not run.get("reason")]
@@ -217,7 +217,7 @@ def _run_id(call: VerbCall, words: list[str]) -> str:
     return str(live[0].get("id"))
 
 
-# --- counting --------------------------------------------------------------------------------------
+# --- statistics ------------------------------------------------------------------------------------
 
 
 @_FORMS.form("stats")
@@ -227,7 +227,7 @@ def _stats(call: VerbCall, words: list[str]) -> int:
 
 
 def stat_line(one: Object) -> str:
-    """Return what a reviewer has found and missed."""
+    """Return a line on the defects that a reviewer has found and missed."""
     counts = ", ".join(f"{number} {grade}" for grade, number in field(one, "findings", dict).items())
     precision, miss_rate = one.get("precision"), one.get("miss_rate")
     judged = "none judged" if precision is None else f"{precision:.0%} of the judged were right"

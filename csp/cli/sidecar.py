@@ -1,4 +1,4 @@
-"""Run a CLI as an agent of the room."""
+"""Run a CLI as an agent in the room."""
 
 import shlex
 from typing import Final
@@ -76,7 +76,7 @@ def sidecar(call: VerbCall) -> int:
 
 
 def text_of(call: VerbCall, flag: str, path: str | None) -> str:
-    """Return the text of a file that an option names; nothing without one."""
+    """Return the text of the file given by an option, or an empty string without one."""
     if path is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Show the state of things: agents, room, settings."""
+"""Show the state of agents, the room and settings."""
 
 import contextlib
 import time
@@ -20,9 +20,9 @@ from csp.session_status import bracketed, session_of
 _TEXT: Final = 60
 _SUBJECT: Final = 200
 _DETAIL: Final = 100
-#: How much of what waits is shown; the rest is counted.
+#: The number of waiting messages to show; the rest are counted.
 _WAITING: Final = 20
-#: Why a message waits, and what ends the wait, by its reason or else by its state.
+#: Texts on why a message is waiting and how the wait ends, by reason or else by state.
 _WHY: Final = {
     "queued": "{agent} has not taken it up yet",
     "typed": "it is being typed",
@@ -54,7 +54,7 @@ def status(call: VerbCall) -> int:
     found = objects(call.gateway.get("/agents"))
     sessions = objects(field(call.gateway.get("/sessions"), "items", list))
     queue: list[Object] | None = None
-    with contextlib.suppress(Forbidden):  # a token of an agent may not see what waits
+    with contextlib.suppress(Forbidden):  # an agent's token may not list waiting messages
         queue = objects(field(call.gateway.get("/queue"), "items", list))
     needs: list[Object] | None = None
     with contextlib.suppress(Forbidden, NotFound):  # an older gateway has no list
@@ -85,14 +85,14 @@ def status(call: VerbCall) -> int:
 
 @takes(examples=("csp token",))
 def token(call: VerbCall) -> int:
-    """Print the token of this command."""
+    """Print the token that this command uses."""
     put(call.address.token)
     return 0
 
 
 @takes(JSON, examples=("csp config",))
 def config(call: VerbCall) -> int:
-    """Show every setting with the place its value comes from."""
+    """Show all settings with the sources of their values."""
     settings = call.settings
     rows = [[row.env, shown(settings, row), settings.sources[row.name]] for row in ROWS]
     if call.is_json:
@@ -107,7 +107,7 @@ def config(call: VerbCall) -> int:
 
 
 def directories(call: VerbCall, found: list[Object]) -> dict[str, str]:
-    """Return the directory of each of these agents that runs on this machine."""
+    """Return the directories of those agents that run on this machine."""
     if not call.address.room:
         return {}
     dirs = RoomProcesses(call.settings.state_dir, call.address.room).directories()
@@ -116,7 +116,7 @@ def directories(call: VerbCall, found: list[Object]) -> dict[str, str]:
 
 
 def agent_rows(call: VerbCall, found: list[Object]) -> list[str]:
-    """Return a line for each agent."""
+    """Return one line per agent."""
     session = session_of(call.gateway.get("/mode"))
     words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
     rows = [agent_row(item, bracketed(word), _DETAIL) for item, word in zip(found, words, strict=True)]
@@ -124,7 +124,7 @@ def agent_rows(call: VerbCall, found: list[Object]) -> list[str]:
 
 
 def agent_lines(call: VerbCall, found: list[Object]) -> Iterator[str]:
-    """Yield a line for each agent, with the dialog that it has open."""
+    """Yield one line per agent, followed by its open dialog."""
     for number, row in enumerate(agent_rows(call, found)):
         yield row
         yield from dialog_lines(found[number]) if found else ()
@@ -147,7 +147,7 @@ def dialog_lines(item: Object) -> list[str]:
 
 
 def health_lines(url: str, health: Object) -> list[str]:
-    """Return the state of the gateway, of its journal and of the whiteboards."""
+    """Return lines on the state of the gateway, its journal and the whiteboards."""
     journal, boards = field(health, "journal", dict), health.get("boards")
     lines = [
         f"room {field(health, 'room', str)} at {url}: {field(health, 'status', str)},"
@@ -157,7 +157,7 @@ def health_lines(url: str, health: Object) -> list[str]:
         lines.append("journal: cannot be written, nothing new is accepted")
     if journal.get("damaged"):
         lines.append(f"journal: {len(journal['damaged'])} damaged lines, see: csp doctor --journal")
-    # A gateway that was started by an older version does not tell its boards.
+    # A gateway started by an older version does not report its boards.
     if boards and field(boards, "notes", int):
         size, most = field(boards, "bytes", int), field(boards, "max_bytes", int)
         share = f", the largest {field(boards, 'largest_bytes', int) / most:.0%} full" if most else ""
@@ -166,7 +166,7 @@ def health_lines(url: str, health: Object) -> list[str]:
 
 
 def queue_lines(queue: list[Object] | None) -> list[str]:
-    """Return each waiting message with what it waits for."""
+    """Return the waiting messages with the reasons for their wait."""
     if queue is None:
         return ["what waits is shown with the room's token only"]
     lines = []

@@ -1,4 +1,4 @@
-"""Show what a repository's csp.toml would do; remember that the user has accepted it."""
+"""Show the effects of a repository's csp.toml, and remember that the user has accepted it."""
 
 import argparse
 import os
@@ -15,9 +15,9 @@ from csp.errors import BadInput, NotFound, Refused
 from csp.trust import Accepted, Untrusted, examine
 
 _NAME: Final = "csp.toml"
-#: These start programs or open an address by what the file says, so they do not go on without it.
+#: Verbs that start programs or open an address from the file, so they do not run without its acceptance.
 _NEEDED_BY: Final = ("up", "add", "gateway")
-#: These look for history where the file says, so they do not leave it out in silence.
+#: Verbs that read the history from the file's path, so they do not ignore the file silently.
 _TOLD: Final = ("down", "replay", "doctor")
 
 
@@ -29,7 +29,7 @@ _TOLD: Final = ("down", "replay", "doctor")
     examples=("csp trust ~/src/project", "csp trust --list"),
 )
 def trust(call: VerbCall) -> int:
-    """Accept what a csp.toml sets, list what was accepted, or revoke it."""
+    """Accept the settings in a csp.toml, list accepted files, or revoke an acceptance."""
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "a person has to accept this")
     accepted = Accepted(process_environment())
@@ -42,7 +42,7 @@ def trust(call: VerbCall) -> int:
     path = call.cwd / Path(call.args.path or ".").expanduser()
     path = Path(os.path.abspath(path / _NAME if path.is_dir() else path))
     if not call.args.path and call.settings.project and not path.exists():
-        # What a directory below the top of a project uses.
+        # The file that applies to a subdirectory of a project.
         path = call.settings.project.root / _NAME
     if path.name != _NAME:
         raise BadInput(f"expected a {_NAME} or the directory of one, got {call.args.path!r}")
@@ -74,11 +74,11 @@ def _is_current(path: Path, accepted: Accepted) -> bool:
     return found is not None and accepted.has(found)
 
 
-# --- asked by the other verbs ---------------------------------------------------------------------
+# --- for other verbs -------------------------------------------------------------------------------
 
 
 def may_use(found: Untrusted, args: argparse.Namespace, env: Mapping[str, str]) -> bool:
-    """Decide about an untrusted file for one command."""
+    """Return whether one command may use an untrusted file."""
     if args.verb not in _NEEDED_BY or getattr(args, "provider", None):
         if args.verb in _TOLD:
             talk(f"csp: {_problem(found)}, so they are left out (see: csp trust)")
@@ -92,7 +92,7 @@ def may_use(found: Untrusted, args: argparse.Namespace, env: Mapping[str, str]) 
 
 
 def _agreed(found: Untrusted) -> bool:
-    """Show the settings and ask a person; without a terminal name the command that accepts them."""
+    """Show the settings and ask the user; without a terminal, name the command that accepts them."""
     if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
         import shlex
 

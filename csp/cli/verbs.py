@@ -1,4 +1,4 @@
-"""List the verbs of the command line: one row each.
+"""The table of the command line's verbs, with one row per verb.
 
 A row names its handler instead of importing it, so that a verb loads only what it needs.
 """
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Verb(NamedTuple):
-    """One verb; `handler` is the module under csp.cli, with the function if it has another name."""
+    """One verb; `handler` is a module in csp.cli, with the function if its name differs."""
 
     name: str
     help: str
