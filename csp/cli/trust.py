@@ -78,7 +78,7 @@ def _is_current(path: Path, accepted: Accepted) -> bool:
 
 
 def may_use(found: Untrusted, args: argparse.Namespace, env: Mapping[str, str]) -> bool:
-    """Return whether one command may use an untrusted file."""
+    """Return whether a command may use an untrusted file; raise if the command cannot run without it."""
     if args.verb not in _NEEDED_BY or getattr(args, "provider", None):
         if args.verb in _TOLD:
             talk(f"csp: {_problem(found)}, so they are left out (see: csp trust)")

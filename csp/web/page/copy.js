@@ -19,7 +19,7 @@ export function makeCopyButton(source) {
   return made;
 }
 
-/** Copies a text; tells whether it could. */
+/** Copies a text; returns whether it succeeded. */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -29,7 +29,7 @@ export async function copy(text) {
   }
 }
 
-// Without TLS on another host there is no clipboard object; the older way still works there.
+// Without TLS, a page on another host has no clipboard object; the older method still works there.
 function copyByEvent(text) {
   let done = false;
   const put = (event) => {

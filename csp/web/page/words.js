@@ -1,4 +1,4 @@
-// The words for states, the same everywhere; a colour never stands alone.
+// The texts for states, used everywhere; a colour is never the only sign.
 
 import { catalogue, textOf } from "./catalogue.js";
 
