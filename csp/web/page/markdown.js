@@ -1,8 +1,8 @@
 /**
  * Shows texts as markdown, which the gateway parses.
  *
- * A text is shown as it is until its tokens arrive. They are requested in batches and cached for when a text is
- * shown again.
+ * A text is shown as it is until its tokens arrive. They are requested in batches and cached for texts that
+ * are shown again.
  */
 
 import { CallError, get } from "./api.js";

@@ -62,7 +62,7 @@ function whyWaits(agents, event, id) {
  */
 export function reduceUsage(rows, event) {
   if (!event.usage) return rows;
-  if (!REPLIES.has(event.type)) return null; // a turn that goes on may be counted again by its reply
+  if (!REPLIES.has(event.type)) return null; // the reply to a turn that continues may count the same usage again
   const { input = 0, output = 0, cache_read = 0, model = null, cost_usd = null, estimated = false } = event.usage;
   const none = { agent: event.sender, model, replies: 0, input: 0, output: 0, cost_usd: null, unpriced: 0, estimated: 0, cached: 0, new: 0 };
   const at = rows.findIndex((row) => row.agent === event.sender && row.model === model);

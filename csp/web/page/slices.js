@@ -89,7 +89,7 @@ function nextSlice(text, from) {
 
 function makeSlice(text) {
   const slice = textElement("div", { class: "plain" }, text);
-  slice.dir = "auto"; // last, or each node that is added looks for the direction again
+  slice.dir = "auto"; // last, because otherwise each added node would determine the direction again
   return slice;
 }
 
