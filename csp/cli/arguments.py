@@ -51,17 +51,17 @@ def read_as(kind: SettingType[Any]) -> Callable[[str], Any]:
 WHOLE: Final = read_as(COUNT)
 SECONDS: Final = read_as(NUMBER)
 
-JSON: Final = switch("--json", "print json for a script")
-YES: Final = switch("--yes", "do it without asking")
-TRUST: Final = switch("--trust", "accept what the csp.toml here sets, without a question")
-HISTORY_DIR: Final = value("--history", "DIR", "folder of the journals")
+JSON: Final = switch("--json", "print JSON for scripts")
+YES: Final = switch("--yes", "skip the confirmation")
+TRUST: Final = switch("--trust", "accept the settings in the csp.toml here without asking")
+HISTORY_DIR: Final = value("--history", "DIR", "folder for the journals")
 THREAD: Final = value("--thread", "T", "thread of the session")
 ROLES: Final = ("agent", "orchestrator")
 
 #: Options that are allowed before and after any verb.
 GLOBAL: Final = (
     value("--room", "NAME", "room to use; default: the room of this directory"),
-    switch("--verbose", "log to stderr what is being done"),
+    switch("--verbose", "log details to stderr"),
 )
 
 
@@ -119,9 +119,9 @@ class Forms:
             what = f"unknown form {name!r} of {self._verb}, expected one of: {', '.join(self._forms)}"
             raise BadInput(what, nearest(name, list(self._forms)) or help_hint)
         if len(words) > form.words:
-            raise BadInput(f"{command} {name} takes no {words[form.words]!r}", help_hint)
+            raise BadInput(f"{command} {name} does not accept {words[form.words]!r}", help_hint)
         others = {option for one in self._forms.values() for option in one.options} - set(form.options)
         for option in sorted(others):
             if getattr(call.args, option) not in (None, False):
-                raise BadInput(f"{command} {name} takes no --{option.replace('_', '-')}", help_hint)
+                raise BadInput(f"{command} {name} does not accept --{option.replace('_', '-')}", help_hint)
         return form.do(call, words)

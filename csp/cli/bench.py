@@ -13,8 +13,8 @@ CLONE = Path(__file__).resolve().parents[2]
 
 @takes(
     value("subject", "WHAT", "gateway, sidecar or modes", choices=("gateway", "sidecar", "modes")),
-    value("--seconds", "S", "length of each load on the gateway; default: 1", type=SECONDS),
-    switch("--quick", "shorter loads, fewer rounds, a journal of 100,000 lines instead of a million"),
+    value("--seconds", "S", "length of each load on the gateway in seconds; default: 1", type=SECONDS),
+    switch("--quick", "shorter loads, fewer rounds, and a journal of 100,000 lines instead of a million"),
     JSON,
     examples=("csp bench gateway --quick",),
 )
@@ -24,7 +24,7 @@ def bench(call: VerbCall) -> int:
         raise BadInput("--seconds: expected only for the gateway", "use --quick for a shorter run")
     if not (CLONE / "tests" / "bench" / "machine").is_dir():
         raise NotFound(
-            "csp bench needs a clone of the CSP repository: the installed package does not contain the bench",
+            "csp bench needs a clone of the CSP repository: the package does not contain the benchmarks",
             f"run in a clone: uv run csp bench {call.args.subject}",
         )
     # Before any other installed package with this name.

@@ -28,10 +28,10 @@ def chat(call: VerbCall) -> int:
 
     address, env = call.address, process_environment()
     if (owner := owner_of(address.token)) is not None:
-        problem = f"csp chat speaks as the human, but the token here is that of {owner}"
-        raise Forbidden(problem, "open it outside of an agent's pane, or unset CSP_AGENT and CSP_AUTH_TOKEN")
+        problem = f"csp chat acts as the human, but this token belongs to {owner}"
+        raise Forbidden(problem, "run it outside an agent's pane, or unset CSP_AGENT and CSP_AUTH_TOKEN")
     if sys.stdin is None or sys.stdout is None:
-        raise BadInput("csp chat needs stdin with stdout, got a closed one")
+        raise BadInput("csp chat needs stdin and stdout, but one of them is closed")
     if not call.args.verbose:
         # A log record on stderr would appear in the pane.
         logging.getLogger().addHandler(logging.NullHandler())

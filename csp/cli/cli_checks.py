@@ -61,10 +61,10 @@ def check_cli(
     version = ask_version(profile, [path], env)
     yield CheckResult(f"cli {cli.name}", True, f"{path}" + (f", {version}" if version else ""))
     if not profile.versions:
-        yield CheckResult(f"profile {cli.name}", True, f"{profile.name}: its screen alone tells what it does")
+        yield CheckResult(f"profile {cli.name}", True, f"{profile.name}: its only source is the screen")
         return
     problem = untested(profile, version)
-    said = problem or (f"{version}, tested" if version else f"{path} does not say its version")
+    said = problem or (f"{version}, tested" if version else f"{path} does not report its version")
     advice = "" if version else f"run {path} once by hand"
     if problem:
         advice = "it should work; if a state is not recognised, report it"
@@ -82,8 +82,8 @@ def missing(settings: Settings, cli: Cli) -> CheckResult:
         return CheckResult(name, False, f"{cli.source}: {command} was not found", advice)
     advice = "check its command in csp.toml"
     if cli.install:
-        where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
-        advice = f"{cli.install}; {where}; or go on without it"
+        where = f"set CSP_{cli.name.upper()}_CMD=PATH"
+        advice = f"{cli.install}; {where}; or continue without it"
     if settings.strict_cli_check or settings.agents:
         return CheckResult(name, False, f"{command} is not installed", advice)
     return CheckResult(name, True, "not installed (optional)", advice)
@@ -112,11 +112,11 @@ def check_wiring(
     try:
         wired = wire(profile.capture, CliRun(folder, argv, env, str(uuid4()), "rules", cwd=str(cwd)))
     except OSError as exc:
-        yield CheckResult(name, False, f"cannot be written: {exc}", "check the rights of your home")
+        yield CheckResult(name, False, f"cannot be written: {exc}", "check the permissions in your home")
         return
     unwire(folder)
     if not wired.spool_dir:
-        said = f"{' '.join(cli.command)!r} is no interactive session, so nothing is added"
+        said = f"{' '.join(cli.command)!r} is not an interactive session, so nothing is added"
         yield CheckResult(name, True, said)
         return
     yield check_flags(cli, path, argv, wired, env)
@@ -148,12 +148,12 @@ def check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping
     known = set(_FLAG.findall(done.stdout + done.stderr))
     strange = [flag for flag in ours if flag not in known]
     if strange:
-        said = f"its --help does not know {', '.join(strange)}, which we start it with"
+        said = f"its --help does not list {', '.join(strange)}, which CSP adds"
         advice = (
             f"install a version that the profile was tested with, or use --profile generic for {cli.name}"
         )
         return CheckResult(name, False, said, advice)
-    return CheckResult(name, True, f"its --help knows what we add: {', '.join(ours) or 'nothing'}")
+    return CheckResult(name, True, f"its --help lists the added arguments: {', '.join(ours) or 'nothing'}")
 
 
 def check_hook(cli: Cli, spool: Path) -> CheckResult:
@@ -169,10 +169,10 @@ def check_hook(cli: Cli, spool: Path) -> CheckResult:
     )
     arrived = [path.read_text("utf-8") for path in spool.glob("*.json")]
     if done.returncode == 0 and arrived == [said]:
-        what = f"our hook's line works; that {cli.name} runs it shows with its first message"
+        what = f"the hook command works; whether {cli.name} runs it shows with its first message"
         return CheckResult(f"hooks {cli.name}", True, what)
-    advice = "is there a working sh, cat, mv?"
-    return CheckResult(f"hooks {cli.name}", False, "our hook's line did not arrive", advice)
+    advice = "check that sh, cat and mv work"
+    return CheckResult(f"hooks {cli.name}", False, "the hook's output did not arrive", advice)
 
 
 def check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
@@ -181,8 +181,8 @@ def check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
     folder = hint.parent.parent if hint.suffix == ".jsonl" else hint
     name = f"transcripts {cli.name}"
     if not folder.exists():
-        return CheckResult(name, True, f"{folder} will be made by the first conversation")
+        return CheckResult(name, True, f"{folder} will be created by the first conversation")
     if os.access(folder, os.R_OK | os.X_OK):
         return CheckResult(name, True, f"{folder} can be read")
-    advice = "without it answers come from the screen: chmod u+rx it"
+    advice = "without it, replies are read from the screen; make it readable: chmod u+rx"
     return CheckResult(name, False, f"{folder} cannot be read", advice)

@@ -30,19 +30,19 @@ _LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_fai
     value(
         "objective",
         "OBJECTIVE",
-        "what to work on; with --continue: what to say to them; - reads stdin",
+        "objective; with --continue: guidance for the agents; - reads stdin",
         nargs="*",
     ),
-    value("--models", "A,B", "who takes part, in this order; the first leads, sums up"),
+    value("--models", "A,B", "participants in this order; the first one leads and summarises"),
     value("--mode", "M", "round_robin or orchestrator; default: round_robin"),
-    value("--max-steps", "N", "turns at most; with --continue: that many more; default: 10", type=WHOLE),
-    value("--parallel", "N", "how many are asked at once; default: 1", type=WHOLE),
-    value("--timeout-per-step", "S", "seconds a step may take; default: 300", type=SECONDS),
-    value("--cost-limit", "USD", "no call is made that would cost more in all", type=SECONDS),
+    value("--max-steps", "N", "maximum turns; with --continue: additional turns; default: 10", type=WHOLE),
+    value("--parallel", "N", "number of agents asked at the same time; default: 1", type=WHOLE),
+    value("--timeout-per-step", "S", "time limit for a step in seconds; default: 300", type=SECONDS),
+    value("--cost-limit", "USD", "total cost limit; calls that could exceed it are not made", type=SECONDS),
     value("--continue", "SESSION", "continue an earlier collaboration", dest="session"),
     value("--poll", "SESSION", "wait for an earlier collaboration", dest="poll"),
-    value("--stop", "SESSION", "stop one, instead", dest="stop"),
-    switch("--no-wait", "print its id, do not wait for its result; with --poll: say how far it is"),
+    value("--stop", "SESSION", "stop a collaboration", dest="stop"),
+    switch("--no-wait", "print the id without waiting for the result; with --poll: print the progress"),
     value("--timeout", "S", "seconds to wait; default: 1800", type=SECONDS, default=1800.0),
     JSON,
     examples=(
@@ -60,14 +60,14 @@ def collaborate(call: VerbCall) -> int:
         if args.poll and args.stop:
             raise BadInput("expected --poll or --stop, got both", _HELP)
         if beside:
-            raise BadInput(f"--{'poll' if args.poll else 'stop'} stands alone, got {beside[0]!r} too", _HELP)
+            raise BadInput(f"--{'poll' if args.poll else 'stop'} excludes {beside[0]!r}", _HELP)
     if args.stop:
         return _answer(call, call.gateway.post(f"/collaborations/{segment(args.stop)}/stop"))
     if args.poll:
         return _follow(call, args.poll, after=0)
     answer = call.gateway.post_once("/collaborations", body_of(call))
     handle = field(answer, "handle", str)
-    talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
+    talk(f"{'continued' if args.session else 'started'} {handle} in thread {field(answer, 'thread', str)}")
     if args.no_wait:
         return call.show(answer, [handle])
     # If it is still running, earlier progress is not shown again.

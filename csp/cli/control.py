@@ -60,13 +60,13 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
         "confirmed": "",
         "submitted": "",
         "failed": f"failed: {reason}",
-        "expired": "expired, the agent did not take it in time",
-        **dict.fromkeys(_PENDING, f"no proof within {_PATIENCE_S:g} s ({reason or state})"),
+        "expired": "expired before the agent handled it",
+        **dict.fromkeys(_PENDING, f"no confirmation within {_PATIENCE_S:g} s ({reason or state})"),
     }.get(state, state)
     verb, agent = call.args.verb, call.args.agent
     said = f"{DONE[verb]} {agent}"
     if state == "submitted":
-        said = f"sent {verb} to {agent}, which gives no proof of it"
+        said = f"sent {verb} to {agent}, which does not confirm it"
     shown = {**pressed, "state": state, **({"reason": reason} if reason else {})}
     call.tell(shown, f"csp: {verb} {agent}: {problem}" if problem else said)
     return 1 if problem else 0

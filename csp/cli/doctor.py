@@ -49,7 +49,7 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
 
     rooms = running_rooms(settings.state_dir)
     version, is_new = ".".join(map(str, sys.version_info[:3])), sys.version_info >= _OLDEST_PYTHON
-    advice = "" if is_new else "run bin/csp, which brings one"
+    advice = "" if is_new else "run bin/csp, which provides one"
     yield CheckResult("python", is_new, f"{version}, 3.11 or newer is needed", advice)
     try:
         yield CheckResult("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
@@ -62,8 +62,8 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
     yield check_port(settings, rooms)
     if settings.withheld is not None:
         found = settings.withheld
-        what = f"{found.path} sets what you have not accepted: {'; '.join(found.lines)}"
-        yield CheckResult("trust", False, what, "look at it, then: csp trust")
+        what = f"{found.path} contains settings that you have not accepted: {'; '.join(found.lines)}"
+        yield CheckResult("trust", False, what, "review it, then run: csp trust")
     if not rooms:
         yield CheckResult("rooms", True, "none is running")
     for room in rooms:
@@ -92,7 +92,7 @@ def check_drawing(env: Mapping[str, str]) -> CheckResult:
     name = env.get("TERM", "")
     locale = next((env[key] for key in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(key)), "")
     if not is_terminal(sys.stdout):
-        return CheckResult("terminal", True, "this is none, so it was not checked")
+        return CheckResult("terminal", True, "not a terminal, so it was not checked")
     try:
         check_terminal(env)
     except CspError as exc:
@@ -125,7 +125,7 @@ def check_folder(name: str, path: Path, advice: str) -> CheckResult:
     """Check that a folder can be written or created."""
     place = next(folder for folder in (path, *path.parents) if folder.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
-        will = "" if place == path else ", will be made by the first gateway"
+        will = "" if place == path else ", will be created by the first gateway"
         return CheckResult(name, True, f"{path}{will}")
     return CheckResult(name, False, f"{path}: {place} cannot be written", advice)
 
@@ -160,7 +160,7 @@ def check_room(room: RunningRoom) -> CheckResult:
     try:
         health = GatewayClient(room.url, room.token).get("/health")
         if has_lost_supervisor(room):
-            return CheckResult(name, False, "its supervisor is gone, nobody would start it again", "csp up")
+            return CheckResult(name, False, "its supervisor is gone, so it would not be restarted", "csp up")
         return CheckResult(name, True, f"{field(health, 'status', str)} at {room.url}")
     except CspError as exc:
         return CheckResult(name, False, exc.message, exc.hint or f"csp down --room {room.room}, then csp up")
@@ -195,5 +195,5 @@ def journal_path(call: VerbCall) -> Path:
         folder = rooms.get(name, folder)
     path = folder / "journal.jsonl"
     if not path.is_file():
-        raise NotFound(f"no journal at {str(path)!r}", "name its room with --room, its folder with --history")
+        raise NotFound(f"no journal at {str(path)!r}", "specify --room or --history")
     return path

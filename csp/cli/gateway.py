@@ -14,16 +14,16 @@ from csp.room_registry import claim
 LAN: Final = value(
     "--lan",
     "ADDRESS",
-    "let other machines of the network in, such as a phone, at this or the usual address, with tls",
+    "also serve other machines on the network, such as a phone, at this or the default address, with TLS",
     nargs="?",
     const="",
 )
 #: The options that define how a gateway can be reached.
 REACH: Final = (
     LAN,
-    value("--tls-cert", "FILE", "certificate, as pem"),
-    value("--tls-key", "FILE", "key of the certificate, as pem"),
-    switch("--insecure", "allow an address other than loopback without tls"),
+    value("--tls-cert", "FILE", "certificate file in PEM format"),
+    value("--tls-key", "FILE", "private key file in PEM format"),
+    switch("--insecure", "allow an address other than loopback without TLS"),
 )
 
 
@@ -33,7 +33,7 @@ REACH: Final = (
     HISTORY_DIR,
     value("--durability", "LEVEL", "none, flush or fsync"),
     *REACH,
-    switch("--supervise", "start the gateway again when it dies"),
+    switch("--supervise", "restart the gateway if it dies"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
     examples=("csp gateway --room review",),
@@ -75,7 +75,7 @@ def lan_address(text: str) -> str:
     """Return the address for `--lan`: the given one, or else this machine's address on its network."""
     address = check_address(text) if text else own_address()
     if not address or (not text and is_loopback(address)):
-        raise Refused("this machine has no address in a network", "name one: --lan ADDRESS")
+        raise Refused("this machine has no network address", "name one: --lan ADDRESS")
     return address
 
 

@@ -23,9 +23,9 @@ _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
 
 @takes(
     value("form", "FORM", "[prune | redact ID]", nargs="*"),
-    value("--limit", "N", "newest items to show; default: 50", type=WHOLE),
+    value("--limit", "N", "number of newest items to show; default: 50", type=WHOLE),
     value("--search", "Q", "only items with this text"),
-    switch("--follow", "keep printing what comes"),
+    switch("--follow", "keep printing new items"),
     value("--agent", "A", "only items from or to this agent"),
     value("--types", "A,B", "only these types of events"),
     value("--before", "SEQ", "only items before this one; with prune: remove them", type=WHOLE),
@@ -66,7 +66,7 @@ def _items(call: VerbCall) -> list[Object]:
 
 def _follow(call: VerbCall) -> int:
     if call.args.before is not None:
-        raise BadInput("--before does not go with --follow")
+        raise BadInput("--before cannot be combined with --follow")
     seq = field(call.gateway.get("/health"), "seq", int)
     items = _items(call)
     if call.args.after is not None:

@@ -14,7 +14,7 @@ from csp.room_registry import Address, find_room
 
 
 @takes(
-    value("--name", "NAME", "join the room as an agent of this name; default: speak as you"),
+    value("--name", "NAME", "join the room as an agent with this name; default: act as you"),
     examples=("csp mcp --name scout",),
 )
 def mcp(call: VerbCall) -> int:

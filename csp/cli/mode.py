@@ -25,19 +25,19 @@ _FORMS: Final = Forms("mode", default="show")
         "set MODE TOPIC, show, next, pause, resume, extend, skip [AGENT], votes, end or stop; default: show",
         nargs="*",
     ),
-    value("--agents", "A,B", "who takes part, in this order; default: all who are online"),
-    value("--rounds", "N", "rounds as the mode counts; with extend: that many more", type=WHOLE),
-    value("--steps", "N", "turns of a round robin", type=WHOLE),
-    value("--first", "AGENT", "who speaks first"),
-    value("--synth", "AGENT", "who writes the synthesis"),
+    value("--agents", "A,B", "participants in this order; default: all online agents"),
+    value("--rounds", "N", "number of rounds in the mode; with extend: additional rounds", type=WHOLE),
+    value("--steps", "N", "number of turns in a round robin", type=WHOLE),
+    value("--first", "AGENT", "agent that speaks first"),
+    value("--synth", "AGENT", "agent that writes the synthesis"),
     switch("--ballot", "end a debate with a vote"),
-    switch("--respect-final", "let an agent end an autopilot"),
+    switch("--respect-final", "let an agent end an autopilot session"),
     switch("--soft-turns", "deliver messages to waiting agents immediately, not with their turn"),
-    switch("--replace", "stop the mode that is running, if there is one"),
+    switch("--replace", "stop the running mode, if there is one"),
     value("--turns", "N", "end after N turns", type=WHOLE),
     value("--tokens", "N", "end after N tokens", type=WHOLE),
-    value("--minutes", "M", "end after M minutes; with extend: that many more", type=SECONDS),
-    value("--cost", "USD", "end after USD dollars", type=SECONDS),
+    value("--minutes", "M", "end after M minutes; with extend: additional minutes", type=SECONDS),
+    value("--cost", "USD", "end after a cost of USD dollars", type=SECONDS),
     THREAD,
     JSON,
     examples=(
@@ -135,7 +135,7 @@ def _extend(call: VerbCall, words: list[str]) -> int:
     given = {name: getattr(call.args, name) for name in ("rounds", "minutes")}
     body = {name: value for name, value in given.items() if value is not None}
     amounts = " and ".join(f"{value:g} {name}" for name, value in body.items())
-    text = f"extended {view['mode']} by {amounts}" if amounts else "the open turns got more time"
+    text = f"extended {view['mode']} by {amounts}" if amounts else "the open turns were given more time"
     return call.tell(_steer(call, view, "extend", body), text)
 
 
@@ -144,7 +144,7 @@ def _skip(call: VerbCall, words: list[str]) -> int:
     view = _running(call)
     known = list(map(str, field(view, "turnOrder", list)))
     if words and words[0] not in known:
-        hint = nearest(words[0], known) or f"in it are: {', '.join(known)}"
+        hint = nearest(words[0], known) or f"its agents are: {', '.join(known)}"
         raise NotFound(f"agent {words[0]!r} is not in this {view['mode']}", hint)
     body = {"agent": words[0]} if words else {}
     skipped = words[0] if words else view.get("currentTurn")

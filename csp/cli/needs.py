@@ -56,7 +56,7 @@ def unallow(call: VerbCall) -> int:
 
 @takes(
     value("session", "SESSION", "id of the session"),
-    value("choice", "CHOICE", "label of the winner, or none; ok or end about a limit"),
+    value("choice", "CHOICE", "label of the winner, or none; for a limit: ok or end"),
     JSON,
     examples=("csp decide s-3 B", "csp decide s-3 none"),
 )

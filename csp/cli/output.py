@@ -70,7 +70,7 @@ class Progress:
 def confirm(question: str) -> bool:
     """Ask the user for confirmation; raise BadInput without a terminal, because nobody could answer."""
     if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
-        raise BadInput("this cannot be undone, and there is no terminal to ask on", "add --yes to do it")
+        raise BadInput("this cannot be undone and needs a terminal to confirm", "add --yes to proceed")
     print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -13,7 +13,7 @@ from csp.errors import BadInput
 
 _FLAGS = {row.flag: row for row in ROWS if row.flag}
 _ABOUT = "A group chat for people and interactive AI agents."
-_WITHOUT = "Without a verb csp opens the room of this directory, with the options of csp up."
+_WITHOUT = "Without a verb, csp opens the room of this directory and accepts the options of csp up."
 _RULES = "Results go to stdout, messages to stderr. Exit: 0 ok, 1 error, 2 usage."
 
 
@@ -45,7 +45,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
     for word in argv:
         # Python passes invalid bytes as lone surrogates, which JSON cannot represent.
         if any("\ud800" <= char <= "\udfff" for char in word):
-            raise BadInput(f"expected arguments in utf-8, got {word!r}")
+            raise BadInput(f"expected arguments in UTF-8, got {word!r}")
     top = top_parser().parse_args(argv)
     verb = next((verb for verb in VERBS if verb.name == top.verb), None)
     if verb is None:
@@ -71,7 +71,7 @@ def top_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="csp",
         usage="csp [--room NAME] [VERB] ...",
-        description=f"{_ABOUT}\n\n{_WITHOUT}\n\nverbs (csp VERB --help says more):\n{verbs}",
+        description=f"{_ABOUT}\n\n{_WITHOUT}\n\nverbs (see also csp VERB --help):\n{verbs}",
         epilog=f"example:\n  csp send claude 'what does parser.py do?' --wait\n\n{_RULES}",
         formatter_class=_Formatter,
         allow_abbrev=False,

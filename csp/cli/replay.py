@@ -29,7 +29,7 @@ GATEWAY: Final = "gateway"
     value(
         "--speed",
         "X",
-        "times as fast as it was; 0 shows all at once; default: 8",
+        "speed factor; 0 shows everything at once; default: 8",
         type=read_as(FROM_ZERO),
         default=8.0,
     ),
@@ -76,8 +76,8 @@ def journal_items(path: Path) -> Iterator[Object]:
 
 @takes(
     value("name", "NAME", "gateway or an agent's id; default: all", nargs="?"),
-    value("--limit", "N", "newest lines of each; default: 50", type=WHOLE, default=50),
-    switch("--follow", "keep printing what comes"),
+    value("--limit", "N", "number of newest lines per log; default: 50", type=WHOLE, default=50),
+    switch("--follow", "keep printing new lines"),
     examples=("csp logs codex",),
 )
 def logs(call: VerbCall) -> int:
@@ -106,7 +106,7 @@ def _logs(call: VerbCall) -> dict[str, Path]:
         raise NotFound(f"the gateway of room {room!r} has no log file", "it logs to the terminal it runs in")
     if not found or (wanted and wanted not in found):
         what = f"no log of {wanted!r}" if wanted else "no logs"
-        hint = f"there are: {', '.join(found)}" if found else "they are there while the room is up"
+        hint = f"there are: {', '.join(found)}" if found else "they exist while the room is up"
         raise NotFound(f"{what} in room {room!r}", hint)
     if not wanted and GATEWAY not in found:
         talk("the gateway logs to the terminal it runs in")

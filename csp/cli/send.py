@@ -33,8 +33,8 @@ _SPEECH: Final = "human_message,agent_call,agent_response"
     switch("--urgent", "interrupt a busy agent"),
     value("--from-last", "AGENT", "append the last message of this agent"),
     value("--thread", "T", "thread to send in"),
-    value("--reply-to", "ID", "message that this one answers"),
-    value("--id", "ID", "id to give it; the same id is never sent twice"),
+    value("--reply-to", "ID", "message to reply to"),
+    value("--id", "ID", "id of the message; the same id is never sent twice"),
     JSON,
     examples=("csp send claude 'fix the parser' --wait",),
 )
@@ -85,14 +85,14 @@ def act(call: VerbCall) -> int:
 def read_stdin() -> str:
     """Return the text from stdin without its last newline."""
     if sys.stdin is None:
-        raise BadInput("expected a text on stdin, got a closed one")
+        raise BadInput("expected text on stdin, but stdin is closed")
     raw = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
     if len(raw) > MAX_TEXT_BYTES:
         raise TooLarge(f"text is over {MAX_TEXT_BYTES} bytes", "put it into a file and send its path")
     try:
         return raw.decode().rstrip("\n")
     except UnicodeDecodeError as exc:
-        raise BadInput("expected text in utf-8 on stdin, got other bytes") from exc
+        raise BadInput("expected text in UTF-8 on stdin, got other bytes") from exc
 
 
 def _last_text(call: VerbCall, agent: str) -> str:

@@ -24,19 +24,19 @@ _DETAIL: Final = 100
 _WAITING: Final = 20
 #: Texts on why a message is waiting and how the wait ends, by reason or else by state.
 _WHY: Final = {
-    "queued": "{agent} has not taken it up yet",
+    "queued": "{agent} has not started on it yet",
     "typed": "it is being typed",
     "offline": "{agent} is offline; queued until it returns",
     "starting": "{agent} is still starting",
     "busy": "{agent} is busy; queued for after this turn",
     "dialog": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
     "covered": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
-    "typing": "somebody is typing in the pane of {agent}",
-    "draft": "there is a draft in the input box of {agent}; send it or clear it",
+    "typing": "somebody is typing in {agent}'s pane",
+    "draft": "there is a draft in {agent}'s input box; send or clear it",
     "paused": "{agent} is paused; continue with csp resume {agent}",
-    "turn": "it comes with the next turn of {agent}",
+    "turn": "it will be delivered with {agent}'s next turn",
     "loop": "8 agent-to-agent messages in a row; release it with csp continue {id}",
-    "stuck": "leftover text in the input box of {agent} could not be sent or cleared; clear it by hand",
+    "stuck": "leftover text in {agent}'s input box could not be sent or cleared; clear it manually",
 }
 
 
@@ -100,7 +100,7 @@ def config(call: VerbCall) -> int:
         return 0
     put_lines(columns(rows))
     if settings.withheld is not None:
-        talk(f"csp: left out until you accept it with csp trust, from {settings.withheld.path}:")
+        talk(f"csp: ignored until you accept them with csp trust, from {settings.withheld.path}:")
         for line in settings.withheld.lines:
             talk(f"  {line}")
     return 0
@@ -154,7 +154,7 @@ def health_lines(url: str, health: Object) -> list[str]:
         f" seq {field(health, 'seq', int)}, up {duration(field(health, 'uptime_s', float))}"
     ]
     if not journal.get("writable", True):
-        lines.append("journal: cannot be written, nothing new is accepted")
+        lines.append("journal: not writable, nothing new is accepted")
     if journal.get("damaged"):
         lines.append(f"journal: {len(journal['damaged'])} damaged lines, see: csp doctor --journal")
     # A gateway started by an older version does not report its boards.
@@ -168,7 +168,7 @@ def health_lines(url: str, health: Object) -> list[str]:
 def queue_lines(queue: list[Object] | None) -> list[str]:
     """Return the waiting messages with the reasons for their wait."""
     if queue is None:
-        return ["what waits is shown with the room's token only"]
+        return ["waiting messages are shown only with the room's token"]
     lines = []
     for item in queue[:_WAITING]:
         state, reason = field(item, "state", str), str(item.get("reason") or "")
@@ -179,4 +179,4 @@ def queue_lines(queue: list[Object] | None) -> list[str]:
         word = f"{state} ({reason})" if reason else state
         lines.append(f"waiting: {way}: {word} for {age}, {why}: {one_line(field(item, 'text', str), _TEXT)}")
     more = len(queue) - len(lines)
-    return [*lines, f"waiting: {more} more, all of them with: csp status --json"] if more else lines
+    return [*lines, f"waiting: {more} more; list all with: csp status --json"] if more else lines

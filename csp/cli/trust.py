@@ -22,16 +22,16 @@ _TOLD: Final = ("down", "replay", "doctor")
 
 
 @takes(
-    value("path", "PATH", "a csp.toml or its directory; default: here", nargs="?"),
-    switch("--list", "show what was accepted"),
-    switch("--remove", "accept it no longer"),
+    value("path", "PATH", "a csp.toml or its directory; default: the current one", nargs="?"),
+    switch("--list", "list the accepted files"),
+    switch("--remove", "revoke the acceptance"),
     JSON,
     examples=("csp trust ~/src/project", "csp trust --list"),
 )
 def trust(call: VerbCall) -> int:
     """Accept the settings in a csp.toml, list accepted files, or revoke an acceptance."""
     if call.settings.agent:
-        raise Refused(f"this pane is agent {call.settings.agent!r}", "a person has to accept this")
+        raise Refused(f"this pane is agent {call.settings.agent!r}", "only a person can accept this")
     accepted = Accepted(process_environment())
     if call.args.list:
         rows = [(path, _is_current(path, accepted)) for path in accepted.paths()]
@@ -45,7 +45,7 @@ def trust(call: VerbCall) -> int:
         # The file that applies to a subdirectory of a project.
         path = call.settings.project.root / _NAME
     if path.name != _NAME:
-        raise BadInput(f"expected a {_NAME} or the directory of one, got {call.args.path!r}")
+        raise BadInput(f"expected a {_NAME} or its directory, got {call.args.path!r}")
     if call.args.remove:
         was_there = accepted.remove(path)
         if not was_there and not call.is_json:
@@ -61,7 +61,7 @@ def trust(call: VerbCall) -> int:
     return call.show(
         {"path": str(path), "accepted": True, "settings": powers},
         (f"  {line}" for line in (found.lines if found else ())),
-        f"accepted {found.path}" if found else f"nothing in {path} has to be accepted",
+        f"accepted {found.path}" if found else f"nothing in {path} needs to be accepted",
     )
 
 
@@ -81,10 +81,10 @@ def may_use(found: Untrusted, args: argparse.Namespace, env: Mapping[str, str]) 
     """Return whether a command may use an untrusted file; raise if the command cannot run without it."""
     if args.verb not in _NEEDED_BY or getattr(args, "provider", None):
         if args.verb in _TOLD:
-            talk(f"csp: {_problem(found)}, so they are left out (see: csp trust)")
+            talk(f"csp: {_problem(found)}, so they are ignored (see: csp trust)")
         return False
     if env.get("CSP_AGENT"):
-        raise Refused(_problem(found), "a person has to accept them: csp trust")
+        raise Refused(_problem(found), "only a person can accept them: csp trust")
     if not args.trust and not _agreed(found):
         raise Refused(_problem(found), "nothing was started")
     Accepted(env).add(found)
@@ -98,14 +98,14 @@ def _agreed(found: Untrusted) -> bool:
 
         first = found.lines[0] if len(found.lines[0]) <= 100 else f"{found.lines[0][:100]}..."
         more = f", {len(found.lines) - 1} more" if len(found.lines) > 1 else ""
-        hint = f"look at them, then accept them with: csp trust {shlex.quote(str(found.path.parent))}"
+        hint = f"review them, then accept them with: csp trust {shlex.quote(str(found.path.parent))}"
         raise Refused(f"{_problem(found)}: {first}{more}", hint)
-    talk(f"{found.path} sets what you have not accepted yet:")
+    talk(f"{found.path} contains settings that you have not accepted yet:")
     for line in found.lines:
         talk(f"  {line}")
     if found.owner is not None:
         talk(f"The file belongs to another user (uid {found.owner}).")
-    talk("Programs run with all your rights. Accept it until it changes? [y/N]")
+    talk("Programs run with all your permissions. Accept the file until it changes? [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -40,21 +40,21 @@ _MOST_EARLIER: Final = 3
 
 @takes(
     switch("--demo", "start the scripted demo agents instead of real ones"),
-    value("--agents", "A,B", "only these agents, by their names; default: all"),
-    value("--lineup", "NAME", "the agents of a line-up in csp.toml", nargs="?", const=""),
-    switch("--orchestrator", "start an orchestrator too"),
-    value("--dir", "DIR", "directory whose room it is and where its agents work; default: the current one"),
+    value("--agents", "A,B", "only these agents, by name; default: all"),
+    value("--lineup", "NAME", "only the agents in a line-up from csp.toml", nargs="?", const=""),
+    switch("--orchestrator", "also start an orchestrator"),
+    value("--dir", "DIR", "directory of the room, where its agents work; default: the current one"),
     HISTORY_DIR,
-    value("--layout", "FORM", "form of the windows: top, left or focus; default: by the width"),
-    Arg("--worktrees", "give every CLI a git worktree of its own", {"action": "store_const", "const": "1"}),
+    value("--layout", "FORM", "window layout: top, left or focus; default: depends on the width"),
+    Arg("--worktrees", "give every CLI its own git worktree", {"action": "store_const", "const": "1"}),
     Arg(
         "--no-worktrees",
-        "let them work in the directory itself, even those that had a worktree before",
+        "let all CLIs work in the directory itself, even those that had a worktree",
         {"action": "store_const", "const": "0", "dest": "worktrees"},
     ),
     *REACH,
-    switch("--detach", "build everything, but stay in this terminal"),
-    switch("--dry-run", "say what would be done, do nothing"),
+    switch("--detach", "start everything, but stay in this terminal"),
+    switch("--dry-run", "print the planned actions without executing them"),
     TRUST,
     JSON,
     examples=("csp up --demo",),
@@ -129,9 +129,9 @@ def down(call: VerbCall) -> int:
     else:
         for line in report.left:
             talk(f"csp: {line}")
-        talk(f"ended {', '.join(report.ended)}" if report.ended else f"nothing of room {room} was running")
+        talk(f"ended {', '.join(report.ended)}" if report.ended else f"room {room} was not running")
         for path in kept:
-            talk(f"csp: work in {path} is not committed, so it stays")
+            talk(f"csp: work in {path} is not committed, so it was kept")
         if call.args.purge:
             talk(f"removed the history of room {room}")
     check_ended(report)
@@ -145,7 +145,7 @@ def down(call: VerbCall) -> int:
     value("--provider", "P", f"an API model instead of a command: {', '.join(well_known())}, ..."),
     value("--model", "M", "with --provider: the model's name there"),
     value("--base-url", "URL", "with --provider: address of the API; default: the provider's own"),
-    value("--key-env", "NAME", "with --provider: variable that has the key; default: the provider's own"),
+    value("--key-env", "NAME", "with --provider: variable with the key; default: the provider's own"),
     value("--role", "R", "with --provider: agent or orchestrator", choices=ROLES),
     COMMAND,
     TRUST,
@@ -162,13 +162,13 @@ def add(call: VerbCall) -> int:
     if not call.address.room:
         raise BadInput("csp add needs a room of this machine", "unset CSP_GATEWAY_URL")
     if args.provider and args.command:
-        raise BadInput("a model behind an API has no command", "leave out what stands behind --")
+        raise BadInput("an API model has no command", "omit the words after --")
     if args.provider and not args.model:
-        raise BadInput("--provider needs a model beside it", "give it: --model NAME")
+        raise BadInput("--provider needs a model", "add --model NAME")
     for name in _OF_MODELS:
         if getattr(args, name) and not args.provider:
             flag = name.replace("_", "-")
-            raise BadInput(f"--{flag} needs a provider beside it", "give it: --provider NAME")
+            raise BadInput(f"--{flag} needs a provider", "add --provider NAME")
     wanted, outcome = (add_model if args.provider else add_cli)(call, env)
     taken = "" if outcome.agent == wanted else f"; the name {wanted!r} was taken"
     here = f"{outcome.agent} is here ({outcome.state}){taken}"
@@ -301,7 +301,7 @@ def wish_of(call: VerbCall, settings: Settings, dir: Path) -> MemberRequest:
         return MemberRequest(dir=dir, demo=args.demo, orchestrator=args.orchestrator, only=only)
     only = tuple(dict.fromkeys(name.strip() for name in (args.agents or "").split(",") if name.strip()))
     if args.agents is not None and not only:
-        raise BadInput("--agents: expected names with commas between, got nothing")
+        raise BadInput("--agents: expected names separated by commas, got nothing")
     return MemberRequest(dir=dir, demo=args.demo, orchestrator=args.orchestrator, only=only)
 
 
@@ -322,7 +322,7 @@ def check_place(call: VerbCall) -> None:
     """Raise in an agent's pane or if the gateway is elsewhere, because nothing may be started then."""
     refuse_agents(call)
     if call.settings.gateway_url:
-        raise BadInput("csp up runs a gateway of its own", "unset CSP_GATEWAY_URL first")
+        raise BadInput("csp up starts its own gateway", "unset CSP_GATEWAY_URL first")
 
 
 def refuse_agents(call: VerbCall) -> None:
@@ -386,7 +386,7 @@ def show_plan(call: VerbCall, found: dict[str, Any]) -> int:
     for row in found["agents"]:
         where = f"in {'a git worktree of its own' if row['worktree'] else row['cwd']}"
         if row["provider"]:
-            where = "a model behind an API"
+            where = "an API model"
         role = "".join(f", {word}" for word in (row["duty"], row["role"]) if word not in (None, "agent"))
         put(f"  {row['id']}{role}: {row['command']} ({where})")
     put("nothing was started")

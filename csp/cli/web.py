@@ -36,9 +36,9 @@ _SNAPS: Final = Path("/snap/bin")
 
 
 @takes(
-    switch("--no-open", "print the link, open no browser"),
+    switch("--no-open", "print the link without opening a browser"),
     LAN,
-    switch("--leave-all", "end every page that is in the room, instead"),
+    switch("--leave-all", "sign out all pages instead"),
     JSON,
     examples=("csp web --no-open", "csp web --lan"),
 )
@@ -54,7 +54,7 @@ def web(call: VerbCall) -> int:
     # Each link admits one page, so each address gets its own link.
     others = [other_link(call, base, str(host)) for host in field(link, "hosts", list)]
     urls = [base + field(link, "path", str), *(url for url in others if url)]
-    why_not = "you said so" if call.args.no_open else why_no_browser(process_environment())
+    why_not = "as requested" if call.args.no_open else why_no_browser(process_environment())
     is_opened = not why_not and _open(call, urls[0])
     if call.is_json:
         expires = field(link, "expires", float)
@@ -62,12 +62,12 @@ def web(call: VerbCall) -> int:
         return 0
     put_lines(urls)
     if is_opened:
-        talk("opened it in your browser; the link is good once, for two minutes")
+        talk("opened in your browser; the link works once, within two minutes")
     else:
         why = why_not or "no browser could be started"
-        talk(f"not opened ({why}); open the link yourself, it is good once, for two minutes")
+        talk(f"not opened ({why}); open the link yourself; it works once, within two minutes")
     if len(urls) > 1:
-        talk("the further links are for other machines, such as a phone; each is good once")
+        talk("the other links are for other machines, such as a phone; each works once")
     return 0
 
 
@@ -88,11 +88,11 @@ def lan_link(call: VerbCall, address: str) -> int:
     put(url)
     for line in qr_lines(url):
         print(f"{_BLACK_ON_WHITE}{line}{_PLAIN}" if is_terminal(sys.stderr) else line, file=sys.stderr)
-    talk("open it on the other machine; it works once, for two minutes")
-    talk("the browser warns once, because the certificate is the room's own; its SHA-256 fingerprint is")
+    talk("open it on the other machine; it works once, within two minutes")
+    talk("the browser warns once, because the certificate is self-signed; its SHA-256 fingerprint is")
     for half in (certificate.fingerprint[:47], certificate.fingerprint[48:]):
         talk(f"  {half}")
-    talk("the room can be reached from this network until: csp down")
+    talk("the room is reachable from this network until: csp down")
     return 0
 
 

@@ -82,7 +82,7 @@ class AgentLauncher:
 def start_argv(body: StartBody, room: str) -> list[str]:
     """Return the command line, in which no value can be mistaken for an option."""
     if body.name.startswith("-"):
-        raise BadInput(f"name {body.name!r} begins with a dash", "give it a name such as claude-api")
+        raise BadInput(f"name {body.name!r} begins with a dash", "choose a name such as claude-api")
     given = [(name, getattr(body, name)) for name in ("provider", "model", "base_url", "key_env")]
     words = [f"--{name.replace('_', '-')}={value}" for name, value in given if value]
     words += [f"--role={body.role}"] if body.role is not JoinRole.AGENT else []
@@ -106,7 +106,7 @@ async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tup
             async with asyncio.timeout(patience_s):
                 out, _ = await process.communicate()
         except TimeoutError:
-            raise Refused(f"it has not joined after {patience_s:g} s", "see: csp logs") from None
+            raise Refused(f"it has not joined within {patience_s:g} s", "see: csp logs") from None
         finally:
             # The caller may have disconnected. A command that nobody waits for is interrupted as by Ctrl-C.
             if process.returncode is None:

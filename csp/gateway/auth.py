@@ -74,9 +74,9 @@ class TokenStore:
 
     def __init__(self, secret: bytes, room_token: str = "") -> None:
         if _AGENT_TOKEN.fullmatch(room_token):
-            raise BadInput("CSP_AUTH_TOKEN holds an agent's token, which cannot be a room's", "unset it")
+            raise BadInput("CSP_AUTH_TOKEN is an agent's token, which cannot be used for a room", "unset it")
         if room_token.startswith(PAGE_TOKEN):
-            raise BadInput("CSP_AUTH_TOKEN holds a page's token, which cannot be a room's", "unset it")
+            raise BadInput("CSP_AUTH_TOKEN is a page's token, which cannot be used for a room", "unset it")
         self._secret = secret
         self.room_token = room_token or self._sign("room")
         self._room_token_bytes = self.room_token.encode()
@@ -168,11 +168,11 @@ class HostGuard:
                     raise Forbidden(f"origin {origin!r} may not use this gateway", _OPEN_HERE)
             # The request target may also be an absolute URL.
             if not request.raw_path.lower().startswith(("/", f"{own}/")):
-                raise Forbidden("the target of the request is not this gateway", "send a path alone")
+                raise Forbidden("the target of the request is not this gateway", "send only a path")
         if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES:
             how = request.method, headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")
             if how != _VISIT:
-                raise Forbidden("a page of another origin may not use this gateway", _OPEN_HERE)
+                raise Forbidden("a page from another origin may not use this gateway", _OPEN_HERE)
 
     def _is_ours(self, host: str, request: web.BaseRequest) -> bool:
         if not _HOST.fullmatch(host):

@@ -56,7 +56,7 @@ async def get_note(gateway: Gateway, call: AnyCall) -> notes.NoteView:
 async def search(gateway: Gateway, call: Asked[notes.SearchParams]) -> notes.BoardHitsView:
     params = call.query
     if not params.q.strip():
-        raise BadInput("q is empty", "give words, names, or a question as q")
+        raise BadInput("q is empty", "set q to words, names or a question")
     started = time.monotonic()
     wanted = _filter(params)
     await gateway.writer.settle()

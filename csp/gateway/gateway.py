@@ -60,7 +60,7 @@ class Presence:
         self._last_call: dict[AgentId, float] = {}
 
     def touch(self, agent: AgentId) -> None:
-        """Record a call of `agent`."""
+        """Record a call by `agent`."""
         self._last_call[agent] = self._clock()
 
     def connect(self, agent: AgentId) -> None:
@@ -289,7 +289,7 @@ class Gateway:
         self.set_alarm()
 
     async def watch_presence(self) -> None:
-        """Mark silent agents offline and close expired pages, until cancelled."""
+        """Mark silent agents as offline and close expired pages, until cancelled."""
         while True:
             await asyncio.sleep(max(0.02, min(5.0, self.settings.offline_after_s / 4)))
             await self.mark_silent_offline()

@@ -95,7 +95,7 @@ class _Border:
             response = error_response(TooLarge.status, f"body is over {MAX_BODY_BYTES} bytes", hint)
         except (HttpProcessingError, web.RequestPayloadError, UnicodeDecodeError) as exc:
             problem = f"request is malformed: {exc.__class__.__name__}"
-            response = error_response(BadInput.status, problem, "send plain json")
+            response = error_response(BadInput.status, problem, "send plain JSON")
         except ConnectionError:
             # Nobody reads this response, but an exception here would be logged as our failure.
             response = error_response(BadInput.status, "the caller is gone", "try again")
@@ -112,7 +112,7 @@ class _Border:
         self._gateway.host_guard.check(request)
         encoding = request.headers.get("Content-Encoding", "identity")
         if encoding.lower() != "identity":
-            raise Unsupported(f"body is encoded: {encoding[:40]!r}", "send it as it is")
+            raise Unsupported(f"body is encoded: {encoding[:40]!r}", "send it without encoding")
         endpoints, params = self._table.find(request.path)
         endpoint = endpoints.get(request.method)
         if endpoint is None:
@@ -170,7 +170,7 @@ def _socket_endpoint(gateway: Gateway, guests: Connections) -> Endpoint:
         _connection(request).work = None
         after = parse_query(WatchParams, request.query).after
         if not web.WebSocketResponse(protocols=(SUBPROTOCOL,)).can_prepare(request):
-            raise BadInput("this route speaks WebSocket", "connect with a WebSocket client, or poll /history")
+            raise BadInput("this route is a WebSocket", "connect with a WebSocket client, or poll /history")
         return await serve_socket(gateway, caller, request, after)
 
     return handle

@@ -91,7 +91,7 @@ async def resend(gateway: Gateway, message_id: str, own_id: str | None) -> SentV
     """Resend an old message to the recipients it did not reach, or to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
-        raise Refused(f"#{view.seq} is sealed until its phase is over", "see: csp mode show")
+        raise Refused(f"#{view.seq} is sealed until its phase ends", "see: csp mode show")
     found = await gateway.history.find(MessageId(message_id))
     if found is None or not isinstance(found.event, MessageEvent):
         raise NotFound(f"the text of #{view.seq} is no longer in the journal", "write it as a new message")

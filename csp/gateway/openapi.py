@@ -16,17 +16,17 @@ _REF: Final = "#/components/schemas/{name}"
 _ERRORS: Final = {
     "400": "the request is malformed",
     "401": "no token, or one that is not valid",
-    "403": "this token may not do that, or a foreign Host or Origin",
+    "403": "the token does not allow this, or Host or Origin is foreign",
     "404": "no such participant, message or route",
-    "409": "a rule of the room says no",
-    "413": "too large",
-    "415": "a compressed body",
+    "409": "refused by a rule of the room",
+    "413": "the request is too large",
+    "415": "the body is compressed",
     "429": "a limit of the room is reached",
     "507": "the disk is full",
 }
 #: Described only in words, because a generated client that tries values would wait a minute for each.
 _UNLISTED: Final = frozenset({"wait"})
-_LONG_POLL: Final = "With wait=S (at most 60) an empty answer is held back until there is news."
+_LONG_POLL: Final = "With wait=S (at most 60), an empty response is delayed until there is news."
 _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "id": {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9._:@+=-]+$"},
     "verb": {"type": "string", "enum": list(ControlVerb)},

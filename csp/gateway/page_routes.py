@@ -79,7 +79,7 @@ async def leave(gateway: Gateway, call: Posted[LeaveBody]) -> Done:
     """Revoke the caller's page token, or those of all pages."""
     body = call.body
     if not body.all and not call.caller.page:
-        raise BadInput("this is the room's token, not a page's", "set all to end every page")
+        raise BadInput("this is the room's token, not a page's", "set all to sign out all pages")
     if body.all:
         gateway.page_tokens.end_all()
     else:

@@ -92,7 +92,7 @@ class PageTokens:
         found = [known for known in self._links if hmac.compare_digest(known.encode(), given)]
         expires = self._links.pop(found[0]) if found else 0.0
         if expires <= self._clock():
-            raise Unauthenticated("this link has been used, or is too old", HINT)
+            raise Unauthenticated("this link has been used or has expired", HINT)
         token = PAGE_TOKEN + secrets.token_urlsafe(32)
         expires = self._clock() + PAGE_S
         self.end_old()

@@ -32,7 +32,7 @@ async def start_run(
     check_text(body.goal)
     if body.run_id is not None and gateway.run_worker.folders.path(body.run_id).exists():
         # The room may have forgotten a run whose files still exist.
-        raise Refused(f"a folder of run {body.run_id!r} already exists", "choose another id, or leave it out")
+        raise Refused(f"a folder of run {body.run_id!r} already exists", "choose another id or omit it")
     command = SetMode(
         **call.once,
         sender=call.caller.id,
@@ -74,7 +74,7 @@ async def say_in_run(
 ) -> review_messages.RunSaidView:
     body = call.body
     if call.caller.role is Role.ROOM:
-        hint = "a person acts by: go, decide, halt, resume, abort, finding, defect"
+        hint = "a person's actions are: go, decide, halt, resume, abort, finding, defect"
         raise Forbidden("the room's token has no role in a run", hint)
     if body.run_id != call.path["id"]:
         raise BadInput(f"run_id is {body.run_id!r}, but the path names {call.path['id'][:80]!r}")

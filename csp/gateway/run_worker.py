@@ -123,7 +123,7 @@ class RunWorker:
             try:
                 context = await asyncio.to_thread(self._git.prepare, dir, place)
             except (Broken, OSError, ValueError) as exc:
-                context = RunContext(note=f"no worktree could be made: {exc}")
+                context = RunContext(note=f"the worktree could not be created: {exc}")
         await self._writer.submit(PrepareRun(run=run.id, context=context))
 
     async def _check(self, run: ReviewRun) -> None:
@@ -137,7 +137,7 @@ class RunWorker:
             try:
                 seen = await asyncio.to_thread(self._git.look, context, ref, message)
             except (Broken, OSError) as exc:
-                notes.append(f"no diff could be made: {exc}")
+                notes.append(f"the diff could not be created: {exc}")
         if seen is not None:
             update = msgspec.structs.replace(update, diff=seen.text, figures=seen.figures)
             notes += [seen.note] if seen.note else []
@@ -152,13 +152,13 @@ class RunWorker:
     async def _make_branch(self, run: ReviewRun) -> None:
         figures = run.update.figures if run.update else None
         if run.context is None or figures is None:
-            await self._writer.submit(DeliverRun(run=run.id, note="no branch was made: there is no diff"))
+            await self._writer.submit(DeliverRun(run=run.id, note="no branch was created: there is no diff"))
             return
         try:
             name = await asyncio.to_thread(self._git.branch, run.context, f"csp/{run.id}", figures.commit)
             command = DeliverRun(run=run.id, branch=name)
         except Broken as exc:
-            command = DeliverRun(run=run.id, note=f"no branch was made: {exc.message}")
+            command = DeliverRun(run=run.id, note=f"no branch was created: {exc.message}")
         await self._writer.submit(command)
 
     # --- files -------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class RunWorker:
         try:
             if letter.sender is not letter.role:
                 wrong = f"sender is {letter.sender}, but the file is in the folder of the {letter.role}"
-                raise CspError(wrong, "write into the folder of your role")
+                raise CspError(wrong, "write to the folder of your role")
             say = SayInRun(
                 sender=MAILBOX,
                 run=letter.run,

@@ -95,10 +95,10 @@ def run(options: GatewayOptions) -> int:
     if tls is None and not options.insecure and not is_loopback(host):
         raise BadInput(
             f"host {host!r} can be reached from outside, and tokens would be sent unencrypted",
-            "give --tls-cert and --tls-key, or --insecure",
+            "add --tls-cert and --tls-key, or --insecure",
         )
     if options.lan and (tls is not None or options.insecure or not is_loopback(host)):
-        problem = "--lan opens an address beside loopback, with a certificate of its own"
+        problem = "--lan opens a second address with its own certificate"
         raise BadInput(problem, "leave out --host, --tls-cert, --tls-key and --insecure")
     raise_file_limit()
     logging.getLogger("aiohttp.server").addFilter(is_our_failure)
@@ -223,7 +223,7 @@ async def shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: Ro
     """Close callers, connections, the journal and the announcement in this order, so that nothing is lost."""
     gateway.broadcast.close()
     for connection in list(gateway.sockets):
-        connection.drop(1001, "the gateway is going away")
+        connection.drop(1001, "the gateway is shutting down")
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(runner.cleanup(), 5)
     await gateway.close()
@@ -252,7 +252,7 @@ def bind(settings: Settings) -> socket.socket:
             time.sleep(PORT_PAUSE_S)
     raise Broken(
         f"cannot listen on {settings.host} port {settings.port}: {(error.strerror or str(error)).lower()}",
-        "choose another one with CSP_PORT or csp gateway --port; 0 means any free one",
+        "choose another one with CSP_PORT or csp gateway --port; 0 means any free port",
     ) from error
 
 
@@ -310,7 +310,7 @@ def supervise(serve: Serve) -> int:
             log.error("gateway keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
             return 1
         restarts.append(now)
-        log.warning("gateway died and is restarted", extra={"exit_code": code})
+        log.warning("gateway died and is being restarted", extra={"exit_code": code})
 
 
 class _Guard:

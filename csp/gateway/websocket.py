@@ -179,7 +179,7 @@ class SocketSession:
     async def _read(self) -> None:
         async for message in self._socket:
             if message.type is not WSMsgType.TEXT:
-                self._answer_error(None, BadInput("binary frames are not supported", "send json as text"))
+                self._answer_error(None, BadInput("binary frames are not supported", "send JSON as text"))
                 continue
             data = message.data.encode(errors="replace")
             if len(data) > operations.LONG_REPLY:

@@ -30,8 +30,8 @@ _PROBE_NAME: Final = "journal.probe"
 _PROBE_BYTES: Final = 256 * 1024
 #: The reason why nothing can be written, and the remedy.
 MOVED: Final = (
-    "the journal was deleted or moved under the running gateway, the room is read-only",
-    "put its folder back, or restart the gateway to begin a new room",
+    "the journal was deleted or moved under the running gateway; the room is read-only",
+    "restore its folder, or restart the gateway to start a new room",
 )
 #: The system's error numbers for a full disk.
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -212,4 +212,4 @@ def storage_error(act: str, exc: OSError) -> StorageFull | StorageFailed:
     """Return the error to raise for `exc`: a full disk may be temporary, anything else stops the gateway."""
     if exc.errno in FULL_ERRNOS:
         return StorageFull(f"cannot {act}: {exc.strerror}", "free some space; the room resumes by itself")
-    return StorageFailed(f"cannot {act}: {exc.strerror}", "look at the disk and the folder's permissions")
+    return StorageFailed(f"cannot {act}: {exc.strerror}", "check the disk and the folder's permissions")

@@ -27,7 +27,7 @@ def load_secret(folder: Path) -> bytes:
             path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             replace_file(path, _with_checksum(made))
         except OSError as exc:
-            hint = "look at the disk and the folder's permissions"
+            hint = "check the disk and the folder's permissions"
             raise Broken(f"the room's secret {str(path)!r} cannot be written: {exc.strerror}", hint) from exc
         return made
     except OSError as exc:

@@ -146,7 +146,7 @@ class SearchIndex:
     def _give_up(self, exc: sqlite3.Error) -> None:
         if files.is_full(exc):
             # Keep the index as it is, so that everything indexed so far can still be found.
-            log.warning("search index has no space", extra={"path": str(self._path), "problem": str(exc)})
+            log.warning("no space for the search index", extra={"path": str(self._path), "problem": str(exc)})
             self._grows_from = time.monotonic() + _PAUSE_S
             if self._db is None:
                 self._paused_until = self._grows_from

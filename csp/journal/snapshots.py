@@ -102,7 +102,7 @@ def read_snapshot(path: Path, view: JournalView | None = None) -> Snapshot:
     if head.v != _VERSION:
         raise ValueError(f"snapshot has version {head.v}, expected {_VERSION}")
     if path.name != _name(head.seq) or head_line != msgspec.json.encode(head):
-        raise ValueError("snapshot head is damaged: it does not fit its name")
+        raise ValueError("snapshot head is damaged: it does not match its name")
     state = rest[:-1]
     if rest[-1:] != b"\n" or head.crc != _checksum(state):
         raise ValueError("snapshot does not match its checksum")

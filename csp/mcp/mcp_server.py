@@ -33,9 +33,9 @@ _RESOURCE_NOT_FOUND: Final = -32002
 _STATELESS_SINCE: Final = "2026"
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 _MODE_ARGUMENTS: Final = (
-    ("topic", "what it is about", True),
-    ("agents", "who takes part, separated by commas; default: all who are online", False),
-    ("rounds", "how many rounds", False),
+    ("topic", "the topic", True),
+    ("agents", "participants, separated by commas; default: all online agents", False),
+    ("rounds", "number of rounds", False),
 )
 
 

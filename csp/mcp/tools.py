@@ -66,7 +66,7 @@ def read_arguments(tool: Tool, given: dict[str, Any]) -> args.Arguments:
     except msgspec.ValidationError as exc:
         known = ", ".join(schema_field.encode_name for schema_field in msgspec.structs.fields(tool.takes))
         problem = str(exc)
-        hint = f"{tool.name} takes: {known}" if known else f"{tool.name} takes no argument"
+        hint = f"{tool.name} accepts: {known}" if known else f"{tool.name} accepts no arguments"
         raise BadInput(problem[:1].lower() + problem[1:], hint) from exc
 
 

@@ -30,7 +30,7 @@ class RoomProcesses:
         self.name = name
         #: The folder that contains one folder per sidecar.
         self.agents_dir = agents_dir(state_dir, name)
-        # Not *.json, because those files are rooms.
+        # Not *.json, because those files describe rooms.
         self._lineup = state_dir / f"{name}.lineup"
 
     def running(self) -> RunningRoom | None:

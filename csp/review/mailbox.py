@@ -273,10 +273,10 @@ def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
             path = os.path.realpath(room / name)
             if not any(os.path.commonpath((place, path)) == place for place in places):
                 hint = "expected a file in runs/ or mailbox/"
-                raise BadInput(f"plan_path {name[:80]!r} leads elsewhere", hint)
+                raise BadInput(f"plan_path {name[:80]!r} points elsewhere", hint)
             _, data = _content(Path(path))
         except (OSError, ValueError) as exc:
-            raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file, or give steps") from exc
+            raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file or add steps") from exc
         fields = msgspec.to_builtins(parse_request(Plan, data)) | fields
     return message, read_body(message.message_type, fields)
 

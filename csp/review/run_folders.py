@@ -158,11 +158,11 @@ class RunFolders:
         except OSError:
             return None
         if len(data) > MAX_PLAN_BYTES:
-            raise BadInput(f"{path}: it has more than {MAX_PLAN_BYTES} bytes", "give the plan with --plan")
+            raise BadInput(f"{path}: it has more than {MAX_PLAN_BYTES} bytes", "pass the plan with --plan")
         try:
             return parse_request(Plan, data)
         except BadInput as exc:
-            raise BadInput(f"{path}: {exc.message}", "fix the file, or give the plan with --plan") from exc
+            raise BadInput(f"{path}: {exc.message}", "fix the file, or pass the plan with --plan") from exc
 
 
 def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> ExecutionUpdate:

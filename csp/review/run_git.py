@@ -74,11 +74,11 @@ class Git:
         notes = []
         # A submodule is a repository with settings of its own.
         if self._ask(dir, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
-            notes.append("what is not committed in the repository is not part of the run")
+            notes.append("uncommitted changes in the repository are not part of the run")
         if (place / ".gitmodules").exists():
             notes.append("the submodules of the repository are empty in the worktree")
         if filters := own_filters(dir, self._env):
-            notes.append(f"the filters that the repository itself names are not run: {', '.join(filters)}")
+            notes.append(f"filters configured by the repository itself are not run: {', '.join(filters)}")
         note = "; ".join(notes)
         return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
 
@@ -118,7 +118,7 @@ class Git:
         changes = zip(raw[::2], raw[1::2], strict=False)
         inner = [name for change, name in changes if change.split()[1:2] == [_GITLINK]]
         names = b", ".join(inner).decode(errors="replace")
-        note = f"of {names}, a git repository of its own, only the commit is in the diff" if inner else ""
+        note = f"only the commit of {names}, a separate git repository, is in the diff" if inner else ""
         return WorktreeState(figures, cut_patch(patch), patch, note)
 
     def _own_folder(self, home: Path, tree: Path) -> Path:
@@ -166,7 +166,7 @@ class Git:
         place = Path(context.repository)
         # A branch cannot be created if its name is a prefix folder of another branch.
         wishes = [f"{one}-{number}" for one in (name, name.replace("/", "-")) for number in range(1, _NAMES)]
-        why = f"{len(wishes)} branches are called {name!r} already"
+        why = f"{len(wishes)} branches are already called {name!r}"
         for wish in wishes:
             wanted = wish.removesuffix("-1")
             there = self._ask(place, "rev-parse", "--verify", "--quiet", f"refs/heads/{wanted}")
@@ -179,7 +179,7 @@ class Git:
                     why = exc.message
                 else:
                     return wanted
-        raise Broken(why, "remove some branches")
+        raise Broken(why, "delete some of them")
 
     def _ask(self, dir: Path, *words: str) -> str | None:
         done = self._run(dir, *words)

@@ -110,9 +110,9 @@ def _failures() -> Iterator[None]:
         yield
     except APIStatusError as exc:
         raise CallFailed(
-            f"openai answered {exc.status_code}", is_passing=exc.status_code in (408, 429)
+            f"OpenAI returned status {exc.status_code}", is_passing=exc.status_code in (408, 429)
         ) from exc
     except APITimeoutError as exc:
-        raise CallFailed("openai gave no answer in time", is_passing=True) from exc
+        raise CallFailed("OpenAI did not respond in time", is_passing=True) from exc
     except OpenAIError as exc:
-        raise CallFailed(f"openai cannot be reached: {str(exc)[:200]}", is_passing=True) from exc
+        raise CallFailed(f"OpenAI cannot be reached: {str(exc)[:200]}", is_passing=True) from exc

@@ -228,7 +228,7 @@ def test_nothing_that_a_repository_names_is_run(own: Git, repository: Path, trap
 
     assert not trap.is_sprung
     assert b"+done" in seen.patch
-    assert "the filters that the repository itself names are not run: a=b, evil, more" in context.note
+    assert "filters configured by the repository itself are not run: a=b, evil, more" in context.note
 
 
 def test_missing_object_of_a_repository_is_not_fetched_in_its_way(

@@ -214,7 +214,7 @@ def test_repository_inside_is_told_to_be_left_out(own: Git, repository: Path) ->
     make_repository(tree / "inner")
     seen = own.look(context, "refs/csp/runs/r/1-1", "m")
 
-    assert seen.note == "of inner, a git repository of its own, only the commit is in the diff"
+    assert seen.note == "only the commit of inner, a separate git repository, is in the diff"
 
 
 def test_submodules_are_told_to_be_empty(own: Git, repository: Path, tmp_path: Path) -> None:

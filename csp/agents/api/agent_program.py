@@ -101,7 +101,7 @@ class AgentProgram:
         await self._catch_up(connector, joined)
         await asyncio.to_thread(self._hand_back, joined)
         self._pane.title(f"{joined.agent}: {self._stay.target.model} ({self._stay.target.provider})")
-        self._pane.note("it answers what the room says to it; ctrl-c ends it")
+        self._pane.note("it replies to messages from the room; Ctrl-C ends it")
         stopping = asyncio.ensure_future(stopped.wait())
         try:
             return await self._work(connector, stopping)
@@ -154,10 +154,10 @@ class AgentProgram:
         gateway = GatewayClient(self._stay.url, joined.token)
         try:
             for turn in taken_up(gateway, joined.agent):
-                why = {"ending": Ending.FAILED, "reason": "it was started again"}
+                why = {"ending": Ending.FAILED, "reason": "it was restarted"}
                 gateway.post("/agent-output", {"content": "", "turn": turn, **why})
         except CspError as error:
-            log.info("turns were not given back", extra={"why": error.message})
+            log.info("turns could not be returned", extra={"why": error.message})
 
     # --- exchanging state with the room ----------------------------------------------------------
 
@@ -210,7 +210,7 @@ class AgentProgram:
         try:
             page = await asyncio.to_thread(gateway.get, "/history", limit=_PAST, types=types)
         except CspError as error:
-            log.info("history was not read", extra={"why": error.message})
+            log.info("history could not be read", extra={"why": error.message})
             return
         for item in objects(field(page, "items", list)):
             words = [str(item.get(name, "")) for name in ("id", "sender", "target", "text")]

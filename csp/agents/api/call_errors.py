@@ -54,7 +54,7 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
         # The error occurred after the start of the stream.
         return broken_off(code, body, secret)
     if status in _REFUSED_KEY:
-        return CallFailed(f"{status}: the key was refused", "check the key, or what it may do")
+        return CallFailed(f"{status}: the key was refused", "check the key and its permissions")
     headers = getattr(getattr(error, "response", None), "headers", {})
     is_passing = status == _TOO_MANY or status >= 500
     is_final = code in _FINAL_CODES or headers.get("x-should-retry") == "false"
@@ -63,7 +63,7 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
     return CallFailed(said, is_passing=is_passing and not is_final, after_s=after_s)
 
 
-def broken_off(code: object, body: object, secret: str, what: str = "the answer broke off") -> CallFailed:
+def broken_off(code: object, body: object, secret: str, what: str = "the response broke off") -> CallFailed:
     """Return the failure for an error that a provider sent instead of or in the middle of a response."""
     word = str(code or "")
     is_status = word.isdecimal() and (int(word) == _TOO_MANY or int(word) >= 500)

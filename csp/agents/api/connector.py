@@ -206,7 +206,7 @@ class Connector:
         self._pane.ask(item)
 
         def note(line: str) -> None:
-            log.warning("call is tried again", extra={"why": line, "message_id": item.id})
+            log.warning("call is retried", extra={"why": line, "message_id": item.id})
             self._pane.note(line)
 
         try:
@@ -249,7 +249,7 @@ class Connector:
         id = uuid4().hex
         bound = {"turn": item.turn} if item.kind is DeliverKind.TURN else {"reply_to": item.id}
         why = await self._refusal(
-            lambda: self.client.output(reply, usage=priced, id=id, **bound), "answer was refused", item
+            lambda: self.client.output(reply, usage=priced, id=id, **bound), "reply was refused", item
         )
         if why:
             await self._fail(work, CallFailed(why), Ending.FAILED)
@@ -260,7 +260,7 @@ class Connector:
             return
         fields: dict[str, Any] = {"turn": work.item.turn, "ending": Ending.INTERRUPTED, "id": uuid4().hex}
         await self._refusal(
-            lambda: self.client.output("", usage=priced, **fields), "cost was not taken", work.item
+            lambda: self.client.output("", usage=priced, **fields), "cost was not accepted", work.item
         )
 
     async def _fail(self, work: _Work, failure: CallFailed, ending: Ending) -> None:
@@ -286,7 +286,7 @@ class Connector:
             else:
                 await self.client.report(item.id, ReportedState.FAILED, reason)
 
-        await self._refusal(tell, "failure was not wanted", item)
+        await self._refusal(tell, "failure was not accepted", item)
 
     def _priced(self, usage: Usage | None) -> Usage | None:
         if usage is None:
@@ -327,7 +327,7 @@ class Connector:
         told = (state, detail, until)
         if told != self._told:
             self._told = told
-            await self._refusal(lambda: self.client.state(state, detail, until), "state was not taken")
+            await self._refusal(lambda: self.client.state(state, detail, until), "state was not accepted")
 
     # --- controls and watchers -------------------------------------------------------------------
 
@@ -340,12 +340,12 @@ class Connector:
                 work.cancel(is_wanted=turn is None)
             problem = "" if found or turn is not None else "nothing is running"
         elif item.control in (ControlVerb.APPROVE, ControlVerb.DENY):
-            problem = "a model behind an API has no dialog"
+            problem = "an API model has no dialog"
         elif item.control is ControlVerb.RESTART:
-            problem = "a model behind an API has nothing to start again"
+            problem = "an API model cannot be restarted"
         state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
         await self._refusal(
-            lambda: self.client.control_done(item.id, state, problem), "control was not wanted", item
+            lambda: self.client.control_done(item.id, state, problem), "control result was not accepted", item
         )
 
     def _show(self, work: _Work, words: str) -> None:

@@ -45,7 +45,7 @@ class ModelCall:
         except TimeoutError as exc:
             if not limit.expired():
                 raise
-            raise CallFailed(f"no end of the answer in {self._step_s:g} s") from exc
+            raise CallFailed(f"the reply was not complete within {self._step_s:g} s") from exc
 
     async def _tries(self, ask: ModelRequest, hear: Hear, note: Hear, deadline: float) -> str:
         for tries in range(ATTEMPTS):
@@ -57,7 +57,7 @@ class ModelCall:
             is_hopeless = asyncio.get_running_loop().time() + pause_s >= deadline
             if not failure.is_passing or is_hopeless or tries == ATTEMPTS - 1:
                 raise failure
-            note(f"{failure.message}; trying again in {pause_s:.1f} s")
+            note(f"{failure.message}; retrying in {pause_s:.1f} s")
             await asyncio.sleep(pause_s)
         raise AssertionError("the last try returns or raises")
 
@@ -73,7 +73,7 @@ class ModelCall:
                     pieces.append(piece)
                     size += len(piece.encode(errors="replace"))
                     if size > MAX_TEXT_BYTES:
-                        raise CallFailed(f"its answer is over {MAX_TEXT_BYTES} bytes")
+                        raise CallFailed(f"its reply is over {MAX_TEXT_BYTES} bytes")
                     hear(listener.hear(piece))
         finally:
             text = "".join(pieces)

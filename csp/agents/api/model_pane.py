@@ -90,5 +90,5 @@ def cost_text(usage: Usage, prices: str | None) -> str:
     if usage.estimated:
         tokens = f"about {tokens} (estimated)"
     if usage.cost_usd is None:
-        return f"{tokens}; no price is known for {usage.model}"
+        return f"{tokens}; the price is unknown for {usage.model}"
     return f"{tokens}; ${usage.cost_usd:.6f} ({prices})"

@@ -209,9 +209,9 @@ async def _parts(events: Any, key: str) -> AsyncGenerator[tuple[Any, Any, str | 
     try:
         whole = ChatCompletion.model_validate_json(body)
     except ValueError:
-        raise broken_off("", body, key, "the server gave no answer") from None
+        raise broken_off("", body, key, "the server sent no response") from None
     if not whole.choices:
-        raise CallFailed("the server gave no answer")
+        raise CallFailed("the server sent no response")
     yield whole.choices[0].message, whole.usage, whole.choices[0].finish_reason
 
 
@@ -276,7 +276,7 @@ async def check_streamed(events: Any, key: str) -> None:
     """Raise CallFailed with the provider's message if the response is not a stream."""
     if not is_streamed(events):
         body = await events.response.aread()
-        raise broken_off("", body, key, "the provider did not stream its answer")
+        raise broken_off("", body, key, "the provider did not stream its response")
 
 
 async def drain(events: Any) -> None:
@@ -303,7 +303,7 @@ def figures(usage: Any) -> dict[str, Any]:
 def check_whole(end: object) -> None:
     """Raise CallFailed if a stream was cut off."""
     if end is None:
-        raise CallFailed("the connection was cut in the middle of the answer", is_passing=True)
+        raise CallFailed("the connection was closed in the middle of the response", is_passing=True)
 
 
 def check_willing(reason: str | None) -> None:

@@ -83,8 +83,8 @@ def reply_schema(handoff_to: Sequence[str]) -> dict[str, Any]:
     Strict schemas require every property, so optional ones are nullable. They cannot limit the length of
     texts.
     """
-    final = {"type": ["boolean", "null"], "description": "true if the whole work is done"}
-    properties: dict[str, Any] = {"message": {"type": "string", "description": "what all shall read"}}
+    final = {"type": ["boolean", "null"], "description": "true if all of the work is done"}
+    properties: dict[str, Any] = {"message": {"type": "string", "description": "text for everyone"}}
     if handoff_to:
         task = {"type": "string", "description": "one sentence, 500 characters at most"}
         handoff = _object({"to": {"type": "string", "enum": list(handoff_to)}, "task": task})

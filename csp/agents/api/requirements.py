@@ -30,7 +30,7 @@ def wanted(name: str, base_url: str | None, key_env: str | None, env: Mapping[st
     provider = provider_named(name)
     url = str(read_text(WEB, base_url, "--base-url")) if base_url else provider.base_url
     if provider.needs_url and not url:
-        raise BadInput(f"{name} needs an address", "give it: --base-url http://127.0.0.1:8000/v1")
+        raise BadInput(f"{name} needs an address", "set it: --base-url http://127.0.0.1:8000/v1")
     if not is_installed(provider):
         hint = f"install it: {how_to_install(provider)}"
         raise Refused(f"the package {provider.extra!r} is not installed", hint)

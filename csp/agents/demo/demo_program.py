@@ -82,7 +82,7 @@ class Program:
         if persona not in PERSONAS:
             raise BadInput(f"unknown persona {persona!r}, expected one of: {', '.join(PERSONAS)}")
         if not os.isatty(0) or not os.isatty(1):
-            raise BadInput("a demo agent needs a terminal", "run it in one, or behind csp sidecar")
+            raise BadInput("a demo agent needs a terminal", "run it in a terminal or with csp sidecar")
         self._env = env
         self._persona = PERSONAS[persona]
         self._name = env.get(AGENT) or persona
@@ -290,5 +290,5 @@ def _speed(text: str) -> float:
     except ValueError:
         speed = -1.0
     if not 0 <= speed <= 1000:
-        raise BadInput(f"{SPEED} is {text!r}, expected a number from 0 to 1000", "0 answers at once")
+        raise BadInput(f"{SPEED} is {text!r}, expected a number from 0 to 1000", "0 replies immediately")
     return speed
