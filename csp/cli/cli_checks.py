@@ -169,7 +169,7 @@ def check_hook(cli: Cli, spool: Path) -> CheckResult:
     )
     arrived = [path.read_text("utf-8") for path in spool.glob("*.json")]
     if done.returncode == 0 and arrived == [said]:
-        what = f"the hook command works; whether {cli.name} runs it shows with its first message"
+        what = f"the hook command works; a first message will show whether {cli.name} runs it"
         return CheckResult(f"hooks {cli.name}", True, what)
     advice = "check that sh, cat and mv work"
     return CheckResult(f"hooks {cli.name}", False, "the hook's output did not arrive", advice)

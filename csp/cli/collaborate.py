@@ -82,7 +82,7 @@ def body_of(call: VerbCall) -> Object:
     if not args["session"] and not words.strip():
         raise BadInput("expected an objective, got nothing", _HELP)
     if not args["session"] and not args["models"]:
-        raise BadInput("expected --models, got nothing", "name who should take part, see: csp agents")
+        raise BadInput("expected --models, got nothing", "name the participants; see: csp agents")
     body: Object = {name: args[option] for option, name in _OPTIONS.items()}
     body |= {"session_id": args["session"], "user_input" if args["session"] else "objective": words}
     if args["models"]:

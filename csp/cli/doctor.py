@@ -149,7 +149,7 @@ def check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
         return CheckResult("port", True, f"{where} is used by room {mine[0]}")
     if settings.is_set("port"):
         return CheckResult("port", False, f"{where}: {reason}", "choose another with CSP_PORT, or unset it")
-    return CheckResult("port", True, f"{where}: {reason}; a gateway takes the next free one")
+    return CheckResult("port", True, f"{where}: {reason}; a gateway uses the next free one")
 
 
 def check_room(room: RunningRoom) -> CheckResult:

@@ -29,7 +29,7 @@ REACH: Final = (
 
 @takes(
     value("--host", "ADDRESS", "address to listen on"),
-    value("--port", "N", "port to listen on; 0 takes any free one"),
+    value("--port", "N", "port to listen on; 0 for any free port"),
     HISTORY_DIR,
     value("--durability", "LEVEL", "none, flush or fsync"),
     *REACH,

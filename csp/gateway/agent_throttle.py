@@ -138,7 +138,7 @@ class Throttle:
 
     def _schedule(self) -> None:
         if self._scheduled_at is None:
-            # CPU time of this thread, because on a busy machine even a pass with little work takes long.
+            # CPU time of this thread, because on a busy machine even a pass with little work is slow.
             self._scheduled_at = time.thread_time()
             self._loop.call_soon(self._pass)
 

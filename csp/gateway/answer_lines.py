@@ -104,7 +104,7 @@ def _only_held(gateway: Gateway) -> str:
     }
     if len(held) != 1:
         numbers = ", ".join(f"#{seq}" for seq in held.values())
-        problem = f"several messages are held: {numbers}" if held else "the loop guard holds no message"
+        problem = f"several messages are held: {numbers}" if held else "the loop guard holds no messages"
         raise BadInput(problem, "name one: /continue N" if held else "see: /needs")
     return next(iter(held))
 

@@ -95,7 +95,7 @@ class ScreenWatch:
         waiting.add(waiter)
         try:
             if not self._tell(agent, _ON):
-                raise Refused(f"{agent} has no screen to show", "only an agent behind a sidecar has one")
+                raise Refused(f"{agent} has no screen to show", "only an agent with a sidecar has one")
             return await asyncio.wait_for(waiter, FRESH_S)
         except TimeoutError as exc:
             raise Refused(f"{agent} did not show its screen in {FRESH_S:g} s", "try again") from exc

@@ -99,7 +99,7 @@ def run(options: GatewayOptions) -> int:
         )
     if options.lan and (tls is not None or options.insecure or not is_loopback(host)):
         problem = "--lan opens a second address with its own certificate"
-        raise BadInput(problem, "leave out --host, --tls-cert, --tls-key and --insecure")
+        raise BadInput(problem, "omit --host, --tls-cert, --tls-key and --insecure")
     raise_file_limit()
     logging.getLogger("aiohttp.server").addFilter(is_our_failure)
     listener = bind(options.settings)
@@ -200,7 +200,7 @@ async def serve(
         gateway.writer.broken.add_done_callback(lambda _: stop.set())
         await stop.wait()
         if gateway.writer.broken.done():
-            # Raise the error of the journal.
+            # Raise the journal's error.
             gateway.writer.broken.result()
     finally:
         for acceptor in acceptors:

@@ -57,12 +57,12 @@ class Git:
     def prepare(self, dir: Path, place: Path) -> RunContext:
         """Return the directory of a run: a worktree at `place` if `dir` is in a repository, else `dir`."""
         if not dir.is_absolute() or not dir.is_dir():
-            return RunContext(note=f"there is no directory {str(dir)!r}, so no diff is taken")
+            return RunContext(note=f"there is no directory {str(dir)!r}, so there is no diff")
         top = self._ask(dir, "rev-parse", "--show-toplevel")
         base = self._ask(dir, "rev-parse", "--verify", "--quiet", "HEAD")
         if top is None or base is None:
             what = "no git repository" if top is None else "a git repository without a commit"
-            return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so no diff is taken")
+            return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so there is no diff")
         if (place / ".git").exists():
             # It was created before a crash.
             more = {"GIT_DIR": str(self._own_folder(dir, place))}
@@ -83,10 +83,10 @@ class Git:
         return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
 
     def look(self, context: RunContext, ref: str, message: str) -> WorktreeState:
-        """Make the diff of the worktree against its base, including new and binary files; keep it as a
+        """Create the diff of the worktree against its base, including new and binary files; keep it as a
         commit.
 
-        Ignored files are left out; files hidden by index flags are included.
+        Ignored files are omitted; files hidden by index flags are included.
         """
         tree, home = Path(context.worktree), Path(context.repository)
         own = self._own_folder(home, tree)
@@ -131,7 +131,7 @@ class Git:
         for own in sorted((home / common / "worktrees").glob("*")) if common and link.exists() else ():
             if _named_in(own / "gitdir", "") == str(link):
                 if _named_in(link, "gitdir: ") != os.path.realpath(own):
-                    raise Broken(f"the file {str(link)!r} was changed, so no diff is taken")
+                    raise Broken(f"the file {str(link)!r} was changed, so there is no diff")
                 return own
         raise Broken(f"there is no worktree at {str(tree)!r} any more")
 

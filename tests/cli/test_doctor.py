@@ -268,7 +268,7 @@ def test_a_port_that_is_taken_is_a_fault_only_where_it_was_chosen() -> None:
         by_us = doctor.check_port(chosen, [running(port=1), running("own", port)])
         by_others = doctor.check_port(chosen, [running(port=1)])
 
-    assert (by_itself.ok, by_itself.detail.endswith("; a gateway takes the next free one")) == (True, True)
+    assert (by_itself.ok, by_itself.detail.endswith("; a gateway uses the next free one")) == (True, True)
     assert (by_us.ok, by_us.detail) == (True, f"127.0.0.1:{port} is used by room own")
     assert (by_others.ok, by_others.advice) == (False, "choose another with CSP_PORT, or unset it")
 

@@ -90,7 +90,7 @@ def test_worktree_of_another_repository_is_refused(
     (tree / ".git").write_text(f"gitdir: {made / '.git'}\n")
     trap.mark.unlink(missing_ok=True)
 
-    with pytest.raises(Broken, match="was changed, so no diff is taken"):
+    with pytest.raises(Broken, match="was changed, so there is no diff"):
         own.look(context, REF, "m")
     assert not trap.is_sprung
 
@@ -122,7 +122,7 @@ def test_worktree_whose_git_is_no_file_of_ours_is_refused(
             link.write_text(text + "x" * 100_000)
     trap.mark.unlink(missing_ok=True)
 
-    with pytest.raises(Broken, match="was changed, so no diff is taken"):
+    with pytest.raises(Broken, match="was changed, so there is no diff"):
         own.look(context, REF, "m")
     assert not trap.is_sprung
 

@@ -128,7 +128,7 @@ def test_where_there_is_no_commit_there_is_no_worktree(own: Git, tmp_path: Path,
         git(places[name], "init", "-q")
     context = own.prepare(places[name], tmp_path / "tree")
 
-    assert (context.worktree, "no diff is taken" in context.note) == ("", True)
+    assert (context.worktree, "there is no diff" in context.note) == ("", True)
 
 
 def test_git_that_fails_is_named(own: Git, repository: Path) -> None:
@@ -298,7 +298,7 @@ def test_git_that_hangs_is_given_up(own: Git, repository: Path, monkeypatch: pyt
 def test_a_place_that_is_none_has_no_diff(own: Git, tmp_path: Path, dir: str) -> None:
     context = own.prepare(Path(dir), tmp_path / "place")
 
-    assert (context.worktree, context.dir) == ("", "") and "no diff is taken" in context.note
+    assert (context.worktree, context.dir) == ("", "") and "there is no diff" in context.note
 
 
 def test_a_patch_of_the_largest_size_is_shown_whole() -> None:

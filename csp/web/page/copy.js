@@ -1,5 +1,5 @@
 /**
- * Makes buttons that copy a text exactly as it was written.
+ * Creates buttons that copy a text exactly as written.
  */
 
 import { button } from "./dom.js";
@@ -7,7 +7,7 @@ import { button } from "./dom.js";
 const SAID_FOR_MS = 2000;
 
 /**
- * Makes a button that copies what `source` returns.
+ * Creates a button that copies the text returned by `source`.
  * @param {() => string} source
  * @returns {HTMLButtonElement}
  */
