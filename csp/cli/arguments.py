@@ -53,7 +53,7 @@ SECONDS: Final = read_as(NUMBER)
 
 JSON: Final = switch("--json", "print JSON for scripts")
 YES: Final = switch("--yes", "skip the confirmation")
-TRUST: Final = switch("--trust", "accept the settings in the csp.toml here without asking")
+TRUST: Final = switch("--trust", "accept the settings in this project's csp.toml without asking")
 HISTORY_DIR: Final = value("--history", "DIR", "folder for the journals")
 THREAD: Final = value("--thread", "T", "thread of the session")
 ROLES: Final = ("agent", "orchestrator")

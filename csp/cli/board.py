@@ -26,7 +26,7 @@ _FORMS: Final = Forms("board", default="show")
     value("--session", "S", "only this session's board; with add: default is the room's board"),
     value("--author", "A", "only notes of this author"),
     value("--kind", "K", "only notes of this kind", choices=("note", "reply", "summary")),
-    value("--tag", "T", "only notes with this tag; add: tags for the note, as A,B"),
+    value("--tag", "T", "only notes with this tag; with add: tags for the note, as A,B"),
     value("--limit", "N", "number of notes; default: 50, or 10 for a search", type=WHOLE),
     switch("--rerank", "with search: compare more notes word by word"),
     value("--id", "ID", "with add: id of the note; the same id is never written twice"),

@@ -153,7 +153,7 @@ class _Following:
             view: Object = self._gateway.get(self._path, after=self._after, wait=f"{wait_s:.3f}")
         except Unreachable:
             self._gateway = None
-            self._progress.show("the gateway is away…")
+            self._progress.show("the gateway is unreachable…")
             if self._call.args.no_wait:
                 raise
             time.sleep(_RETRY_S)

@@ -51,7 +51,7 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
                 (delivery,) = field(gateway.get(path), "recipients", dict).values()
                 state, reason = field(delivery, "state", str), str(delivery.get("reason") or "")
             except Unreachable:
-                gateway, reason = None, "the gateway is away"
+                gateway, reason = None, "the gateway is unreachable"
             if time.monotonic() - started > _QUIET_S:
                 progress.show(f"waiting for {call.args.agent} ({reason or state})…")
             if state in _PENDING:

@@ -22,7 +22,7 @@ _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
 
 
 @takes(
-    value("form", "FORM", "[prune | redact ID]", nargs="*"),
+    value("form", "FORM", "prune or redact ID; default: show the history", nargs="*"),
     value("--limit", "N", "number of newest items to show; default: 50", type=WHOLE),
     value("--search", "Q", "only items with this text"),
     switch("--follow", "keep printing new items"),
@@ -30,7 +30,7 @@ _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
     value("--types", "A,B", "only these types of events"),
     value("--before", "SEQ", "only items before this one; with prune: remove them", type=WHOLE),
     value("--after", "SEQ", "only items after this one", type=WHOLE),
-    value("--keep", "N", "with prune: events to keep, remove all before", type=WHOLE),
+    value("--keep", "N", "with prune: number of newest events to keep", type=WHOLE),
     YES,
     JSON,
     examples=("csp history --follow",),

@@ -141,7 +141,7 @@ class _Waiting:
             self._take_states(self._gateway)
         except Unreachable:
             self._gateway = None
-            self._open = dict.fromkeys(self._open, "the gateway is away")
+            self._open = dict.fromkeys(self._open, "the gateway is unreachable")
             time.sleep(min(_RETRY_S, wait_s))
 
     def _take_replies(self, gateway: GatewayClient, wait_s: float) -> None:

@@ -104,7 +104,7 @@ def test_dirty_tree_is_left_alone_and_told(own: Git, repository: Path) -> None:
     (repository / "README").write_text("dirty\n")
     context, tree = prepared(own, repository)
 
-    assert "not committed" in context.note
+    assert "uncommitted" in context.note
     assert (tree / "README").read_text() == "maths\n"
     assert (repository / "README").read_text() == "dirty\n"
 
