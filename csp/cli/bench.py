@@ -19,7 +19,7 @@ CLONE = Path(__file__).resolve().parents[2]
     examples=("csp bench gateway --quick",),
 )
 def bench(call: VerbCall) -> int:
-    """Print figures measured on separate processes; the benchmarks are part of a clone only."""
+    """Print figures measured on separate processes; only a clone contains the benchmarks."""
     if call.args.seconds is not None and call.args.subject != "gateway":
         raise BadInput("--seconds: expected only for the gateway", "use --quick for a shorter run")
     if not (CLONE / "tests" / "bench" / "machine").is_dir():

@@ -50,7 +50,7 @@ def board(call: VerbCall) -> int:
 def _add(call: VerbCall, words: list[str]) -> int:
     text = read_stdin() if words == ["-"] else " ".join(words)
     if not text.strip():
-        raise BadInput("expected a text to write", "for example: csp board add 'the parser must keep tabs'")
+        raise BadInput("expected text to write", "for example: csp board add 'the parser must keep tabs'")
     args = call.args
     body: Object = {"text": text, "tags": args.tag.split(",") if args.tag else []}
     body |= {key: value for key, value in (("session", args.session), ("id", args.id)) if value}

@@ -46,7 +46,7 @@ def send(call: VerbCall) -> int:
         quoted = "\n".join(f"> {line}".rstrip() for line in _last_text(call, args.from_last).split("\n"))
         text = f"{text}\n\n{args.from_last} said:\n{quoted}".lstrip("\n")
     if not text.strip():
-        raise BadInput("expected a text to send, got nothing", "see: csp send --help")
+        raise BadInput("expected text to send, got nothing", "see: csp send --help")
     given = {
         "to": args.target,
         "content": text,

@@ -133,7 +133,7 @@ class Git:
                 if _named_in(link, "gitdir: ") != os.path.realpath(own):
                     raise Broken(f"the file {str(link)!r} was changed, so there is no diff")
                 return own
-        raise Broken(f"there is no worktree at {str(tree)!r} any more")
+        raise Broken(f"the worktree at {str(tree)!r} no longer exists")
 
     def _stage_all(self, tree: Path, more: Mapping[str, str]) -> None:
         """Stage all new, changed and removed files, including those marked as unchanged.
@@ -205,7 +205,7 @@ class Git:
             return run_git(dir, words, self._env, more=more, given=b"".join(one + b"\0" for one in given))
         except FileNotFoundError as exc:
             if exc.filename != "git":
-                raise Broken(f"there is no directory {str(dir)!r} any more") from exc
+                raise Broken(f"the directory {str(dir)!r} no longer exists") from exc
             raise Broken("git was not found", "install git") from exc
         except (subprocess.TimeoutExpired, OSError, ValueError) as exc:
             raise Broken(f"git {words[0]} failed: {exc}") from exc

@@ -62,7 +62,7 @@ def test_note_is_written_found_shown_and_exported(csp: Shell, tmp_path: Path) ->
     ("words", "code", "said"),
     [
         (("ad",), 2, "unknown form 'ad' of board"),
-        (("add",), 2, "expected a text to write"),
+        (("add",), 2, "expected text to write"),
         (("search",), 2, "expected words to search for"),
         (("search", " "), 2, "expected words to search for"),
         (("show", "n-1", "n-2"), 2, "csp board show does not accept 'n-2'"),

@@ -112,7 +112,7 @@ def test_from_last_of_nobody_is_not_found() -> None:
 
 @pytest.mark.parametrize("words", [["send", "claude"], ["send", "claude", " ", "\t"]])
 def test_nothing_but_blanks_is_not_sent(words: list[str]) -> None:
-    with pytest.raises(BadInput, match="expected a text to send"):
+    with pytest.raises(BadInput, match="expected text to send"):
         run(Recorded({}), *words)
 
 

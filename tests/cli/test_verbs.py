@@ -90,7 +90,7 @@ def test_send_reads_a_text_from_stdin(place: Place) -> None:
 def test_an_empty_text_is_a_misuse(place: Place) -> None:
     done = place.csp("send", "claude")
 
-    assert (done.code, done.err) == (2, "csp: expected a text to send, got nothing (see: csp send --help)\n")
+    assert (done.code, done.err) == (2, "csp: expected text to send, got nothing (see: csp send --help)\n")
 
 
 def test_a_text_over_the_limit_is_refused_before_it_is_read_whole(place: Place) -> None:

@@ -131,7 +131,7 @@ def test_worktree_that_lost_its_git_is_gone(own: Git, repository: Path) -> None:
     context, tree = prepared(own, repository)
     (tree / ".git").unlink()
 
-    with pytest.raises(Broken, match="there is no worktree at"):
+    with pytest.raises(Broken, match="the worktree at"):
         own.look(context, REF, "m")
 
 

@@ -128,8 +128,8 @@ class Program:
         self._pane.add(
             "plain",
             f"{who}: {persona.motto}\n"
-            "A scripted demo agent of CSP. There is no model behind it, no key, no network: fixed rules make "
-            "its answers from your words.",
+            "A scripted demo agent of CSP. It needs no model, key or network: fixed rules derive "
+            "its replies from your words.",
         )
         # The composer accepts keys as soon as the first screen appears.
         app.after_render += self._started
