@@ -1,1 +1,1 @@
-"""Agents that come with CSP."""
+"""Agents that are part of CSP."""

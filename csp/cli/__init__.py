@@ -1,4 +1,4 @@
-"""Run the csp command: argv in, exit code out."""
+"""Run the csp command line and return its exit code."""
 
 import io
 import os
@@ -21,9 +21,9 @@ BROKEN_PIPE = 141
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Do what the command line says; return 0 done, 1 failed, 2 misused, and never a traceback."""
+    """Run a command line; return 0 for success, 1 for failure or 2 for misuse, and never show a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        # Escape text that the locale cannot show, so that an agent's words cannot end a command.
+        # Escape text that the locale cannot encode, so that an agent's text cannot make a command fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     failure_report.claim()
@@ -78,10 +78,10 @@ def _run(argv: list[str]) -> int:
 
 
 def with_verb(argv: list[str]) -> list[str]:
-    """Return a command line that has a verb.
+    """Return the command line with a verb added if it has none.
 
-    Options without a verb are those of `up`. A bare `csp` opens or attaches to the room of the directory on a
-    terminal, and prints the help elsewhere.
+    Options without a verb are those of `up`. On a terminal, a bare `csp` opens or attaches to the directory's
+    room; elsewhere it prints the help.
     """
     if not argv:
         streams = (sys.stdin, sys.stdout)
@@ -100,7 +100,7 @@ def with_verb(argv: list[str]) -> list[str]:
 
 
 def _fail(error: Exception, *, is_verbose: bool) -> int:
-    """Say in one line what failed; return the exit code."""
+    """Report a failure in one line; return the exit code."""
     from csp.cli.output import talk
 
     advice = ""
@@ -125,7 +125,7 @@ def _fail(error: Exception, *, is_verbose: bool) -> int:
 
 
 def _abandon_stdout() -> None:
-    """Keep Python from writing at exit what could not be written before."""
+    """Keep Python from retrying a failed write to stdout at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):

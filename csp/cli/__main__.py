@@ -1,4 +1,4 @@
-"""Run the csp command by the name of its package."""
+"""Run the csp command as `python -m csp.cli`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Run a model behind an API as an agent of the room."""
+"""Run an API model as an agent in the room."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from csp.agents.api.providers import Model
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: As `csp logs` looks for it.
+#: The name under which `csp logs` looks for the log.
 _LOG: Final = "brain.log"
 
 
@@ -35,21 +35,21 @@ _LOG: Final = "brain.log"
     value("--provider", "P", " or ".join((", ".join([*PROVIDERS][:-1]), [*PROVIDERS][-1])), required=True),
     value("--model", "M", "the model's name at its provider", required=True),
     value("--base-url", "URL", "address of the API; default: the provider's own"),
-    value("--key-env", "NAME", "variable that has the key; default: the provider's own"),
+    value("--key-env", "NAME", "environment variable with the key; default: the provider's own"),
     value("--role", "R", "agent or orchestrator", choices=ROLES, default="agent"),
     DUTY,
     PROMPT_FILE,
     value(
         "--timeout",
         "S",
-        "seconds an answer may take with all its tries; default: 300",
+        "time limit for a reply including retries, in seconds; default: 300",
         type=SECONDS,
         default=300.0,
     ),
     examples=("csp agent --provider anthropic --model claude-sonnet-5 --name claude-api",),
 )
 def agent(call: VerbCall) -> int:
-    """Join the room with a model and show its answers in this terminal until it is stopped."""
+    """Join the room with a model and show its replies in this terminal until it is stopped."""
     from csp.agents.api.agent_program import AgentProgram
     from csp.agents.api.model_pane import ModelPane
 
@@ -58,7 +58,7 @@ def agent(call: VerbCall) -> int:
     keys = variables_of(call.args.provider, call.args.key_env)
     clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=keys)
     if MADE not in before and call.argv:
-        # Run the same command again without the keys of other providers: a pane has the user's environment.
+        # Run the same command again without other providers' keys, because a pane has the user's environment.
         os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], clean)
     stay = stay_of(call)
     pane = ModelPane(_write, has_colour=is_terminal(sys.stdout))
@@ -71,7 +71,7 @@ def agent(call: VerbCall) -> int:
 
 
 def stay_of(call: VerbCall) -> "AgentStay":
-    """Read the options; raise if something is missing."""
+    """Return the agent's configuration from the options; raise if anything is missing."""
     from csp.agents.api.agent_program import AgentStay
     from csp.agents.api.providers import Target
     from csp.agents.api.requirements import wanted
@@ -101,7 +101,7 @@ def stay_of(call: VerbCall) -> "AgentStay":
         cwd=str(call.cwd),
         prompts=rules.prompts,
         window=rules.window,
-        # A record that others read needs to tell whose pane this is, nothing else.
+        # The record is read by others and needs only the variables that identify the pane.
         env={MARK: env[MARK]} if MARK in env else {},
         duty=args.duty or "",
         prompt=text_of(call, "--prompt-file", args.prompt_file),
@@ -109,7 +109,7 @@ def stay_of(call: VerbCall) -> "AgentStay":
 
 
 def opened_model(stay: "AgentStay") -> "Model":
-    """Load the SDK, which takes seconds."""
+    """Return the opened model; loading its SDK takes seconds."""
     from csp.agents.api.providers import open_model
 
     _write(f"loading {stay.provider.extra}...\n")
@@ -120,7 +120,7 @@ def opened_model(stay: "AgentStay") -> "Model":
 
 
 async def work(call: VerbCall, program: "AgentProgram") -> str:
-    """Join and work until a signal comes; return why it ended by itself, if it did."""
+    """Join and work until a signal arrives; return the reason if it ended by itself."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
@@ -133,7 +133,7 @@ async def work(call: VerbCall, program: "AgentProgram") -> str:
 
 
 def _write(text: str) -> None:
-    """Write to the pane at once; a closed pane is not a reason to stop."""
+    """Write to the pane without delay; ignore a closed pane."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -141,7 +141,7 @@ def _write(text: str) -> None:
 
 @contextlib.contextmanager
 def quiet_terminal() -> Iterator[None]:
-    """Do not echo typed keys between the words of the model."""
+    """Turn off the echo of typed keys, which would appear in the model's output."""
     if not is_terminal(sys.stdin):
         yield
         return

@@ -1,4 +1,4 @@
-"""Declare the arguments of a verb beside the function that carries it out."""
+"""Declare a verb's arguments next to the function that executes it."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     Run = Callable[[VerbCall], int]
     RunForm = Callable[[VerbCall, list[str]], int]
 
-#: More words than a command line has.
+#: A number of words that no command line reaches.
 ANY: Final = 1 << 20
 
 
 class Arg(NamedTuple):
-    """One argument or option, with the options of argparse."""
+    """One argument or option, with keyword arguments for argparse."""
 
     name: str
     help: str
@@ -27,7 +27,7 @@ class Arg(NamedTuple):
 
 
 def value(name: str, metavar: str, help: str, **options: Any) -> Arg:
-    """Return an argument, or an option with a value."""
+    """Return a positional argument, or an option with a value."""
     return Arg(name, help, {"metavar": metavar, **options})
 
 
@@ -37,7 +37,7 @@ def switch(flag: str, help: str) -> Arg:
 
 
 def read_as(kind: SettingType[Any]) -> Callable[[str], Any]:
-    """Return a type function of argparse that reads a value as a setting of this kind."""
+    """Return an argparse type function that parses a value as a setting of this kind."""
 
     def read(text: str) -> Any:
         try:
@@ -51,22 +51,22 @@ def read_as(kind: SettingType[Any]) -> Callable[[str], Any]:
 WHOLE: Final = read_as(COUNT)
 SECONDS: Final = read_as(NUMBER)
 
-JSON: Final = switch("--json", "print json for a script")
-YES: Final = switch("--yes", "do it without asking")
-TRUST: Final = switch("--trust", "accept what the csp.toml here sets, without a question")
-HISTORY_DIR: Final = value("--history", "DIR", "folder of the journals")
+JSON: Final = switch("--json", "print JSON for scripts")
+YES: Final = switch("--yes", "skip the confirmation")
+TRUST: Final = switch("--trust", "accept the settings in this project's csp.toml without asking")
+HISTORY_DIR: Final = value("--history", "DIR", "folder for the journals")
 THREAD: Final = value("--thread", "T", "thread of the session")
 ROLES: Final = ("agent", "orchestrator")
 
-#: These may stand before or after any verb.
+#: Options that are allowed before and after any verb.
 GLOBAL: Final = (
     value("--room", "NAME", "room to use; default: the room of this directory"),
-    switch("--verbose", "log to stderr what is being done"),
+    switch("--verbose", "log details to stderr"),
 )
 
 
 class Handler(NamedTuple):
-    """The function of a verb with its arguments, and examples of its use."""
+    """A verb's function, its arguments, and usage examples."""
 
     run: "Run"
     args: tuple[Arg, ...]
@@ -77,12 +77,12 @@ class Handler(NamedTuple):
 
 
 def takes(*args: Arg, examples: tuple[str, ...]) -> "Callable[[Run], Handler]":
-    """Declare the arguments of the decorated function; `{verb}` in an example is the verb's name."""
+    """Declare the decorated function's arguments; `{verb}` in an example stands for the verb's name."""
     return lambda run: Handler(run, args, examples)
 
 
 class _Form(NamedTuple):
-    """One form: its function, the number of words it takes and its options."""
+    """One form, with its function, the maximum number of words and its options."""
 
     do: "RunForm"
     words: int
@@ -90,7 +90,7 @@ class _Form(NamedTuple):
 
 
 class Forms:
-    """The forms of a verb, such as `csp mode set`, each with its own words and options."""
+    """A verb's forms, such as `csp mode set`, each with its own words and options."""
 
     def __init__(self, verb: str, default: str) -> None:
         self._verb = verb
@@ -103,7 +103,7 @@ class Forms:
     def form(
         self, name: str, words: int = 0, options: tuple[str, ...] = ()
     ) -> "Callable[[RunForm], RunForm]":
-        """Add the decorated function as a form."""
+        """Register the decorated function as a form."""
 
         def add(do: "RunForm") -> "RunForm":
             self._forms[name] = _Form(do, words, options)
@@ -112,16 +112,16 @@ class Forms:
         return add
 
     def do(self, call: "VerbCall") -> int:
-        """Run the form that the first word names; refuse arguments that only other forms take."""
+        """Run the form named by the first word; raise for arguments that only other forms accept."""
         name, *words = call.args.form or [self._default]
         form, command, help_hint = self._forms.get(name), f"csp {self._verb}", f"see: csp {self._verb} --help"
         if form is None:
             what = f"unknown form {name!r} of {self._verb}, expected one of: {', '.join(self._forms)}"
             raise BadInput(what, nearest(name, list(self._forms)) or help_hint)
         if len(words) > form.words:
-            raise BadInput(f"{command} {name} takes no {words[form.words]!r}", help_hint)
+            raise BadInput(f"{command} {name} does not accept {words[form.words]!r}", help_hint)
         others = {option for one in self._forms.values() for option in one.options} - set(form.options)
         for option in sorted(others):
             if getattr(call.args, option) not in (None, False):
-                raise BadInput(f"{command} {name} takes no --{option.replace('_', '-')}", help_hint)
+                raise BadInput(f"{command} {name} does not accept --{option.replace('_', '-')}", help_hint)
         return form.do(call, words)

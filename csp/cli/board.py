@@ -1,4 +1,4 @@
-"""Write on the whiteboard, search it, show it, export it."""
+"""Write on the whiteboard, search it, show it, or export it."""
 
 import time
 from typing import Final
@@ -23,14 +23,14 @@ _FORMS: Final = Forms("board", default="show")
         "add - reads stdin; put -- before words that start with -",
         nargs="*",
     ),
-    value("--session", "S", "board of this session; add: default the room's own"),
+    value("--session", "S", "only this session's board; with add: default is the room's board"),
     value("--author", "A", "only notes of this author"),
     value("--kind", "K", "only notes of this kind", choices=("note", "reply", "summary")),
-    value("--tag", "T", "only notes with this tag; add: tags for the note, as A,B"),
-    value("--limit", "N", "how many notes; default: 50, of a search 10", type=WHOLE),
-    switch("--rerank", "search: compare more notes word by word"),
-    value("--id", "ID", "add: id to give it; the same id is never written twice"),
-    value("--by", "AGENT", "summarise: who writes it"),
+    value("--tag", "T", "only notes with this tag; with add: tags for the note, as A,B"),
+    value("--limit", "N", "number of notes; default: 50, or 10 for a search", type=WHOLE),
+    switch("--rerank", "with search: compare more notes word by word"),
+    value("--id", "ID", "with add: id of the note; the same id is never written twice"),
+    value("--by", "AGENT", "with summarise: agent that writes the summary"),
     JSON,
     examples=(
         "csp board add 'the parser must keep tabs' --tag parser,decision",
@@ -42,7 +42,7 @@ _FORMS: Final = Forms("board", default="show")
     ),
 )
 def board(call: VerbCall) -> int:
-    """Run the form that the first word names."""
+    """Run the form named by the first word."""
     return _FORMS.do(call)
 
 
@@ -50,7 +50,7 @@ def board(call: VerbCall) -> int:
 def _add(call: VerbCall, words: list[str]) -> int:
     text = read_stdin() if words == ["-"] else " ".join(words)
     if not text.strip():
-        raise BadInput("expected what to write", "for example: csp board add 'the parser must keep tabs'")
+        raise BadInput("expected text to write", "for example: csp board add 'the parser must keep tabs'")
     args = call.args
     body: Object = {"text": text, "tags": args.tag.split(",") if args.tag else []}
     body |= {key: value for key, value in (("session", args.session), ("id", args.id)) if value}
@@ -63,7 +63,7 @@ def _add(call: VerbCall, words: list[str]) -> int:
 @_FORMS.form("search", ANY, (*_FILTERS, "rerank"))
 def _search(call: VerbCall, words: list[str]) -> int:
     if not " ".join(words).strip():
-        raise BadInput("expected what to look for", "for example: csp board search 'retry logic'")
+        raise BadInput("expected words to search for", "for example: csp board search 'retry logic'")
     args = {name: getattr(call.args, name) for name in _FILTERS}
     answer = call.gateway.get("/board/search", q=" ".join(words), rerank=int(call.args.rerank), **args)
     if call.is_json:
@@ -82,7 +82,7 @@ def _show(call: VerbCall, words: list[str]) -> int:
     if call.is_json:
         return call.show(answer, ())
     notes = objects(field(answer, "items", list))
-    nothing = "" if notes else "nothing is on the board; write on it with: csp board add TEXT"
+    nothing = "" if notes else "the board is empty; add a note with: csp board add TEXT"
     return call.show(answer, map(_line, notes), nothing)
 
 
@@ -96,7 +96,7 @@ def _export(call: VerbCall, words: list[str]) -> int:
     for file in files:
         path = (root / field(file, "path", str)).resolve()
         if not path.is_relative_to(root):
-            raise Broken(f"the gateway named a file outside of {str(root)!r}: {str(path)!r}")
+            raise Broken(f"the gateway named a file outside {str(root)!r}: {str(path)!r}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(field(file, "text", str), encoding="utf-8", errors="replace")
@@ -112,7 +112,7 @@ def _export(call: VerbCall, words: list[str]) -> int:
 def _summarise(call: VerbCall, words: list[str]) -> int:
     if not call.args.by:
         example = "for example: csp board summarise --by claude"
-        raise BadInput("expected --by AGENT, who writes the summary", example)
+        raise BadInput("expected --by AGENT, the agent that writes the summary", example)
     body = {"by": call.args.by} | ({"session": call.args.session} if call.args.session else {})
     answer = call.gateway.post("/board/summarise", body)
     count = len(answer.get("stands_for", ()))
@@ -120,7 +120,7 @@ def _summarise(call: VerbCall, words: list[str]) -> int:
 
 
 def note_head(note: Object) -> str:
-    """Return what is known about a note beside its text."""
+    """Return a note's metadata as one line."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(field(note, "ts", float)))
     tags = "".join(f" #{tag}" for tag in field(note, "tags", list))
     kind = "" if note.get("kind") == "note" else f" {note.get('kind')}"

@@ -1,4 +1,4 @@
-"""Run the brain of a sidecar, in the process that the relay has started for it."""
+"""Run a sidecar's brain in the process that the relay started for it."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def brain(folder: str) -> None:
-    """Work until the child has ended; after a failure the relay starts another brain."""
+    """Work until the child has ended; after a failure, the relay starts another brain."""
     configure(is_verbose=False)
     run = SidecarRecord.load(Path(folder))
     if run is None:
@@ -29,11 +29,11 @@ def brain(folder: str) -> None:
         asyncio.run(run_brain(run, load_recorded_profile(Path(run.profile)), link))
     except (Unauthenticated, Forbidden) as error:
         log.warning("room no longer knew us", extra={"why": error.message})
-        # The next sidecar of this name has its id now, or will want it.
+        # The next sidecar with this name has its id now, or will need it.
         is_relay_gone = os.getppid() != run.pid
         if not is_relay_gone and not rejoin(run):
             log.warning("agent was removed from the room")
-            # Leave the CLI to its person until it ends; if we ended, the relay would start another brain.
+            # Leave the CLI to its user until it ends; if we ended, the relay would start another brain.
             spare.setblocking(True)
             while spare.recv(65536):
                 pass

@@ -1,4 +1,4 @@
-"""Talk to the room as its human."""
+"""Take part in the room as its human."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ _OTHER: Final = re.compile(r"[^a-z0-9-]+")
 
 @takes(examples=("csp chat",))
 def chat(call: VerbCall) -> int:
-    """Open the human pane, or a plain loop of lines where there is no terminal to draw in."""
+    """Open the human pane, or a plain line loop if there is no terminal to draw on."""
     from csp.client.client import owner_of
     from csp.human.chat import ChatOrder
     from csp.human.saved_state import SavedState
@@ -28,12 +28,12 @@ def chat(call: VerbCall) -> int:
 
     address, env = call.address, process_environment()
     if (owner := owner_of(address.token)) is not None:
-        problem = f"csp chat speaks as the human, but the token here is that of {owner}"
-        raise Forbidden(problem, "open it outside of an agent's pane, or unset CSP_AGENT and CSP_AUTH_TOKEN")
+        problem = f"csp chat acts as the human, but this token belongs to {owner}"
+        raise Forbidden(problem, "run it outside an agent's pane, or unset CSP_AGENT and CSP_AUTH_TOKEN")
     if sys.stdin is None or sys.stdout is None:
-        raise BadInput("csp chat needs stdin with stdout, got a closed one")
+        raise BadInput("csp chat needs stdin and stdout, but one of them is closed")
     if not call.args.verbose:
-        # A record on stderr would be drawn into the pane.
+        # A log record on stderr would appear in the pane.
         logging.getLogger().addHandler(logging.NullHandler())
     is_drawn = is_terminal(sys.stdin) and is_terminal(sys.stdout) and env.get("TERM", "") not in _NO_TERMINAL
     order = ChatOrder(
@@ -54,10 +54,10 @@ def chat(call: VerbCall) -> int:
 
 
 def memory_folder(call: VerbCall) -> Path:
-    """Return the folder of the human pane's state: with the history, else by address."""
+    """Return the folder for the human pane's state: next to the history, or else named by address."""
     address, state_dir = call.address, call.settings.state_dir
     for room in running_rooms(state_dir):
         if room.url == address.url:
             return room.history / "human"
-    # Not *.json there: those are the announcements of running rooms.
+    # Not *.json, because those files announce running rooms.
     return state_dir / f"{_OTHER.sub('-', address.url.lower()).strip('-')[:80]}.human"

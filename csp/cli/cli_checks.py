@@ -1,4 +1,4 @@
-"""Check the agent CLIs of this machine, without a turn that would cost something."""
+"""Check the agent CLIs on this machine, without a turn that would cost money."""
 
 import os
 import re
@@ -25,7 +25,7 @@ _FLAG: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
 class CheckResult(NamedTuple):
-    """The outcome of one check, with what to do about it where something can be done."""
+    """The outcome of one check, with advice if something can be done about it."""
 
     check: str
     ok: bool
@@ -34,7 +34,7 @@ class CheckResult(NamedTuple):
 
 
 class Cli(NamedTuple):
-    """One CLI as the settings name it; `source` is the variable or the file that has set its command."""
+    """One CLI from the settings; `source` is the variable or file that sets its command."""
 
     name: str
     command: tuple[str, ...]
@@ -43,7 +43,7 @@ class Cli(NamedTuple):
 
 
 def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
-    """Check each agent CLI: whether it is installed, known and can be wired."""
+    """Check whether each agent CLI is installed, known and can be wired."""
     for cli in clis_of(settings):
         found = find(cli.command, cwd, env)
         if found is None:
@@ -56,15 +56,15 @@ def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterato
 def check_cli(
     cli: Cli, path: str, profile_name: str, env: Mapping[str, str], cwd: Path
 ) -> Iterator[CheckResult]:
-    """Check a CLI that is installed."""
+    """Check an installed CLI."""
     profile = checked(load_profile(profile_name or profile_for(*cli.command).name))
     version = ask_version(profile, [path], env)
     yield CheckResult(f"cli {cli.name}", True, f"{path}" + (f", {version}" if version else ""))
     if not profile.versions:
-        yield CheckResult(f"profile {cli.name}", True, f"{profile.name}: its screen alone tells what it does")
+        yield CheckResult(f"profile {cli.name}", True, f"{profile.name}: its only source is the screen")
         return
     problem = untested(profile, version)
-    said = problem or (f"{version}, tested" if version else f"{path} does not say its version")
+    said = problem or (f"{version}, tested" if version else f"{path} does not report its version")
     advice = "" if version else f"run {path} once by hand"
     if problem:
         advice = "it should work; if a state is not recognised, report it"
@@ -75,22 +75,22 @@ def check_cli(
 
 
 def missing(settings: Settings, cli: Cli) -> CheckResult:
-    """Report a CLI that is not installed; a failure only if somebody asked for it."""
+    """Report a CLI that is not installed; it counts as a failure only if the settings require it."""
     name, command = f"cli {cli.name}", cli.command[0]
     if cli.source:
         advice = f"check its spelling, or unset {cli.source}"
         return CheckResult(name, False, f"{cli.source}: {command} was not found", advice)
     advice = "check its command in csp.toml"
     if cli.install:
-        where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
-        advice = f"{cli.install}; {where}; or go on without it"
+        where = f"set CSP_{cli.name.upper()}_CMD=PATH"
+        advice = f"{cli.install}; {where}; or continue without it"
     if settings.strict_cli_check or settings.agents:
         return CheckResult(name, False, f"{command} is not installed", advice)
     return CheckResult(name, True, "not installed (optional)", advice)
 
 
 def clis_of(settings: Settings) -> list[Cli]:
-    """Return the CLIs of the agents in csp.toml, else all that are known."""
+    """Return the CLIs of the agents in csp.toml, or else all known ones."""
     known = {name: settings.command_of(name) for name in CLIS}
     if settings.agents:
         named = [
@@ -107,16 +107,16 @@ def clis_of(settings: Settings) -> list[Cli]:
 def check_wiring(
     cli: Cli, profile: Profile, path: str, env: Mapping[str, str], cwd: Path, folder: Path
 ) -> Iterator[CheckResult]:
-    """Wire a run in a folder of its own, without starting it."""
+    """Check that a run can be wired, in a folder of its own and without starting the CLI."""
     argv, name = [path, *cli.command[1:]], f"wiring {cli.name}"
     try:
         wired = wire(profile.capture, CliRun(folder, argv, env, str(uuid4()), "rules", cwd=str(cwd)))
     except OSError as exc:
-        yield CheckResult(name, False, f"cannot be written: {exc}", "check the rights of your home")
+        yield CheckResult(name, False, f"cannot be written: {exc}", "check the permissions in your home")
         return
     unwire(folder)
     if not wired.spool_dir:
-        said = f"{' '.join(cli.command)!r} is no interactive session, so nothing is added"
+        said = f"{' '.join(cli.command)!r} is not an interactive session, so nothing is added"
         yield CheckResult(name, True, said)
         return
     yield check_flags(cli, path, argv, wired, env)
@@ -126,7 +126,7 @@ def check_wiring(
 
 
 def check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping[str, str]) -> CheckResult:
-    """Check that the CLI's own help knows the arguments that we add."""
+    """Check that the CLI's own help lists the arguments we add."""
     ours = sorted({word for word in wired.argv if _FLAG.fullmatch(word)} - set(argv))
     name, by_hand = f"wiring {cli.name}", f"run {path} --help by hand"
     try:
@@ -148,16 +148,16 @@ def check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping
     known = set(_FLAG.findall(done.stdout + done.stderr))
     strange = [flag for flag in ours if flag not in known]
     if strange:
-        said = f"its --help does not know {', '.join(strange)}, which we start it with"
+        said = f"its --help does not list {', '.join(strange)}, which CSP adds"
         advice = (
             f"install a version that the profile was tested with, or use --profile generic for {cli.name}"
         )
         return CheckResult(name, False, said, advice)
-    return CheckResult(name, True, f"its --help knows what we add: {', '.join(ours) or 'nothing'}")
+    return CheckResult(name, True, f"its --help lists the added arguments: {', '.join(ours) or 'nothing'}")
 
 
 def check_hook(cli: Cli, spool: Path) -> CheckResult:
-    """Run our hook command as the CLI would, without starting the CLI."""
+    """Check our hook command by running it as the CLI would, without starting the CLI."""
     said = '{"hook_event_name": "SessionStart"}'
     done = subprocess.run(
         ["sh", "-c", hook_command(spool)],
@@ -169,20 +169,20 @@ def check_hook(cli: Cli, spool: Path) -> CheckResult:
     )
     arrived = [path.read_text("utf-8") for path in spool.glob("*.json")]
     if done.returncode == 0 and arrived == [said]:
-        what = f"our hook's line works; that {cli.name} runs it shows with its first message"
+        what = f"the hook command works; a first message will show whether {cli.name} runs it"
         return CheckResult(f"hooks {cli.name}", True, what)
-    advice = "is there a working sh, cat, mv?"
-    return CheckResult(f"hooks {cli.name}", False, "our hook's line did not arrive", advice)
+    advice = "check that sh, cat and mv work"
+    return CheckResult(f"hooks {cli.name}", False, "the hook's output did not arrive", advice)
 
 
 def check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
-    """Check that the folder of the CLI's transcripts can be read."""
+    """Check that the CLI's transcript folder can be read."""
     hint = Path(wired.transcript_hint)
     folder = hint.parent.parent if hint.suffix == ".jsonl" else hint
     name = f"transcripts {cli.name}"
     if not folder.exists():
-        return CheckResult(name, True, f"{folder} will be made by the first conversation")
+        return CheckResult(name, True, f"{folder} will be created by the first conversation")
     if os.access(folder, os.R_OK | os.X_OK):
         return CheckResult(name, True, f"{folder} can be read")
-    advice = "without it answers come from the screen: chmod u+rx it"
+    advice = "without it, replies are read from the screen; make it readable: chmod u+rx"
     return CheckResult(name, False, f"{folder} cannot be read", advice)

@@ -1,4 +1,4 @@
-"""Have models work on an objective and wait for the result."""
+"""Let models work on an objective and wait for the result."""
 
 import time
 from typing import Final
@@ -14,7 +14,7 @@ from csp.human.status_lines import tokens_text
 _HELP: Final = "see: csp collaborate --help"
 _POLL_S: Final = 20.0
 _RETRY_S: Final = 0.3
-#: What the options are called in a body.
+#: The names of the options in a request body.
 _OPTIONS: Final = {
     "mode": "mode",
     "max_steps": "max_steps",
@@ -22,7 +22,7 @@ _OPTIONS: Final = {
     "timeout_per_step": "timeout_per_step",
     "cost_limit": "cost_limit_usd",
 }
-#: Ends after which there is nothing to go by.
+#: Outcomes without a usable result.
 _LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_failed")
 
 
@@ -30,19 +30,19 @@ _LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_fai
     value(
         "objective",
         "OBJECTIVE",
-        "what to work on; with --continue: what to say to them; - reads stdin",
+        "objective; with --continue: guidance for the agents; - reads stdin",
         nargs="*",
     ),
-    value("--models", "A,B", "who takes part, in this order; the first leads, sums up"),
+    value("--models", "A,B", "participants in this order; the first one leads and summarises"),
     value("--mode", "M", "round_robin or orchestrator; default: round_robin"),
-    value("--max-steps", "N", "turns at most; with --continue: that many more; default: 10", type=WHOLE),
-    value("--parallel", "N", "how many are asked at once; default: 1", type=WHOLE),
-    value("--timeout-per-step", "S", "seconds a step may take; default: 300", type=SECONDS),
-    value("--cost-limit", "USD", "no call is made that would cost more in all", type=SECONDS),
+    value("--max-steps", "N", "maximum turns; with --continue: additional turns; default: 10", type=WHOLE),
+    value("--parallel", "N", "number of agents asked at the same time; default: 1", type=WHOLE),
+    value("--timeout-per-step", "S", "time limit for a step in seconds; default: 300", type=SECONDS),
+    value("--cost-limit", "USD", "total cost limit; calls that could exceed it are not made", type=SECONDS),
     value("--continue", "SESSION", "continue an earlier collaboration", dest="session"),
     value("--poll", "SESSION", "wait for an earlier collaboration", dest="poll"),
-    value("--stop", "SESSION", "stop one, instead", dest="stop"),
-    switch("--no-wait", "print its id, do not wait for its result; with --poll: say how far it is"),
+    value("--stop", "SESSION", "stop a collaboration", dest="stop"),
+    switch("--no-wait", "print the id without waiting for the result; with --poll: print the progress"),
     value("--timeout", "S", "seconds to wait; default: 1800", type=SECONDS, default=1800.0),
     JSON,
     examples=(
@@ -60,29 +60,29 @@ def collaborate(call: VerbCall) -> int:
         if args.poll and args.stop:
             raise BadInput("expected --poll or --stop, got both", _HELP)
         if beside:
-            raise BadInput(f"--{'poll' if args.poll else 'stop'} stands alone, got {beside[0]!r} too", _HELP)
+            raise BadInput(f"--{'poll' if args.poll else 'stop'} excludes {beside[0]!r}", _HELP)
     if args.stop:
         return _answer(call, call.gateway.post(f"/collaborations/{segment(args.stop)}/stop"))
     if args.poll:
         return _follow(call, args.poll, after=0)
     answer = call.gateway.post_once("/collaborations", body_of(call))
     handle = field(answer, "handle", str)
-    talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
+    talk(f"{'continued' if args.session else 'started'} {handle} in thread {field(answer, 'thread', str)}")
     if args.no_wait:
         return call.show(answer, [handle])
-    # If it is still running, its progress so far is not shown again.
+    # If it is still running, earlier progress is not shown again.
     path = f"/collaborations/{segment(handle)}"
     return _follow(call, handle, after=field(call.gateway.get(path), "lines", int) if args.session else 0)
 
 
 def body_of(call: VerbCall) -> Object:
-    """Return the request; the room decides what was left out."""
+    """Return the request body; the room chooses the values of omitted options."""
     args = vars(call.args)
     words = read_stdin() if args["objective"] == ["-"] else " ".join(args["objective"])
     if not args["session"] and not words.strip():
         raise BadInput("expected an objective, got nothing", _HELP)
     if not args["session"] and not args["models"]:
-        raise BadInput("expected --models, got nothing", "name who should take part, see: csp agents")
+        raise BadInput("expected --models, got nothing", "name the participants; see: csp agents")
     body: Object = {name: args[option] for option, name in _OPTIONS.items()}
     body |= {"session_id": args["session"], "user_input" if args["session"] else "objective": words}
     if args["models"]:
@@ -136,7 +136,7 @@ class _Following:
         self._progress = Progress()
 
     def run(self) -> Object:
-        """Return its view at its end, or after the timeout."""
+        """Return its view once it has ended or the timeout has passed."""
         deadline = time.monotonic() + (0.0 if self._call.args.no_wait else self._call.args.timeout)
         view: Object = {}
         with self._progress:
@@ -147,13 +147,13 @@ class _Following:
                     return view
 
     def _look(self, wait_s: float) -> Object:
-        """Return its view, or an empty one while the gateway is away."""
+        """Return its view, or an empty one while the gateway is unreachable."""
         try:
             self._gateway = self._gateway or self._call.reconnect()
             view: Object = self._gateway.get(self._path, after=self._after, wait=f"{wait_s:.3f}")
         except Unreachable:
             self._gateway = None
-            self._progress.show("the gateway is away…")
+            self._progress.show("the gateway is unreachable…")
             if self._call.args.no_wait:
                 raise
             time.sleep(_RETRY_S)

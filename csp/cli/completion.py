@@ -1,4 +1,4 @@
-"""Print completion scripts made from the table of verbs."""
+"""Print completion scripts generated from the table of verbs."""
 
 from csp.cli.arguments import GLOBAL, Arg, takes, value
 from csp.cli.output import put
@@ -55,7 +55,7 @@ fi"""
     examples=("csp completion bash > ~/.local/share/bash-completion/completions/csp",),
 )
 def completion(call: VerbCall) -> int:
-    """Print the script of one shell."""
+    """Print the script for one shell."""
     put({"bash": bash, "zsh": zsh, "fish": fish}[call.args.shell]())
     return 0
 
@@ -104,5 +104,5 @@ def _flags(args: tuple[Arg, ...]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return text in single quotes that zsh and fish both read; their escapes of a quote differ."""
+    """Return text in single quotes for both zsh and fish, which escape a quote differently."""
     return "'" + text.replace("'", "’") + "'"

@@ -1,4 +1,4 @@
-"""Steer agents: stop, pause, approve, remove."""
+"""Control agents: stop, pause, approve or remove them."""
 
 import time
 from typing import Final
@@ -12,7 +12,7 @@ from csp.http_client import GatewayClient, Object, field, segment
 from csp.human.status_lines import DONE, PROVED
 
 _PENDING: Final = ("queued", "held", "typed")
-#: A button that nobody took expires in the room after 30 s.
+#: An unused button press expires in the room after 30 s.
 _PATIENCE_S: Final = 45.0
 _POLL_S: Final = 0.1
 _QUIET_S: Final = 1.0
@@ -40,7 +40,7 @@ answer_dialog: Final = takes(
 
 
 def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
-    """Wait for the outcome of a control; a gateway that is away keeps it, so wait for it too."""
+    """Wait for a control's outcome, even while the gateway is unreachable, because the control is stored."""
     path, started = f"/messages/{segment(field(pressed, 'id', str))}", time.monotonic()
     gateway: GatewayClient | None = call.gateway
     state, reason = "queued", ""
@@ -51,7 +51,7 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
                 (delivery,) = field(gateway.get(path), "recipients", dict).values()
                 state, reason = field(delivery, "state", str), str(delivery.get("reason") or "")
             except Unreachable:
-                gateway, reason = None, "the gateway is away"
+                gateway, reason = None, "the gateway is unreachable"
             if time.monotonic() - started > _QUIET_S:
                 progress.show(f"waiting for {call.args.agent} ({reason or state})…")
             if state in _PENDING:
@@ -60,13 +60,13 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
         "confirmed": "",
         "submitted": "",
         "failed": f"failed: {reason}",
-        "expired": "expired, the agent did not take it in time",
-        **dict.fromkeys(_PENDING, f"no proof within {_PATIENCE_S:g} s ({reason or state})"),
+        "expired": "expired before the agent handled it",
+        **dict.fromkeys(_PENDING, f"no confirmation within {_PATIENCE_S:g} s ({reason or state})"),
     }.get(state, state)
     verb, agent = call.args.verb, call.args.agent
     said = f"{DONE[verb]} {agent}"
     if state == "submitted":
-        said = f"sent {verb} to {agent}, which gives no proof of it"
+        said = f"sent {verb} to {agent}, which does not confirm it"
     shown = {**pressed, "state": state, **({"reason": reason} if reason else {})}
     call.tell(shown, f"csp: {verb} {agent}: {problem}" if problem else said)
     return 1 if problem else 0
@@ -74,7 +74,7 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
 
 @takes(switch("--all", "in every thread"), JSON, examples=("csp stop",))
 def stop(call: VerbCall) -> int:
-    """Stop what is running in the room."""
+    """Stop all running work in the room."""
     stopped = call.gateway.post_once("/stop", {"all": True} if call.args.all else {})
     return call.tell(stopped, stopped_line(stopped))
 
@@ -86,14 +86,14 @@ def stop(call: VerbCall) -> int:
     examples=("csp remove codex", "csp remove codex --end"),
 )
 def remove(call: VerbCall) -> int:
-    """Remove an agent from the room; close its pane if its program has ended, or is to be ended."""
+    """Remove an agent from the room; close its pane if its program has ended or should be ended."""
     from csp.panes.down import RemovedPane, close_pane_of
 
     agent, absent = call.args.agent, None
     try:
         call.gateway.delete(f"/agents/{segment(agent)}")
     except NotFound as error:
-        # It may have been removed before, while its program went on.
+        # It may have been removed earlier while its program kept running.
         absent = error
     pane = RemovedPane.NONE
     if call.address.room and (call.args.end or absent is None):

@@ -7,7 +7,7 @@ from csp.config import process_environment
 
 @takes(value("persona", "PERSONA", "ada, bob, cy or conductor"), examples=("csp demo ada",))
 def demo(call: VerbCall) -> int:
-    """Run one of the demo agents in this terminal until the person leaves."""
+    """Run one of the demo agents in this terminal until the user quits."""
     from csp.agents.demo.demo_program import Program
 
     return Program(call.args.persona, process_environment()).run()

@@ -1,4 +1,4 @@
-"""Print pages of the documentation in the terminal."""
+"""Print documentation pages in the terminal."""
 
 import re
 from pathlib import Path
@@ -11,11 +11,11 @@ from csp.errors import BadInput, Broken
 from csp.human.safe_text import columns
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
-#: A wheel has the pages inside the package, a clone has them beside it.
+#: In a wheel the pages are inside the package; in a clone they are next to it.
 _FOLDERS: Final = (_PACKAGE / "docs", _PACKAGE.parent / "docs")
 _TITLE: Final = re.compile(r"^# (.+)$", re.MULTILINE)
 _TOCTREE: Final = re.compile(r"^```\{toctree\}\n(.*?)^```\n\n?", re.MULTILINE | re.DOTALL)
-#: Comments are instructions for the tests of the pages.
+#: Comments in the pages are instructions for tests.
 _COMMENT: Final = re.compile(r"^<!--.*?-->\n+", re.MULTILINE | re.DOTALL)
 
 
@@ -42,7 +42,7 @@ def docs(call: VerbCall) -> int:
 
 
 def docs_folder() -> Path:
-    """Return the folder of the pages."""
+    """Return the folder that contains the pages."""
     for folder in _FOLDERS:
         if (folder / "index.md").is_file():
             return folder
@@ -50,7 +50,7 @@ def docs_folder() -> Path:
 
 
 def page_names(folder: Path) -> list[str]:
-    """Return every page in the order of the table of contents, without its `.md`."""
+    """Return the names of all pages without `.md`, in the order of the table of contents."""
     found: dict[str, None] = {}
 
     def add(page: str) -> None:
@@ -67,7 +67,7 @@ def page_names(folder: Path) -> list[str]:
 
 
 def read_page(folder: Path, page: str) -> str:
-    """Return the text of a page without what only a site needs."""
+    """Return the text of a page without the parts that only the site needs."""
     text = (folder / f"{page}.md").read_text("utf-8")
     return _COMMENT.sub("", _TOCTREE.sub("", text))
 

@@ -1,4 +1,4 @@
-"""Check this machine, or the journal of a room."""
+"""Check this machine, or a room's journal."""
 
 import os
 import shutil
@@ -28,13 +28,13 @@ _PACKAGE = "csp-groupchat"
     examples=("csp doctor --journal",),
 )
 def doctor(call: VerbCall) -> int:
-    """Print what was found; fail if anything is wrong."""
+    """Print the findings; fail if anything is wrong."""
     if call.args.journal:
         return _journal(call)
     findings = []
     for finding in check_machine(call.settings, process_environment(), call.cwd):
         findings.append(finding)
-        # Said at once: a slow CLI may take minutes to answer.
+        # Printed immediately, because a slow CLI may take minutes to respond.
         if not call.is_json:
             advice = f" ({finding.advice})" if finding.advice else ""
             put(f"{'ok' if finding.ok else 'FAIL':4}  {finding.check}: {finding.detail}{advice}")
@@ -44,12 +44,12 @@ def doctor(call: VerbCall) -> int:
 
 
 def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
-    """Run the checks that change nothing and cost nothing."""
+    """Run all checks, none of which change anything or cost money."""
     from csp.panes.tmux_session import check_tmux
 
     rooms = running_rooms(settings.state_dir)
     version, is_new = ".".join(map(str, sys.version_info[:3])), sys.version_info >= _OLDEST_PYTHON
-    advice = "" if is_new else "run bin/csp, which brings one"
+    advice = "" if is_new else "run bin/csp, which provides one"
     yield CheckResult("python", is_new, f"{version}, 3.11 or newer is needed", advice)
     try:
         yield CheckResult("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
@@ -62,8 +62,8 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
     yield check_port(settings, rooms)
     if settings.withheld is not None:
         found = settings.withheld
-        what = f"{found.path} sets what you have not accepted: {'; '.join(found.lines)}"
-        yield CheckResult("trust", False, what, "look at it, then: csp trust")
+        what = f"{found.path} contains settings that you have not accepted: {'; '.join(found.lines)}"
+        yield CheckResult("trust", False, what, "review it, then run: csp trust")
     if not rooms:
         yield CheckResult("rooms", True, "none is running")
     for room in rooms:
@@ -72,7 +72,7 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
 
 
 def check_package() -> CheckResult:
-    """Check that no other package has the import name of this one: their files overwrite each other."""
+    """Check that no other package has our import name, because their files would overwrite each other."""
     from importlib.metadata import packages_distributions, version
 
     others = sorted({name for name in packages_distributions().get("csp", ()) if name != _PACKAGE})
@@ -84,7 +84,7 @@ def check_package() -> CheckResult:
 
 
 def check_drawing(env: Mapping[str, str]) -> CheckResult:
-    """Check that tmux can draw here, with Unicode."""
+    """Check that tmux can draw on this terminal with Unicode."""
     import curses
 
     from csp.panes.tmux_session import check_terminal
@@ -92,7 +92,7 @@ def check_drawing(env: Mapping[str, str]) -> CheckResult:
     name = env.get("TERM", "")
     locale = next((env[key] for key in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(key)), "")
     if not is_terminal(sys.stdout):
-        return CheckResult("terminal", True, "this is none, so it was not checked")
+        return CheckResult("terminal", True, "not a terminal, so it was not checked")
     try:
         check_terminal(env)
     except CspError as exc:
@@ -110,7 +110,7 @@ def check_drawing(env: Mapping[str, str]) -> CheckResult:
 
 
 def check_state(path: Path) -> CheckResult:
-    """Check that the state folder is the user's alone."""
+    """Check that only the user can access the state folder."""
     try:
         mode = path.stat().st_mode & 0o777
     except OSError:
@@ -125,13 +125,13 @@ def check_folder(name: str, path: Path, advice: str) -> CheckResult:
     """Check that a folder can be written or created."""
     place = next(folder for folder in (path, *path.parents) if folder.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
-        will = "" if place == path else ", will be made by the first gateway"
+        will = "" if place == path else ", will be created by the first gateway"
         return CheckResult(name, True, f"{path}{will}")
     return CheckResult(name, False, f"{path}: {place} cannot be written", advice)
 
 
 def check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
-    """Check whether the gateway's port is free, or used by a room of ours."""
+    """Check whether the gateway's port is free or used by one of our rooms."""
     where = f"{settings.host}:{settings.port}"
     try:
         family, kind, _, _, address = socket.getaddrinfo(
@@ -149,18 +149,18 @@ def check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
         return CheckResult("port", True, f"{where} is used by room {mine[0]}")
     if settings.is_set("port"):
         return CheckResult("port", False, f"{where}: {reason}", "choose another with CSP_PORT, or unset it")
-    return CheckResult("port", True, f"{where}: {reason}; a gateway takes the next free one")
+    return CheckResult("port", True, f"{where}: {reason}; a gateway uses the next free one")
 
 
 def check_room(room: RunningRoom) -> CheckResult:
-    """Check that the gateway of a room answers and would be started again."""
+    """Check that a room's gateway responds and would be restarted after a crash."""
     from csp.panes.start_gateway import has_lost_supervisor
 
     name = f"room {room.room}"
     try:
         health = GatewayClient(room.url, room.token).get("/health")
         if has_lost_supervisor(room):
-            return CheckResult(name, False, "its supervisor is gone, nobody would start it again", "csp up")
+            return CheckResult(name, False, "its supervisor is gone, so it would not be restarted", "csp up")
         return CheckResult(name, True, f"{field(health, 'status', str)} at {room.url}")
     except CspError as exc:
         return CheckResult(name, False, exc.message, exc.hint or f"csp down --room {room.room}, then csp up")
@@ -186,7 +186,7 @@ def _journal(call: VerbCall) -> int:
 
 
 def journal_path(call: VerbCall) -> Path:
-    """Return the journal of the room, whether it is running or not."""
+    """Return the path of the room's journal, whether or not the room is running."""
     settings = call.settings
     name = settings.room if settings.is_set("history_dir") else call.room_name()
     folder = settings.history_dir / name
@@ -195,5 +195,5 @@ def journal_path(call: VerbCall) -> Path:
         folder = rooms.get(name, folder)
     path = folder / "journal.jsonl"
     if not path.is_file():
-        raise NotFound(f"no journal at {str(path)!r}", "name its room with --room, its folder with --history")
+        raise NotFound(f"no journal at {str(path)!r}", "specify --room or --history")
     return path

@@ -1,4 +1,4 @@
-"""Start a sidecar from a plain command line, before what reads any other has been loaded."""
+"""Start a sidecar from a simple command line without loading the full parser."""
 
 import os
 
@@ -16,7 +16,7 @@ _OPTIONS = ("--name", "--profile", "--role", "--room")
 
 
 def start_plain_sidecar(words: list[str]) -> None:
-    """Become the sidecar that the arguments ask for; return if they are not plain."""
+    """Become the sidecar described by the arguments; return if they are not simple."""
     env = process_environment.process_environment()
     given = read_words(words)
     if given is None or not is_plain(env):
@@ -43,7 +43,7 @@ def start_plain_sidecar(words: list[str]) -> None:
 
 
 def read_words(words: list[str]) -> tuple[dict[str, str], list[str]] | None:
-    """Return the options and the command; None if the real parser is needed."""
+    """Return the options and the command; None if the full parser is needed."""
     if "--" not in words or not all(_is_text(word) for word in words):
         return None
     at = words.index("--")
@@ -65,7 +65,7 @@ def _is_text(word: str) -> bool:
 
 
 def _profile(name: str) -> "ChosenProfile | None":
-    """Return the profile of a CLI that is known by its name alone and has an adapter of the same name."""
+    """Return the profile of a CLI that is identified by its name and has an adapter of the same name."""
     if name not in cli_names():
         return None
     from csp.sidecar.launch import ChosenProfile

@@ -1,4 +1,4 @@
-"""Stop what runs in a room from a plain command line, as soon as a person has pressed Enter."""
+"""Stop a room's work from a simple command line with as little delay as possible."""
 
 import sys
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def stop_plainly(words: list[str]) -> bool:
-    """Stop and print what was stopped; do nothing and return False if the arguments are not plain."""
+    """Stop a room's work and print the outcome; return False if the arguments are not simple."""
     env = process_environment.process_environment()
     options = read_words(words)
     if options is None or not is_plain(env) or not plain_folder(env):
@@ -34,17 +34,17 @@ def stop_plainly(words: list[str]) -> bool:
 
 
 def read_words(words: list[str]) -> tuple[bool, str] | None:
-    """Return whether --all is given, and the room; None if the real parser is needed."""
+    """Return whether --all is given, and the room; None if the full parser is needed."""
     rest = [word for word in words if word != "--all"]
     if not rest:
         return len(words) > 0, ""
     is_room = len(rest) == 2 and rest[0] == "--room" and is_name(rest[1]) and not rest[1].startswith("-")
-    # The name must stand right after its option.
+    # The name must follow its option directly.
     return (len(words) > 2, rest[1]) if is_room and words[words.index("--room") + 1] == rest[1] else None
 
 
 def stopped_line(answer: "Any") -> str:
-    """Return the answer to a stop as one line for a person."""
+    """Return the response to a stop as one human-readable line."""
     from csp.http_client import field
 
     stopped = field(answer, "stopped", list)

@@ -1,4 +1,4 @@
-"""Start the gateway of a room."""
+"""Start a room's gateway."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,32 +14,32 @@ from csp.room_registry import claim
 LAN: Final = value(
     "--lan",
     "ADDRESS",
-    "let other machines of the network in, such as a phone, at this or the usual address, with tls",
+    "also serve other machines on the network, such as a phone, at this or the default address, with TLS",
     nargs="?",
     const="",
 )
-#: How a gateway is reached.
+#: The options that define how a gateway can be reached.
 REACH: Final = (
     LAN,
-    value("--tls-cert", "FILE", "certificate, as pem"),
-    value("--tls-key", "FILE", "key of the certificate, as pem"),
-    switch("--insecure", "allow an address other than loopback without tls"),
+    value("--tls-cert", "FILE", "certificate file in PEM format"),
+    value("--tls-key", "FILE", "private key file in PEM format"),
+    switch("--insecure", "allow an address other than loopback without TLS"),
 )
 
 
 @takes(
     value("--host", "ADDRESS", "address to listen on"),
-    value("--port", "N", "port to listen on; 0 takes any free one"),
+    value("--port", "N", "port to listen on; 0 for any free port"),
     HISTORY_DIR,
     value("--durability", "LEVEL", "none, flush or fsync"),
     *REACH,
-    switch("--supervise", "start the gateway again when it dies"),
+    switch("--supervise", "restart the gateway if it dies"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
     examples=("csp gateway --room review",),
 )
 def gateway(call: VerbCall) -> int:
-    """Run the gateway until it is told to end."""
+    """Run the gateway until it is stopped."""
     options = gateway_options(call)
     options = replace(options, settings=claim(options.settings, process_environment()))
     from csp.gateway.server import run  # loads aiohttp, which no other verb needs
@@ -48,7 +48,7 @@ def gateway(call: VerbCall) -> int:
 
 
 def gateway_options(call: VerbCall) -> GatewayOptions:
-    """Return the options with every path checked."""
+    """Return the gateway options after checking all paths."""
     args = call.args
     cert, key = certificate_files(call)
     dir = call.directory(args.dir)
@@ -64,7 +64,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
 
 
 def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:
-    """Return the files of a certificate and its key, if both were named."""
+    """Return the files of a certificate and its key, if given; raise if only one is given."""
     cert, key = (_file(call, f"--tls-{name}", getattr(call.args, f"tls_{name}")) for name in ("cert", "key"))
     if (cert is None) != (key is None):
         raise BadInput("expected --tls-cert with --tls-key, got only one of them")
@@ -72,15 +72,15 @@ def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:
 
 
 def lan_address(text: str) -> str:
-    """Return the address that `--lan` means: the given one, or that of this machine in its network."""
+    """Return the address for `--lan`: the given one, or else this machine's address on its network."""
     address = check_address(text) if text else own_address()
     if not address or (not text and is_loopback(address)):
-        raise Refused("this machine has no address in a network", "name one: --lan ADDRESS")
+        raise Refused("this machine has no network address", "name one: --lan ADDRESS")
     return address
 
 
 def reach_of(call: VerbCall) -> tuple[str, ...]:
-    """Return the options of `csp gateway` for how the room is to be reached."""
+    """Return the `csp gateway` options that define how the room can be reached."""
     args, (cert, key) = call.args, certificate_files(call)
     words = ["--lan", lan_address(args.lan)] if args.lan is not None else []
     words += ["--tls-cert", str(cert.resolve()), "--tls-key", str(key.resolve())] if cert and key else []

@@ -1,4 +1,4 @@
-"""Show the history, follow it, export it, or take something out of it."""
+"""Show, follow or export the history, or remove parts of it."""
 
 import json
 import re
@@ -17,20 +17,20 @@ from csp.http_client import Object, field, follow, newest, oldest, segment
 _LIMIT: Final = 50
 _RETRY_S: Final = 0.5
 _COMMON: Final = frozenset({"v", "seq", "ts", "id", "type", "sender", "target", "thread", "text", "crc"})
-#: Every line ending that Markdown knows: a missed one would end the quote.
+#: All line endings in Markdown, because a missed one would end the quote.
 _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
 
 
 @takes(
-    value("form", "FORM", "[prune | redact ID]", nargs="*"),
-    value("--limit", "N", "newest items to show; default: 50", type=WHOLE),
+    value("form", "FORM", "prune or redact ID; default: show the history", nargs="*"),
+    value("--limit", "N", "number of newest items to show; default: 50", type=WHOLE),
     value("--search", "Q", "only items with this text"),
-    switch("--follow", "keep printing what comes"),
+    switch("--follow", "keep printing new items"),
     value("--agent", "A", "only items from or to this agent"),
     value("--types", "A,B", "only these types of events"),
     value("--before", "SEQ", "only items before this one; with prune: remove them", type=WHOLE),
     value("--after", "SEQ", "only items after this one", type=WHOLE),
-    value("--keep", "N", "with prune: events to keep, remove all before", type=WHOLE),
+    value("--keep", "N", "with prune: number of newest events to keep", type=WHOLE),
     YES,
     JSON,
     examples=("csp history --follow",),
@@ -56,7 +56,7 @@ def _query(call: VerbCall) -> dict[str, Any]:
 
 
 def _items(call: VerbCall) -> list[Object]:
-    """Return the newest items; with --after the first ones, so that the next call can continue."""
+    """Return the newest items; with --after, the first ones, so that the next call can continue."""
     args, limit = call.args, call.args.limit or _LIMIT
     if args.after is not None:
         found: Iterable[Object] = oldest(call.gateway, args.after, before=args.before, **_query(call))
@@ -66,7 +66,7 @@ def _items(call: VerbCall) -> list[Object]:
 
 def _follow(call: VerbCall) -> int:
     if call.args.before is not None:
-        raise BadInput("--before does not go with --follow")
+        raise BadInput("--before cannot be combined with --follow")
     seq = field(call.gateway.get("/health"), "seq", int)
     items = _items(call)
     if call.args.after is not None:
@@ -74,7 +74,7 @@ def _follow(call: VerbCall) -> int:
     last = max([seq, *(field(item, "seq", int) for item in items)])
 
     def tell(error: Unreachable | None) -> None:
-        """Say that the gateway is away, for as long as it is."""
+        """Report that the gateway is unreachable until it is back."""
         if error is None:
             progress.clear()
             return
@@ -89,7 +89,7 @@ def _follow(call: VerbCall) -> int:
 
 
 def line_of(item: Object) -> str:
-    """Return an item as one line, further lines of its text indented."""
+    """Return an item as a line, with further lines of its text indented."""
     clock = time.strftime("%H:%M:%S", time.localtime(field(item, "ts", float)))
     sender, target = str(item.get("sender", "")), str(item.get("target", ""))
     way = f"{sender} -> {target}" if target and target != "all" else sender
@@ -107,7 +107,7 @@ def line_of(item: Object) -> str:
     examples=("csp export --format md > chat.md",),
 )
 def export(call: VerbCall) -> int:
-    """Print every item, oldest first, page by page, so that the length of the history does not matter."""
+    """Print all items, oldest first, in pages, so that the length of the history does not matter."""
     gateway = call.gateway
     items = newest(gateway, call.args.limit) if call.args.limit else oldest(gateway)
     if call.args.format == "json":
@@ -118,7 +118,7 @@ def export(call: VerbCall) -> int:
 
 
 def json_lines(items: Iterable[Object]) -> Iterator[str]:
-    """Yield the lines of one JSON array."""
+    """Yield the lines of a JSON array."""
     lead = "["
     for item in items:
         yield lead + json.dumps(item)
@@ -127,7 +127,7 @@ def json_lines(items: Iterable[Object]) -> Iterator[str]:
 
 
 def markdown_lines(room: str, items: Iterable[Object]) -> Iterator[str]:
-    """Yield the lines of a document with a heading per day; a quote ends with its text, a fence might not."""
+    """Yield the lines of a document with a heading per day and quoted text, because a fence might not end."""
     yield f"# Room {room}"
     day = ""
     for item in items:
@@ -143,7 +143,7 @@ def markdown_lines(room: str, items: Iterable[Object]) -> Iterator[str]:
             yield f"> {line}".rstrip()
 
 
-# --- taking out ----------------------------------------------------------------------------------
+# --- removing ------------------------------------------------------------------------------------
 
 
 def _prune(call: VerbCall) -> int:

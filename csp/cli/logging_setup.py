@@ -1,4 +1,4 @@
-"""Configure where log records go."""
+"""Configure the destination of log records."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 
 
 class _Formatter(logging.Formatter):
-    """One line per record: the event, then its fields."""
+    """Formats each record as one line: the event, then its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         details = {key: value for key, value in vars(record).items() if key not in _KNOWN}
@@ -23,7 +23,7 @@ class _Formatter(logging.Formatter):
 
 
 def configure(*, is_verbose: bool, stream: TextIO | None = None) -> None:
-    """Send records to a stream, by default stderr; with `is_verbose` debug records too."""
+    """Send records to a stream, by default stderr; with `is_verbose`, include debug records."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
@@ -31,12 +31,12 @@ def configure(*, is_verbose: bool, stream: TextIO | None = None) -> None:
     root.setLevel(logging.DEBUG if is_verbose else logging.INFO)
 
 
-#: What an SDK or its HTTP client logs of a call may hold more than is for anybody's eyes.
+#: Loggers of SDKs and HTTP clients, whose records may contain secrets.
 _TALKATIVE: Final = (*sdk_packages(), "httpx2", "httpcore2")
 
 
 def log_to(path: Path) -> None:
-    """Send our records to a private file; nothing goes to this terminal."""
+    """Send our records to a private file, so that nothing appears in this terminal."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     configure(is_verbose=False, stream=open(fd, "a", encoding="utf-8"))  # noqa: SIM115  # open until we end

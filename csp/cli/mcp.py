@@ -14,11 +14,11 @@ from csp.room_registry import Address, find_room
 
 
 @takes(
-    value("--name", "NAME", "join the room as an agent of this name; default: speak as you"),
+    value("--name", "NAME", "join the room as an agent with this name; default: act as you"),
     examples=("csp mcp --name scout",),
 )
 def mcp(call: VerbCall) -> int:
-    """Serve one client on stdin and stdout until it disconnects; find a room when it is needed."""
+    """Serve one client on stdin and stdout until it disconnects; find the room when it is needed."""
     from csp.mcp.outside_member import OutsideMember
     from csp.mcp.room_client import HttpRoomClient
     from csp.mcp.stdio import serve
@@ -42,7 +42,7 @@ def mcp(call: VerbCall) -> int:
 
 
 def find(call: VerbCall) -> Address:
-    """Return the room, also if the client did not pass on XDG_RUNTIME_DIR."""
+    """Return the room, even if the client did not pass XDG_RUNTIME_DIR on."""
     try:
         return find_room(call.settings, call.cwd)
     except Unreachable:

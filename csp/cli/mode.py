@@ -1,4 +1,4 @@
-"""Set, show, steer and end the mode of a room."""
+"""Set, show, steer or end the mode of a room."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,7 +12,7 @@ from csp.http_client import Object, field, segment
 
 _FREEFORM: Final = "freeform"
 _START: Final = "start one: csp mode set debate 'tabs or spaces'"
-#: What the options are called in a body; those of the limits go into one of their own.
+#: The names of the options in a request body; limits are in a separate object.
 _SET: Final = ("rounds", "steps", "first", "synth", "ballot", "respect_final", "soft_turns")
 _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _FORMS: Final = Forms("mode", default="show")
@@ -25,19 +25,19 @@ _FORMS: Final = Forms("mode", default="show")
         "set MODE TOPIC, show, next, pause, resume, extend, skip [AGENT], votes, end or stop; default: show",
         nargs="*",
     ),
-    value("--agents", "A,B", "who takes part, in this order; default: all who are online"),
-    value("--rounds", "N", "rounds as the mode counts; with extend: that many more", type=WHOLE),
-    value("--steps", "N", "turns of a round robin", type=WHOLE),
-    value("--first", "AGENT", "who speaks first"),
-    value("--synth", "AGENT", "who writes the synthesis"),
+    value("--agents", "A,B", "participants in this order; default: all online agents"),
+    value("--rounds", "N", "number of rounds in the mode; with extend: additional rounds", type=WHOLE),
+    value("--steps", "N", "number of turns in a round robin", type=WHOLE),
+    value("--first", "AGENT", "agent that speaks first"),
+    value("--synth", "AGENT", "agent that writes the synthesis"),
     switch("--ballot", "end a debate with a vote"),
-    switch("--respect-final", "let an agent end an autopilot"),
+    switch("--respect-final", "let an agent end an autopilot session"),
     switch("--soft-turns", "deliver messages to waiting agents immediately, not with their turn"),
-    switch("--replace", "stop the mode that is running, if there is one"),
+    switch("--replace", "stop the running mode, if there is one"),
     value("--turns", "N", "end after N turns", type=WHOLE),
     value("--tokens", "N", "end after N tokens", type=WHOLE),
-    value("--minutes", "M", "end after M minutes; with extend: that many more", type=SECONDS),
-    value("--cost", "USD", "end after USD dollars", type=SECONDS),
+    value("--minutes", "M", "end after M minutes; with extend: additional minutes", type=SECONDS),
+    value("--cost", "USD", "end after a cost of USD dollars", type=SECONDS),
     THREAD,
     JSON,
     examples=(
@@ -50,7 +50,7 @@ _FORMS: Final = Forms("mode", default="show")
     ),
 )
 def mode(call: VerbCall) -> int:
-    """Run the form that the first word names."""
+    """Run the form named by the first word."""
     name = next(iter(call.args.form or ()), "")
     if name and name not in _FORMS:
         from csp.room.sessions.modes import mode_names
@@ -60,7 +60,7 @@ def mode(call: VerbCall) -> int:
     return _FORMS.do(call)
 
 
-# --- beginning, looking ----------------------------------------------------------------------------
+# --- starting and showing --------------------------------------------------------------------------
 
 
 @_FORMS.form("set", ANY, ("agents", "replace", *_SET, *_LIMITS))
@@ -71,7 +71,7 @@ def _set(call: VerbCall, words: list[str]) -> int:
     _check_start(call, words)
     given: dict[str, Any] = {"mode": words[0], "topic": " ".join(words[1:])}
     given |= {name: args[name] for name in _SET}
-    # The room decides what was left out.
+    # The room chooses the values of omitted options.
     body = {name: value for name, value in given.items() if value not in (None, False, "")}
     if args["agents"] is not None:
         body["agents"] = [name for name in args["agents"].split(",") if name]
@@ -86,7 +86,7 @@ def _set(call: VerbCall, words: list[str]) -> int:
 
 
 def _check_start(call: VerbCall, words: list[str]) -> None:
-    """Refuse to start a mode that is about nothing, or that would end another one unasked."""
+    """Raise if a mode lacks its topic or would replace the running mode without --replace."""
     from csp.room.sessions.modes import mode_names
 
     mode = words[0]
@@ -119,7 +119,7 @@ def _next(call: VerbCall, words: list[str]) -> int:
 
 
 def _halt(verb: str, status: str, call: VerbCall, words: list[str]) -> int:
-    """Pause or resume; say so if nothing changes."""
+    """Pause or resume the mode, and report if nothing changes."""
     view = _running(call)
     already = " already" if view.get("status") == status else ""
     return call.tell(_steer(call, view, verb), f"{view['mode']} is {status}{already}")
@@ -135,7 +135,7 @@ def _extend(call: VerbCall, words: list[str]) -> int:
     given = {name: getattr(call.args, name) for name in ("rounds", "minutes")}
     body = {name: value for name, value in given.items() if value is not None}
     amounts = " and ".join(f"{value:g} {name}" for name, value in body.items())
-    text = f"extended {view['mode']} by {amounts}" if amounts else "the open turns got more time"
+    text = f"extended {view['mode']} by {amounts}" if amounts else "the open turns were given more time"
     return call.tell(_steer(call, view, "extend", body), text)
 
 
@@ -144,7 +144,7 @@ def _skip(call: VerbCall, words: list[str]) -> int:
     view = _running(call)
     known = list(map(str, field(view, "turnOrder", list)))
     if words and words[0] not in known:
-        hint = nearest(words[0], known) or f"in it are: {', '.join(known)}"
+        hint = nearest(words[0], known) or f"its agents are: {', '.join(known)}"
         raise NotFound(f"agent {words[0]!r} is not in this {view['mode']}", hint)
     body = {"agent": words[0]} if words else {}
     skipped = words[0] if words else view.get("currentTurn")
@@ -172,7 +172,7 @@ def _stop(call: VerbCall, words: list[str]) -> int:
 
 
 def _running(call: VerbCall) -> Object:
-    """Return the running mode; raise with a hint how to start one."""
+    """Return the running mode, or raise with a hint on how to start one."""
     view = _view(call)
     if view.get("sessionId") is None or view.get("status") == "ended":
         raise Refused("no mode is running", _START)
@@ -196,7 +196,7 @@ def _thread(call: VerbCall) -> dict[str, str]:
 
 
 def view_lines(view: Object) -> Iterator[str]:
-    """Yield the mode that runs as lines for a person."""
+    """Yield the running mode as human-readable lines."""
     if view.get("sessionId") is None:
         yield "no mode is running"
         return

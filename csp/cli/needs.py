@@ -1,4 +1,4 @@
-"""Answer what needs a person: approval rules, ties and limits; list it with the commands that answer."""
+"""List the items that need a person, and answer them with approval rules and decisions."""
 
 import shlex
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from csp.protocol.attention import AttentionKind
 
 _DETAIL: Final = 200
 _AGENT: Final = value("agent", "AGENT", "the agent's id")
-#: Answers that only a pane of the room can give.
+#: Answers that are possible only in a pane of the room.
 _IN_THE_ROOM: Final = ("/focus", "@")
 
 
@@ -26,7 +26,7 @@ _IN_THE_ROOM: Final = ("/focus", "@")
     examples=("csp allow claude pytest", "csp allow claude -- git status --short"),
 )
 def allow(call: VerbCall) -> int:
-    """Let an agent run a command without asking a person, until `csp unallow`."""
+    """Allow an agent to run a command without approval until `csp unallow`."""
     if not call.args.words:
         raise BadInput("expected a command", f"csp allow {call.args.agent} pytest")
     body = {"agent": call.args.agent, "pattern": " ".join(call.args.words)}
@@ -56,19 +56,19 @@ def unallow(call: VerbCall) -> int:
 
 @takes(
     value("session", "SESSION", "id of the session"),
-    value("choice", "CHOICE", "label of the winner, or none; ok or end about a limit"),
+    value("choice", "CHOICE", "label of the winner, or none; for a limit: ok or end"),
     JSON,
     examples=("csp decide s-3 B", "csp decide s-3 none"),
 )
 def decide(call: VerbCall) -> int:
-    """Decide a tie, or what to do about a limit."""
+    """Decide a tie, or how to handle a limit."""
     path = f"/sessions/{segment(call.args.session)}/decide"
     answer = call.gateway.post_once(path, {"choice": call.args.choice})
     return call.tell(answer, f"decided {call.args.session}: {call.args.choice}")
 
 
 def needs_lines(items: list[Object], now: float) -> Iterator[str]:
-    """Yield what needs a person, each with the commands that answer it."""
+    """Yield the items that need a person, each with the commands that answer it."""
     for item in items:
         age = duration(max(0.0, now - field(item, "since", float)))
         yield f"needs you: {item.get('title')} ({age})"
@@ -83,7 +83,7 @@ def needs_lines(items: list[Object], now: float) -> Iterator[str]:
 
 
 def shell_command(line: str, kind: str = "") -> str:
-    """Return the command that does in a shell what a line does in the room."""
+    """Return the shell command with the same effect as a line typed in the room."""
     if line.startswith(_IN_THE_ROOM):
         return f"in the room: {line}"
     if line.startswith("/allow "):

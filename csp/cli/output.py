@@ -1,7 +1,7 @@
-"""Write to the user's terminal without letting an agent's text drive it.
+"""Write to the user's terminal without letting an agent's text control it.
 
-stdout is data, stderr is talk. What goes to a terminal has its control characters made visible; what goes
-into a pipe or a file is left as it is.
+Data goes to stdout, messages go to stderr. In text for a terminal, control characters are made visible; text
+for a pipe or a file is unchanged.
 """
 
 import json
@@ -16,17 +16,17 @@ _ERASE_LINE: Final = "\r\x1b[K"
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Return whether this stream is a terminal; a closed one is None."""
+    """Return whether a stream is a terminal; a closed stream is None."""
     return stream is not None and stream.isatty()
 
 
 def put(text: str) -> None:
-    """Write one piece of data to stdout."""
+    """Write one item of data to stdout."""
     print(visible(text) if is_terminal(sys.stdout) else text)
 
 
 def put_lines(lines: Iterable[str]) -> None:
-    """Write pieces of data to stdout, a line each."""
+    """Write items of data to stdout, one per line."""
     for line in lines:
         put(line)
 
@@ -42,7 +42,7 @@ def talk(text: str) -> None:
 
 
 class Progress:
-    """One progress line on stderr; clear it before anything else is written, and in the end by `with`."""
+    """A progress line on stderr; clear it before any other output, and use `with` to clear it at the end."""
 
     def __init__(self) -> None:
         self._line = ""
@@ -56,7 +56,7 @@ class Progress:
     def show(self, line: str) -> None:
         """Replace the line, if stderr is a terminal."""
         if is_terminal(sys.stderr) and line != self._line:
-            # Noted first: a Ctrl-C that comes while the line is written must find it to be cleared.
+            # Set first, so that the line is cleared even if Ctrl-C interrupts the write.
             self._line = line
             print(f"{_ERASE_LINE}{visible(line)}", end="", file=sys.stderr, flush=True)
 
@@ -68,15 +68,15 @@ class Progress:
 
 
 def confirm(question: str) -> bool:
-    """Ask a person; off a terminal nobody could answer, so raise BadInput."""
+    """Ask the user for confirmation; raise BadInput without a terminal, because nobody could answer."""
     if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
-        raise BadInput("this cannot be undone, and there is no terminal to ask on", "add --yes to do it")
+        raise BadInput("this cannot be undone and needs a terminal to confirm", "add --yes to proceed")
     print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def duration(seconds: float) -> str:
-    """Return a span of time in its largest unit."""
+    """Return a duration in its largest whole unit."""
     whole = int(seconds)
     for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if whole >= size:

@@ -1,4 +1,4 @@
-"""Turn argv into a verb with its arguments."""
+"""Parse argv into a verb and its arguments."""
 
 import argparse
 import os
@@ -13,16 +13,16 @@ from csp.errors import BadInput
 
 _FLAGS = {row.flag: row for row in ROWS if row.flag}
 _ABOUT = "A group chat for people and interactive AI agents."
-_WITHOUT = "Without a verb csp opens the room of this directory, with the options of csp up."
+_WITHOUT = "Without a verb, csp opens the room of this directory and accepts the options of csp up."
 _RULES = "Results go to stdout, messages to stderr. Exit: 0 ok, 1 error, 2 usage."
 
 
-#: Characters of an error that quotes its argument; a whole message may have been given by mistake.
+#: The maximum length of an error that quotes an argument, which may be a whole message by mistake.
 MAX_SHOWN: Final = 300
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal, without shutil, which argparse would load even without --help."""
+    """Formats help to the terminal's width without shutil, which argparse would load even without --help."""
 
     def __init__(self, prog: str) -> None:
         try:
@@ -41,18 +41,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
-    """Return the verb of a command line with its arguments; raise BadInput where they are wrong."""
+    """Return the verb and the arguments of a command line; raise BadInput if they are wrong."""
     for word in argv:
-        # Python passes bytes that are not text on as lone surrogates, which no JSON can carry.
+        # Python passes invalid bytes as lone surrogates, which JSON cannot represent.
         if any("\ud800" <= char <= "\udfff" for char in word):
-            raise BadInput(f"expected arguments in utf-8, got {word!r}")
+            raise BadInput(f"expected arguments in UTF-8, got {word!r}")
     top = top_parser().parse_args(argv)
     verb = next((verb for verb in VERBS if verb.name == top.verb), None)
     if verb is None:
         known = [verb.name for verb in VERBS]
         raise BadInput(f"unknown verb {top.verb!r}", nearest(top.verb, known) or "see: csp --help")
     words = next((arg.name for arg in verb.load().args if arg.options.get("nargs") == "*"), "")
-    # argparse would still read options after --.
+    # argparse would still parse options after --.
     at = top.rest.index("--") if words and "--" in top.rest else len(top.rest)
     args = verb_parser(verb).parse_intermixed_args(top.rest[:at])
     if words:
@@ -65,13 +65,13 @@ def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
 
 
 def top_parser() -> argparse.ArgumentParser:
-    """Return the parser of what stands before the verb."""
+    """Return the parser for the words before the verb."""
     width = max(len(verb.name) for verb in VERBS)
     verbs = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in VERBS)
     parser = _Parser(
         prog="csp",
         usage="csp [--room NAME] [VERB] ...",
-        description=f"{_ABOUT}\n\n{_WITHOUT}\n\nverbs (csp VERB --help says more):\n{verbs}",
+        description=f"{_ABOUT}\n\n{_WITHOUT}\n\nverbs (see also csp VERB --help):\n{verbs}",
         epilog=f"example:\n  csp send claude 'what does parser.py do?' --wait\n\n{_RULES}",
         formatter_class=_Formatter,
         allow_abbrev=False,
@@ -84,7 +84,7 @@ def top_parser() -> argparse.ArgumentParser:
 
 
 def verb_parser(verb: Verb) -> argparse.ArgumentParser:
-    """Return the parser of one verb."""
+    """Return the parser for one verb."""
     handler = verb.load()
     examples = "\n  ".join(handler.examples).format(verb=verb.name)
     parser = _Parser(
@@ -100,7 +100,7 @@ def verb_parser(verb: Verb) -> argparse.ArgumentParser:
 
 
 def _add(parser: argparse.ArgumentParser, args: Sequence[Arg]) -> None:
-    """Add arguments; a setting has no default here, so that the order of its sources holds."""
+    """Add arguments; settings have no default here, to preserve the precedence of their sources."""
     for arg in args:
         row = _FLAGS.get(arg.name)
         options = dict(arg.options) | ({"dest": row.name, "default": None} if row else {})
@@ -108,5 +108,5 @@ def _add(parser: argparse.ArgumentParser, args: Sequence[Arg]) -> None:
 
 
 def setting_flags(args: argparse.Namespace) -> dict[str, str | None]:
-    """Return the settings that were given as flags."""
+    """Return the settings given as flags."""
     return {row.name: getattr(args, row.name, None) for row in _FLAGS.values()}

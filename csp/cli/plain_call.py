@@ -1,7 +1,7 @@
-"""What a plain command line needs, without what reads any other: no parser, no table of settings.
+"""Support for simple command lines without loading the parser or the table of settings.
 
-A person waits for these commands. Whatever is not plain (a rare option, a settings file, a choice among
-rooms, a mistake) is left to the long way, which comes to the same where both can go.
+These commands must start fast. Anything that is not simple (a rare option, a settings file, a choice among
+rooms, a mistake) is left to the full parser, which has the same result for a simple command line.
 """
 
 import os
@@ -13,12 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The variables of ours that are understood here, or are no settings.
+#: Our variables that are handled here or are not settings.
 _VARIABLES = ("CSP_ROOM", "CSP_AUTH_TOKEN", "CSP_PANES")
 
 
 def is_plain(env: "Mapping[str, str]") -> bool:
-    """Return whether the environment holds no setting that the table of settings has to check."""
+    """Return whether the environment contains no setting that the table of settings must check."""
     ours = {name for name, value in env.items() if name.startswith("CSP_") and value}
     return ours.issubset(_VARIABLES) and env.get("CSP_AUTH_TOKEN", "").isprintable()
 
@@ -32,7 +32,7 @@ def plain_folder(env: "Mapping[str, str]") -> str:
         return ""
     if not user or _may_be(f"{user}/csp/config.toml"):
         return ""
-    # Where the project begins is left to the long way: a file in any folder above may be the project's.
+    # Finding the project's root is left to the full parser: a file in any parent folder may be the project's.
     above = os.path.realpath(cwd)
     while not _may_be(f"{above}/csp.toml"):
         if above == os.path.dirname(above):
@@ -52,9 +52,9 @@ def _may_be(path: str) -> bool:
 
 
 def _is_here(room: "Mapping[str, object]") -> bool:
-    """Return whether a room belongs to the project that begins in this very folder.
+    """Return whether a room belongs to the project whose root is exactly this folder.
 
-    A folder below, a worktree and a folder that became a repository are left to the long way.
+    A subfolder, a worktree and a folder that became a repository are left to the full parser.
     """
     try:
         cwd = os.getcwd()
@@ -64,7 +64,7 @@ def _is_here(room: "Mapping[str, object]") -> bool:
 
 
 def plain_room(chosen: str, env: "Mapping[str, str]") -> tuple[str, str, str] | None:
-    """Return the url, the token and the name of the named room, or of the only one of this folder."""
+    """Return the URL, the token and the name of the named room, or of the only one in this folder."""
     state_dir = process_environment.state_dir(env)
     name = chosen or env.get("CSP_ROOM", "")
     try:

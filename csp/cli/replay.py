@@ -1,4 +1,4 @@
-"""Show the history of a room as it came, or its logs."""
+"""Replay a room's history, or show its logs."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from csp.panes.start_gateway import log_path
 from csp.setting_types import FROM_ZERO
 from csp.sidecar.run_record import agents_dir
 
-#: Nobody watches a night go by.
+#: The longest pause, because nobody wants to watch a night pass.
 _LONGEST_PAUSE_S: Final = 3.0
 _TAIL_BYTES: Final = 256 * 1024
 _POLL_S: Final = 0.2
@@ -29,7 +29,7 @@ GATEWAY: Final = "gateway"
     value(
         "--speed",
         "X",
-        "times as fast as it was; 0 shows all at once; default: 8",
+        "speed factor; 0 shows everything at once; default: 8",
         type=read_as(FROM_ZERO),
         default=8.0,
     ),
@@ -38,7 +38,7 @@ GATEWAY: Final = "gateway"
     examples=("csp replay --speed 20",),
 )
 def replay(call: VerbCall) -> int:
-    """Print the items of a journal with their pauses, sped up."""
+    """Print a journal's items with their original pauses, sped up."""
     speed = call.args.speed
     items: Iterable[Object] = journal_items(journal_path(call))
     if call.args.limit is not None:
@@ -55,7 +55,7 @@ def replay(call: VerbCall) -> int:
 
 
 def journal_items(path: Path) -> Iterator[Object]:
-    """Yield what a person would see of a journal; skip damaged lines."""
+    """Yield the items of a journal that a person would see; skip damaged lines."""
     import json
 
     from csp.journal.history_query import HIDDEN_TYPES
@@ -76,12 +76,12 @@ def journal_items(path: Path) -> Iterator[Object]:
 
 @takes(
     value("name", "NAME", "gateway or an agent's id; default: all", nargs="?"),
-    value("--limit", "N", "newest lines of each; default: 50", type=WHOLE, default=50),
-    switch("--follow", "keep printing what comes"),
+    value("--limit", "N", "number of newest lines per log; default: 50", type=WHOLE, default=50),
+    switch("--follow", "keep printing new lines"),
     examples=("csp logs codex",),
 )
 def logs(call: VerbCall) -> int:
-    """Print the newest lines of each log, then follow them if asked to."""
+    """Print the newest lines of each log, then follow the logs if requested."""
     files = _logs(call)
     width = max(map(len, files))
     found = {name: tail(path, call.args.limit) for name, path in files.items()}
@@ -97,7 +97,7 @@ def logs(call: VerbCall) -> int:
 
 
 def _logs(call: VerbCall) -> dict[str, Path]:
-    """Return the existing logs of the named process, or of all."""
+    """Return the existing logs of the named process, or of all processes."""
     state_dir, room, wanted = call.settings.state_dir, call.room_name(), call.args.name
     logs = {GATEWAY: log_path(state_dir, room)}
     logs |= {path.name: path / "brain.log" for path in sorted(agents_dir(state_dir, room).glob("*/"))}
@@ -106,7 +106,7 @@ def _logs(call: VerbCall) -> dict[str, Path]:
         raise NotFound(f"the gateway of room {room!r} has no log file", "it logs to the terminal it runs in")
     if not found or (wanted and wanted not in found):
         what = f"no log of {wanted!r}" if wanted else "no logs"
-        hint = f"there are: {', '.join(found)}" if found else "they are there while the room is up"
+        hint = f"there are: {', '.join(found)}" if found else "they exist while the room is up"
         raise NotFound(f"{what} in room {room!r}", hint)
     if not wanted and GATEWAY not in found:
         talk("the gateway logs to the terminal it runs in")
@@ -125,7 +125,7 @@ def tail(path: Path, limit: int) -> tuple[list[str], int]:
 
 
 def news(path: Path, place: int) -> tuple[list[str], int]:
-    """Return whole lines after an offset; a truncated file is read from its start."""
+    """Return the complete lines after an offset; read a truncated file from its start."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size < place:

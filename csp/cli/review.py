@@ -1,4 +1,4 @@
-"""Start, watch and decide the runs of a builder and its reviewer."""
+"""Start, show and decide runs of a builder and a reviewer."""
 
 import json
 import os
@@ -30,16 +30,16 @@ _FORMS: Final = Forms("review", default="list")
         "default: list",
         nargs="*",
     ),
-    value("--builder", "AGENT", "who does the work; mailbox: a program that writes files"),
-    value("--reviewer", "AGENT", "who checks it; mailbox: a program that writes files"),
+    value("--builder", "AGENT", "agent that does the work, or mailbox for a program that writes files"),
+    value("--reviewer", "AGENT", "agent that checks it, or mailbox for a program that writes files"),
     value("--test", "CMD", "command that CSP runs after each step"),
-    value("--test-timeout", "S", "seconds it may take; default: 600", type=SECONDS),
-    value("--max-revisions", "N", "revisions before a person is asked; default: 3", type=read_as(PORT)),
+    value("--test-timeout", "S", "time limit for the tests in seconds; default: 600", type=SECONDS),
+    value("--max-revisions", "N", "revisions until a person is asked; default: 3", type=read_as(PORT)),
     value("--on-accept", "DO", "branch or nothing; default: branch", choices=("branch", "nothing")),
-    switch("--approve", "have a person look at every plan, whatever its risk"),
-    value("--run-id", "ID", "name of the run, also of its folder"),
-    value("--dir", "DIR", "where the work is; default: here"),
-    value("--plan", "FILE", "with go: the plan to follow; default: plan.json of the run"),
+    switch("--approve", "require a person to approve every plan, regardless of its risk"),
+    value("--run-id", "ID", "name of the run and of its folder"),
+    value("--dir", "DIR", "directory of the work; default: the current one"),
+    value("--plan", "FILE", "with go: the plan to follow; default: the run's plan.json"),
     value(
         "--severity",
         "GRADE",
@@ -60,11 +60,11 @@ _FORMS: Final = Forms("review", default="list")
     ),
 )
 def review(call: VerbCall) -> int:
-    """Run the form that the first word names."""
+    """Run the form named by the first word."""
     return _FORMS.do(call)
 
 
-# --- beginning, looking ----------------------------------------------------------------------------
+# --- starting and showing --------------------------------------------------------------------------
 
 
 @_FORMS.form("start", ANY, _START)
@@ -76,21 +76,21 @@ def _start(call: VerbCall, words: list[str]) -> int:
     body: dict[str, Any] = {"goal": " ".join(words)}
     names = {"test_timeout": "test_timeout_s"}
     for name in _START:
-        # Zero revisions are something that was said.
+        # Zero revisions are an explicit choice.
         if args[name] is not None and args[name] is not False:
             body[names.get(name, name)] = args[name]
     body["dir"] = os.path.abspath(call.cwd / (args["dir"] or "."))
     answer = call.gateway.post_once("/runs", body)
     run = field(answer, "run", dict)
     who = f"{run.get('builder')} builds, {run.get('reviewer')} reviews"
-    return call.tell(answer, f"began {run.get('id')}: {who}")
+    return call.tell(answer, f"started {run.get('id')}: {who}")
 
 
 @_FORMS.form("list")
 def _list(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.get("/runs")
     runs = field(answer, "items", list)
-    nothing = "" if runs else "no runs yet; begin one with: csp review start"
+    nothing = "" if runs else "no runs yet; start one with: csp review start"
     return call.show(answer, map(run_line, runs), nothing)
 
 
@@ -104,7 +104,7 @@ def run_line(run: Object) -> str:
 
 
 def _since(run: Object) -> str:
-    """Return how long a run has been in its phase."""
+    """Return how long a run has been in its phase, as text."""
     since = run.get("since")
     if run.get("reason") or not since:
         return ""
@@ -118,7 +118,7 @@ def _show(call: VerbCall, words: list[str]) -> int:
 
 
 def detail_lines(detail: Object) -> Iterator[str]:
-    """Yield a run with its plan, its findings and the defects that were missed."""
+    """Yield the lines for a run with its plan, its findings and the missed defects."""
     run = field(detail, "run", dict)
     yield f"run: {run.get('id')} ({run.get('session_id')})"
     yield f"goal: {run.get('goal')}"
@@ -181,7 +181,7 @@ for _action in ("halt", "resume", "abort"):
 def _finding(call: VerbCall, words: list[str]) -> int:
     if len(words) != 3:
         raise BadInput(
-            "expected a run, a finding, a verdict", "csp review finding RUN f-1 confirmed|rejected"
+            "expected a run, a finding and a verdict", "csp review finding RUN f-1 confirmed|rejected"
         )
     return _act(call, words[0], "finding", {"finding": words[1], "verdict": words[2]})
 
@@ -205,7 +205,7 @@ def _act(call: VerbCall, run_id: str, action: str, body: dict[str, Any]) -> int:
 
 
 def _run_id(call: VerbCall, words: list[str]) -> str:
-    """Return the named run, else the only one that is running."""
+    """Return the named run, or else the only running one."""
     if words:
         return words[0]
     live = [run for run in field(call.gateway.get("/runs"), "items", list) if not run.get("reason")]
@@ -217,7 +217,7 @@ def _run_id(call: VerbCall, words: list[str]) -> str:
     return str(live[0].get("id"))
 
 
-# --- counting --------------------------------------------------------------------------------------
+# --- statistics ------------------------------------------------------------------------------------
 
 
 @_FORMS.form("stats")
@@ -227,10 +227,10 @@ def _stats(call: VerbCall, words: list[str]) -> int:
 
 
 def stat_line(one: Object) -> str:
-    """Return what a reviewer has found and missed."""
+    """Return a line on the defects that a reviewer has found and missed."""
     counts = ", ".join(f"{number} {grade}" for grade, number in field(one, "findings", dict).items())
     precision, miss_rate = one.get("precision"), one.get("miss_rate")
-    judged = "none judged" if precision is None else f"{precision:.0%} of the judged were right"
+    judged = "none judged" if precision is None else f"{precision:.0%} of the judged ones were right"
     misses = "no defects known"
     if miss_rate is not None:
         runs = f"{one.get('accepted_with_defects')} of {one.get('accepted')} accepted runs"

@@ -1,4 +1,4 @@
-"""List the rooms of this user, running or not."""
+"""List this user's rooms, running or not."""
 
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ from csp.room_registry import RunningRoom, running_rooms
 
 @takes(JSON, examples=("csp rooms",))
 def rooms(call: VerbCall) -> int:
-    """List every room with its directory, its agents, its state and the command that opens it."""
+    """List all rooms with their directories, agents and states, and the commands that open them."""
     env = process_environment()
     claims = {claim.room: claim for claim in read_claims(claims_folder(env))}
     running = {room.room: room for room in running_rooms(call.settings.state_dir)}
     rows = [_row(call.settings, name, claims.get(name), running.get(name)) for name in {**running, **claims}]
-    # A room that never ran has nothing to open.
+    # A room that never ran cannot be opened.
     rows = [row for row in rows if row["state"] != "stopped" or Path(row["history"]).is_dir()]
     rows += [_earlier(room, history) for room, history in earlier_rooms(env) if room not in running]
     rows.sort(key=lambda row: (row["state"] == "stopped", row["room"]))
@@ -62,14 +62,14 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
 
 
 def _earlier(room: str, history: Path) -> dict[str, Any]:
-    """Return a room of an earlier version, of which only the history is known."""
+    """Return a room from an earlier version, of which only the history is known."""
     nothing = dict.fromkeys(("url", "lan", "session", "socket"))
     found = {"room": room, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
     return {**found, **nothing, "open": f"csp up --room {room}"}
 
 
 def _agents(settings: Settings, room: RunningRoom) -> list[dict[str, Any]]:
-    """Return the agents with their states and directories; none if the gateway does not answer."""
+    """Return the agents with their states and directories; none if the gateway does not respond."""
     try:
         found = objects(GatewayClient(room.url, room.token).get("/agents"))
     except CspError:

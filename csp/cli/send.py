@@ -1,4 +1,4 @@
-"""Send a message and, if asked to, wait for the replies."""
+"""Send a message and, on request, wait for the replies."""
 
 import sys
 import time
@@ -33,20 +33,20 @@ _SPEECH: Final = "human_message,agent_call,agent_response"
     switch("--urgent", "interrupt a busy agent"),
     value("--from-last", "AGENT", "append the last message of this agent"),
     value("--thread", "T", "thread to send in"),
-    value("--reply-to", "ID", "message that this one answers"),
-    value("--id", "ID", "id to give it; the same id is never sent twice"),
+    value("--reply-to", "ID", "message to reply to"),
+    value("--id", "ID", "id of the message; the same id is never sent twice"),
     JSON,
     examples=("csp send claude 'fix the parser' --wait",),
 )
 def send(call: VerbCall) -> int:
-    """Send a message; print its id, or with --wait the replies."""
+    """Send a message; print its id or, with --wait, the replies."""
     args = call.args
     text = read_stdin() if args.text == ["-"] else " ".join(args.text)
     if args.from_last:
         quoted = "\n".join(f"> {line}".rstrip() for line in _last_text(call, args.from_last).split("\n"))
         text = f"{text}\n\n{args.from_last} said:\n{quoted}".lstrip("\n")
     if not text.strip():
-        raise BadInput("expected a text to send, got nothing", "see: csp send --help")
+        raise BadInput("expected text to send, got nothing", "see: csp send --help")
     given = {
         "to": args.target,
         "content": text,
@@ -65,7 +65,7 @@ def send(call: VerbCall) -> int:
 
 @takes(value("id", "ID", "a message's id, or its number in csp history"), JSON, examples=("csp {verb} 12",))
 def act(call: VerbCall) -> int:
-    """Do something with a message that was sent before: resend, cancel, continue."""
+    """Resend, cancel or release a sent message."""
     verb, message = call.args.verb, call.args.id
     number = message.removeprefix("#")
     if number.isascii() and number.isdecimal():
@@ -83,20 +83,20 @@ def act(call: VerbCall) -> int:
 
 
 def read_stdin() -> str:
-    """Return the text that stdin has, without its last newline."""
+    """Return the text from stdin without its last newline."""
     if sys.stdin is None:
-        raise BadInput("expected a text on stdin, got a closed one")
+        raise BadInput("expected text on stdin, but stdin is closed")
     raw = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
     if len(raw) > MAX_TEXT_BYTES:
         raise TooLarge(f"text is over {MAX_TEXT_BYTES} bytes", "put it into a file and send its path")
     try:
         return raw.decode().rstrip("\n")
     except UnicodeDecodeError as exc:
-        raise BadInput("expected text in utf-8 on stdin, got other bytes") from exc
+        raise BadInput("expected text in UTF-8 on stdin, got other bytes") from exc
 
 
 def _last_text(call: VerbCall, agent: str) -> str:
-    # The filter also finds what was said to the agent, so look back until it speaks itself.
+    # The filter also finds messages to the agent, so search back for one from the agent itself.
     for item in reversed(newest(call.gateway, 200, agent=agent, types=_SPEECH)):
         if item.get("sender") == agent:
             return field(item, "text", str)
@@ -104,7 +104,7 @@ def _last_text(call: VerbCall, agent: str) -> str:
 
 
 class _Waiting:
-    """Wait for the reply of each recipient to one message."""
+    """Waits for each recipient's reply to one message."""
 
     def __init__(self, call: VerbCall, sent: Object, recipients: list[str]) -> None:
         self._call = call
@@ -134,18 +134,18 @@ class _Waiting:
         return 1 if self._lost else 0
 
     def _look(self, wait_s: float) -> None:
-        """Read what is new; wait for a gateway that is away, because the message is safe."""
+        """Read new items; keep waiting while the gateway is unreachable, because the message is safe."""
         try:
             self._gateway = self._gateway or self._call.reconnect()
             self._take_replies(self._gateway, wait_s)
             self._take_states(self._gateway)
         except Unreachable:
             self._gateway = None
-            self._open = dict.fromkeys(self._open, "the gateway is away")
+            self._open = dict.fromkeys(self._open, "the gateway is unreachable")
             time.sleep(min(_RETRY_S, wait_s))
 
     def _take_replies(self, gateway: GatewayClient, wait_s: float) -> None:
-        # Notices are asked for too: a lost delivery brings one, which ends the wait.
+        # Include notices, because a lost delivery causes one, which ends the wait.
         types = "agent_response,human_message,system"
         items = page(gateway, after=self._after, wait=f"{wait_s:.3f}", types=types)
         for item in items:
@@ -161,7 +161,7 @@ class _Waiting:
                     sys.stdout.flush()
                 ending = str(item.get("ending") or "")
                 if ending:
-                    # A turn that broke off counts as lost, whatever it had said by then.
+                    # A turn that broke off counts as lost, regardless of its output so far.
                     self._lose(sender, _ENDINGS.get(ending, ending))
 
     def _take_states(self, gateway: GatewayClient) -> None:

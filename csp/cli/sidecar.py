@@ -1,4 +1,4 @@
-"""Run a CLI as an agent of the room."""
+"""Run a CLI as an agent in the room."""
 
 import shlex
 from typing import Final
@@ -20,13 +20,13 @@ DUTY: Final = value(
     "what the agent does, such as reviewer; shown to the others",
     type=read_as(WORD),
 )
-PROMPT_FILE: Final = value("--prompt-file", "F", "text that the agent gets with the rules of the room")
+PROMPT_FILE: Final = value("--prompt-file", "F", "text to give the agent with the room's rules")
 
 
 @takes(
     value("--name", "N", "name of the agent in the room", required=True),
     PROFILE,
-    value("--profile-file", "F", "a profile of your own, as toml"),
+    value("--profile-file", "F", "your own profile as a TOML file"),
     value("--role", "R", "agent or orchestrator", choices=ROLES, default="agent"),
     DUTY,
     PROMPT_FILE,
@@ -76,7 +76,7 @@ def sidecar(call: VerbCall) -> int:
 
 
 def text_of(call: VerbCall, flag: str, path: str | None) -> str:
-    """Return the text of a file that an option names; nothing without one."""
+    """Return the text of the file given by an option, or an empty string without one."""
     if path is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Show the state of things: agents, room, settings."""
+"""Show the state of agents, the room and settings."""
 
 import contextlib
 import time
@@ -20,23 +20,23 @@ from csp.session_status import bracketed, session_of
 _TEXT: Final = 60
 _SUBJECT: Final = 200
 _DETAIL: Final = 100
-#: How much of what waits is shown; the rest is counted.
+#: The number of waiting messages to show; the rest are counted.
 _WAITING: Final = 20
-#: Why a message waits, and what ends the wait, by its reason or else by its state.
+#: Texts on why a message is waiting and how the wait ends, by reason or else by state.
 _WHY: Final = {
-    "queued": "{agent} has not taken it up yet",
+    "queued": "{agent} has not started on it yet",
     "typed": "it is being typed",
     "offline": "{agent} is offline; queued until it returns",
     "starting": "{agent} is still starting",
     "busy": "{agent} is busy; queued until this turn ends",
     "dialog": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
     "covered": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
-    "typing": "somebody is typing in the pane of {agent}",
-    "draft": "there is a draft in the input box of {agent}; send it or clear it",
+    "typing": "somebody is typing in {agent}'s pane",
+    "draft": "there is a draft in {agent}'s input box; send or clear it",
     "paused": "{agent} is paused; continue with csp resume {agent}",
-    "turn": "it comes with the next turn of {agent}",
+    "turn": "it will be delivered with {agent}'s next turn",
     "loop": "8 agent-to-agent messages in a row; release it with csp continue {id}",
-    "stuck": "leftover text in the input box of {agent} could not be sent or cleared; clear it by hand",
+    "stuck": "leftover text in {agent}'s input box could not be sent or cleared; clear it manually",
 }
 
 
@@ -54,7 +54,7 @@ def status(call: VerbCall) -> int:
     found = objects(call.gateway.get("/agents"))
     sessions = objects(field(call.gateway.get("/sessions"), "items", list))
     queue: list[Object] | None = None
-    with contextlib.suppress(Forbidden):  # a token of an agent may not see what waits
+    with contextlib.suppress(Forbidden):  # an agent's token may not list waiting messages
         queue = objects(field(call.gateway.get("/queue"), "items", list))
     needs: list[Object] | None = None
     with contextlib.suppress(Forbidden, NotFound):  # an older gateway has no list
@@ -85,14 +85,14 @@ def status(call: VerbCall) -> int:
 
 @takes(examples=("csp token",))
 def token(call: VerbCall) -> int:
-    """Print the token of this command."""
+    """Print the token that this command uses."""
     put(call.address.token)
     return 0
 
 
 @takes(JSON, examples=("csp config",))
 def config(call: VerbCall) -> int:
-    """Show every setting with the place its value comes from."""
+    """Show all settings with the sources of their values."""
     settings = call.settings
     rows = [[row.env, shown(settings, row), settings.sources[row.name]] for row in ROWS]
     if call.is_json:
@@ -100,14 +100,14 @@ def config(call: VerbCall) -> int:
         return 0
     put_lines(columns(rows))
     if settings.withheld is not None:
-        talk(f"csp: left out until you accept it with csp trust, from {settings.withheld.path}:")
+        talk(f"csp: ignored until you accept them with csp trust, from {settings.withheld.path}:")
         for line in settings.withheld.lines:
             talk(f"  {line}")
     return 0
 
 
 def directories(call: VerbCall, found: list[Object]) -> dict[str, str]:
-    """Return the directory of each of these agents that runs on this machine."""
+    """Return the directories of those agents that run on this machine."""
     if not call.address.room:
         return {}
     dirs = RoomProcesses(call.settings.state_dir, call.address.room).directories()
@@ -116,7 +116,7 @@ def directories(call: VerbCall, found: list[Object]) -> dict[str, str]:
 
 
 def agent_rows(call: VerbCall, found: list[Object]) -> list[str]:
-    """Return a line for each agent."""
+    """Return one line per agent."""
     session = session_of(call.gateway.get("/mode"))
     words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
     rows = [agent_row(item, bracketed(word), _DETAIL) for item, word in zip(found, words, strict=True)]
@@ -124,7 +124,7 @@ def agent_rows(call: VerbCall, found: list[Object]) -> list[str]:
 
 
 def agent_lines(call: VerbCall, found: list[Object]) -> Iterator[str]:
-    """Yield a line for each agent, with the dialog that it has open."""
+    """Yield one line per agent, followed by its open dialog."""
     for number, row in enumerate(agent_rows(call, found)):
         yield row
         yield from dialog_lines(found[number]) if found else ()
@@ -147,17 +147,17 @@ def dialog_lines(item: Object) -> list[str]:
 
 
 def health_lines(url: str, health: Object) -> list[str]:
-    """Return the state of the gateway, of its journal and of the whiteboards."""
+    """Return lines on the state of the gateway, its journal and the whiteboards."""
     journal, boards = field(health, "journal", dict), health.get("boards")
     lines = [
         f"room {field(health, 'room', str)} at {url}: {field(health, 'status', str)},"
         f" seq {field(health, 'seq', int)}, up {duration(field(health, 'uptime_s', float))}"
     ]
     if not journal.get("writable", True):
-        lines.append("journal: cannot be written, nothing new is accepted")
+        lines.append("journal: not writable, nothing new is accepted")
     if journal.get("damaged"):
         lines.append(f"journal: {len(journal['damaged'])} damaged lines, see: csp doctor --journal")
-    # A gateway that was started by an older version does not tell its boards.
+    # A gateway started by an older version does not report its boards.
     if boards and field(boards, "notes", int):
         size, most = field(boards, "bytes", int), field(boards, "max_bytes", int)
         share = f", the largest {field(boards, 'largest_bytes', int) / most:.0%} full" if most else ""
@@ -166,9 +166,9 @@ def health_lines(url: str, health: Object) -> list[str]:
 
 
 def queue_lines(queue: list[Object] | None) -> list[str]:
-    """Return each waiting message with what it waits for."""
+    """Return the waiting messages with the reasons for their wait."""
     if queue is None:
-        return ["what waits is shown with the room's token only"]
+        return ["waiting messages are shown only with the room's token"]
     lines = []
     for item in queue[:_WAITING]:
         state, reason = field(item, "state", str), str(item.get("reason") or "")
@@ -179,4 +179,4 @@ def queue_lines(queue: list[Object] | None) -> list[str]:
         word = f"{state} ({reason})" if reason else state
         lines.append(f"waiting: {way}: {word} for {age}, {why}: {one_line(field(item, 'text', str), _TEXT)}")
     more = len(queue) - len(lines)
-    return [*lines, f"waiting: {more} more, all of them with: csp status --json"] if more else lines
+    return [*lines, f"waiting: {more} more; list all with: csp status --json"] if more else lines

@@ -1,4 +1,4 @@
-"""End every room of this user and remove what CSP has written, except the histories."""
+"""End all of this user's rooms and remove the files that CSP has written, except the histories."""
 
 import contextlib
 import shlex
@@ -25,7 +25,7 @@ _CLONE: Final = Path(__file__).resolve().parent.parent.parent
 
 @takes(YES, JSON, examples=("csp uninstall",))
 def uninstall(call: VerbCall) -> int:
-    """End all rooms, remove CSP's files, and say how to remove the package; histories stay."""
+    """End all rooms, remove CSP's files except the histories, and print how to remove the package."""
     from csp.panes.down import EndReport, check_ended, end_room
 
     refuse_agents(call)
@@ -59,7 +59,7 @@ def uninstall(call: VerbCall) -> int:
 
 
 def known_rooms(state_dir: Path, env: Mapping[str, str]) -> dict[str, Path]:
-    """Return the folders of the histories by room: of rooms that run, left something, or ran before."""
+    """Return the history folders by room, for rooms that run, left files, or ran earlier."""
     found = {claim.room: Path(claim.history) / claim.room for claim in read_claims(claims_folder(env))}
     left = [path.name.partition(".")[0] for path in sorted(state_dir.glob("*.lineup"))]
     found |= {room: found.get(room, state_dir / room) for room in left}
@@ -67,7 +67,7 @@ def known_rooms(state_dir: Path, env: Mapping[str, str]) -> dict[str, Path]:
 
 
 def own_folders(state_dir: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the folders that only CSP writes: its state, cache, trusted files, claims and certificates."""
+    """Yield the folders written only by CSP: its state, cache, trusted files, claims and certificates."""
     yield state_dir
     for name, usual in (("XDG_CACHE_HOME", ".cache"), ("XDG_STATE_HOME", ".local/state")):
         if place := xdg(env, name, usual):
@@ -78,7 +78,7 @@ def own_folders(state_dir: Path, env: Mapping[str, str]) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> bool:
-    """Remove a folder and the empty ones above it that CSP has made; return whether it was there."""
+    """Remove a folder and its empty parents created by CSP; return whether it existed."""
     if not folder.is_dir():
         return False
     shutil.rmtree(folder, ignore_errors=True)
@@ -89,7 +89,7 @@ def remove(folder: Path) -> bool:
 
 
 def how_to_remove_package(prefix: str) -> str:
-    """Return the command that removes the package from the environment it runs in."""
+    """Return the command that removes the package from its environment."""
     parts = Path(prefix).parts
     if "uv" in parts and "tools" in parts:
         return f"uv tool uninstall {_PACKAGE}"

@@ -1,4 +1,4 @@
-"""Open the group chat in tmux, add to it, end it."""
+"""Open the group chat in tmux, add agents to it, or end it."""
 
 import argparse
 import contextlib
@@ -32,35 +32,35 @@ if TYPE_CHECKING:
     from csp.panes.up import OpenRoom
     from csp.panes.wait_ready import StartOutcome
 
-#: What only a model behind an API has, by its name among the arguments.
+#: Options that apply only to API models, by argument name.
 _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
-#: Earlier rooms that are named where a directory gets its first room.
+#: The maximum number of earlier rooms to list when a directory gets its first room.
 _MOST_EARLIER: Final = 3
 
 
 @takes(
     switch("--demo", "start the scripted demo agents instead of real ones"),
-    value("--agents", "A,B", "only these agents, by their names; default: all"),
-    value("--lineup", "NAME", "the agents of a line-up in csp.toml", nargs="?", const=""),
-    switch("--orchestrator", "start an orchestrator too"),
-    value("--dir", "DIR", "directory whose room it is and where its agents work; default: the current one"),
+    value("--agents", "A,B", "only these agents, by name; default: all"),
+    value("--lineup", "NAME", "only the agents in a line-up from csp.toml", nargs="?", const=""),
+    switch("--orchestrator", "also start an orchestrator"),
+    value("--dir", "DIR", "directory of the room, where its agents work; default: the current one"),
     HISTORY_DIR,
-    value("--layout", "FORM", "form of the windows: top, left or focus; default: by the width"),
-    Arg("--worktrees", "give every CLI a git worktree of its own", {"action": "store_const", "const": "1"}),
+    value("--layout", "FORM", "window layout: top, left or focus; default: depends on the width"),
+    Arg("--worktrees", "give every CLI its own git worktree", {"action": "store_const", "const": "1"}),
     Arg(
         "--no-worktrees",
-        "let them work in the directory itself, even those that had a worktree before",
+        "let all CLIs work in the directory itself, even those that had a worktree",
         {"action": "store_const", "const": "0", "dest": "worktrees"},
     ),
     *REACH,
-    switch("--detach", "build everything, but stay in this terminal"),
-    switch("--dry-run", "say what would be done, do nothing"),
+    switch("--detach", "start everything, but stay in this terminal"),
+    switch("--dry-run", "print the planned actions without executing them"),
     TRUST,
     JSON,
     examples=("csp up --demo",),
 )
 def up(call: VerbCall) -> int:
-    """Open the room or join the running one; show it at once, or return when all agents have joined."""
+    """Open the room or join the running one; show it immediately, or return when all agents have joined."""
     from csp.panes.start_gateway import running_room
     from csp.panes.tmux_session import check_terminal, check_tmux
     from csp.panes.up import OpenRoom, plan
@@ -104,7 +104,7 @@ def up(call: VerbCall) -> int:
 
 @takes(switch("--purge", "remove the room's history too"), YES, JSON, examples=("csp down",))
 def down(call: VerbCall) -> int:
-    """End the room's panes with its gateway; the history stays unless it is to be purged."""
+    """End the room's panes and gateway; keep the history unless --purge is given."""
     from csp.panes.down import check_ended, end_room, purge
     from csp.panes.start_gateway import running_room
 
@@ -129,9 +129,9 @@ def down(call: VerbCall) -> int:
     else:
         for line in report.left:
             talk(f"csp: {line}")
-        talk(f"ended {', '.join(report.ended)}" if report.ended else f"nothing of room {room} was running")
+        talk(f"ended {', '.join(report.ended)}" if report.ended else f"room {room} was not running")
         for path in kept:
-            talk(f"csp: work in {path} is not committed, so it stays")
+            talk(f"csp: work in {path} is not committed, so it was kept")
         if call.args.purge:
             talk(f"removed the history of room {room}")
     check_ended(report)
@@ -145,7 +145,7 @@ def down(call: VerbCall) -> int:
     value("--provider", "P", f"an API model instead of a command: {', '.join(well_known())}, ..."),
     value("--model", "M", "with --provider: the model's name there"),
     value("--base-url", "URL", "with --provider: address of the API; default: the provider's own"),
-    value("--key-env", "NAME", "with --provider: variable that has the key; default: the provider's own"),
+    value("--key-env", "NAME", "with --provider: variable with the key; default: the provider's own"),
     value("--role", "R", "with --provider: agent or orchestrator", choices=ROLES),
     COMMAND,
     TRUST,
@@ -156,19 +156,19 @@ def down(call: VerbCall) -> int:
     ),
 )
 def add(call: VerbCall) -> int:
-    """Start one more agent in the room; return when it has joined."""
+    """Start another agent in the room; return when it has joined."""
     args, env = call.args, process_environment()
     check_place(call)
     if not call.address.room:
         raise BadInput("csp add needs a room of this machine", "unset CSP_GATEWAY_URL")
     if args.provider and args.command:
-        raise BadInput("a model behind an API has no command", "leave out what stands behind --")
+        raise BadInput("an API model has no command", "omit the words after --")
     if args.provider and not args.model:
-        raise BadInput("--provider needs a model beside it", "give it: --model NAME")
+        raise BadInput("--provider needs a model", "add --model NAME")
     for name in _OF_MODELS:
         if getattr(args, name) and not args.provider:
             flag = name.replace("_", "-")
-            raise BadInput(f"--{flag} needs a provider beside it", "give it: --provider NAME")
+            raise BadInput(f"--{flag} needs a provider", "add --provider NAME")
     wanted, outcome = (add_model if args.provider else add_cli)(call, env)
     taken = "" if outcome.agent == wanted else f"; the name {wanted!r} was taken"
     here = f"{outcome.agent} is here ({outcome.state}){taken}"
@@ -193,7 +193,7 @@ def add_cli(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]
 
 
 def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]":
-    """Start a model in a pane, or without one where the room has none."""
+    """Start a model in a pane, or without one if the room has no panes."""
     from csp.agents.api.requirements import wanted
     from csp.panes.up import AddAgents, sidecar_argv
     from csp.panes.wait_ready import start_in_background
@@ -208,7 +208,7 @@ def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcom
         if panes is not None and panes.id:
             joining = AddAgents(settings, call.address, progress.show)
             member = model_of(args, dir or joining.dir)
-            # The room was opened in another environment, which may not have the key.
+            # The room was opened in another environment, which may not contain the key.
             return member.agent, joining.add(member, {variable: found.key} if found.key else {})
         member = model_of(args, dir or call.cwd)
         argv, gateway = sidecar_argv(member, room, member.command), call.gateway
@@ -231,20 +231,20 @@ def model_of(args: argparse.Namespace, dir: Path) -> PaneMember:
     return model_for(spec, dir)
 
 
-# --- what was asked for ---------------------------------------------------------------------------
+# --- options --------------------------------------------------------------------------------------
 
 
 def room_to_open(call: VerbCall, env: Mapping[str, str]) -> tuple[Settings, Path, Path]:
-    """Return the settings of the room to open, the directory of its agents, and where the settings are from.
+    """Return the settings of the room to open, its agents' directory, and the source of the settings.
 
-    A named room may belong to another directory; it is opened there, with the settings of that directory.
+    A named room may belong to another directory; it is opened there, with that directory's settings.
     """
     settings, dir = call.settings, call.directory(call.args.dir)
     if call.args.dir:
         return settings_for(settings, dir, env), dir, call.cwd
     home = home_of(settings, env) if settings.is_set("room") else None
     if not settings.is_set("room"):
-        # A room of an earlier version that runs here is joined, not doubled.
+        # A running room from an earlier version is joined rather than duplicated.
         own = rooms_of_project(settings, running_rooms(settings.state_dir), call.cwd)
         settings = replace(
             settings, room=next((room.room for room in own if not room.project), settings.room)
@@ -257,7 +257,7 @@ def room_to_open(call: VerbCall, env: Mapping[str, str]) -> tuple[Settings, Path
 
 
 def home_of(settings: Settings, env: Mapping[str, str]) -> Path | None:
-    """Return the directory of a room that belongs to another project; raise if it is gone."""
+    """Return the directory of a room in another project; raise if the directory is gone."""
     name, project = settings.room, settings.project
     running = next((room for room in running_rooms(settings.state_dir) if room.room == name), None)
     claim = next((one for one in read_claims(claims_folder(env)) if one.room == name), None)
@@ -275,7 +275,7 @@ def home_of(settings: Settings, env: Mapping[str, str]) -> Path | None:
 
 
 def report_other_rooms(settings: Settings, dir: Path, env: Mapping[str, str]) -> None:
-    """Say which rooms run elsewhere; where a directory gets its room, also which earlier ones there are."""
+    """Report rooms that run elsewhere and, when a directory gets its first room, earlier ones."""
     if others := running_rooms(settings.state_dir):
         talk(f"csp: opening room {settings.room!r} in {dir}; also running: {listed(others)}")
     is_old = any(claim.room == settings.room for claim in read_claims(claims_folder(env)))
@@ -292,7 +292,7 @@ def report_other_rooms(settings: Settings, dir: Path, env: Mapping[str, str]) ->
 
 
 def wish_of(call: VerbCall, settings: Settings, dir: Path) -> MemberRequest:
-    """Return who is to take part."""
+    """Return the requested members."""
     args = call.args
     if args.lineup is not None:
         if args.agents is not None:
@@ -301,12 +301,12 @@ def wish_of(call: VerbCall, settings: Settings, dir: Path) -> MemberRequest:
         return MemberRequest(dir=dir, demo=args.demo, orchestrator=args.orchestrator, only=only)
     only = tuple(dict.fromkeys(name.strip() for name in (args.agents or "").split(",") if name.strip()))
     if args.agents is not None and not only:
-        raise BadInput("--agents: expected names with commas between, got nothing")
+        raise BadInput("--agents: expected names separated by commas, got nothing")
     return MemberRequest(dir=dir, demo=args.demo, orchestrator=args.orchestrator, only=only)
 
 
 def lineup_of(settings: Settings, name: str) -> tuple[str, ...]:
-    """Return the names of the agents of a saved line-up; say which there are if it is unknown."""
+    """Return the agents' names in a saved line-up; if it is unknown, raise with the known ones."""
     if name in settings.lineups:
         return settings.lineups[name]
     known = ", ".join(settings.lineups)
@@ -319,19 +319,19 @@ def lineup_of(settings: Settings, name: str) -> tuple[str, ...]:
 
 
 def check_place(call: VerbCall) -> None:
-    """Refuse to start anything from an agent's pane, or for a gateway elsewhere."""
+    """Raise in an agent's pane or if the gateway is elsewhere, because nothing may be started then."""
     refuse_agents(call)
     if call.settings.gateway_url:
-        raise BadInput("csp up runs a gateway of its own", "unset CSP_GATEWAY_URL first")
+        raise BadInput("csp up starts its own gateway", "unset CSP_GATEWAY_URL first")
 
 
 def refuse_agents(call: VerbCall) -> None:
-    """Raise in the pane of an agent: only people open and end rooms."""
+    """Raise in an agent's pane, because only people may open and end rooms."""
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "use another terminal for this")
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -344,7 +344,7 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
         except KeyboardInterrupt:
             from csp.panes.start_gateway import running_room
 
-            # Say what still runs, and how to go on or end it.
+            # Report what is still running, and how to resume or end it.
             running, panes = running_room(state_dir, room), panes_of(state_dir, room)
             left = [f"the gateway at {running.url}"] if running else []
             left += [f"tmux session {panes.name}"] if panes and panes.id else []
@@ -356,7 +356,7 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
 
 
 def panes_of(state_dir: Path, room: str) -> "TmuxSession | None":
-    """Return the panes of a room, or nothing on a machine without tmux."""
+    """Return a room's panes, or None on a machine without tmux."""
     from libtmux.exc import TmuxCommandNotFound
 
     from csp.panes.tmux_session import TmuxSession
@@ -373,7 +373,7 @@ def _say(progress: Progress, line: str) -> None:
 
 
 def show_plan(call: VerbCall, found: dict[str, Any]) -> int:
-    """Print what `up` would do."""
+    """Print the actions that `up` would take."""
     if call.is_json:
         put_json(found)
         return 0
@@ -386,7 +386,7 @@ def show_plan(call: VerbCall, found: dict[str, Any]) -> int:
     for row in found["agents"]:
         where = f"in {'a git worktree of its own' if row['worktree'] else row['cwd']}"
         if row["provider"]:
-            where = "a model behind an API"
+            where = "an API model"
         role = "".join(f", {word}" for word in (row["duty"], row["role"]) if word not in (None, "agent"))
         put(f"  {row['id']}{role}: {row['command']} ({where})")
     put("nothing was started")
@@ -394,9 +394,9 @@ def show_plan(call: VerbCall, found: dict[str, Any]) -> int:
 
 
 def finish_unseen(opening: "OpenRoom") -> None:
-    """Wait for the agents in a process of its own, so that this one can show the room at once.
+    """Wait for the agents in a separate process, so that this one can show the room immediately.
 
-    The room's lock stays with that process until all agents have joined.
+    That process holds the room's lock until all agents have joined.
     """
     if os.fork():
         return
@@ -413,7 +413,7 @@ def finish_unseen(opening: "OpenRoom") -> None:
 
 
 def report_outcomes(call: VerbCall, summary: dict[str, Any], outcomes: list[dict[str, Any]]) -> int:
-    """Report the outcome."""
+    """Print the outcomes; return the exit code."""
     up_count = sum(not outcome["problem"] for outcome in outcomes)
     if call.is_json:
         put_json({**summary, "agents": outcomes})

@@ -1,4 +1,4 @@
-"""What one call of a verb needs."""
+"""The context of one call of a verb."""
 
 import argparse
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from csp.room_registry import Address, find_room
 
 @dataclass(frozen=True)
 class VerbCall:
-    """One call: its arguments, its settings, where it was made, and the gateway it talks to."""
+    """One call, with its arguments, settings, directory and gateway."""
 
     args: argparse.Namespace
     settings: Settings
@@ -35,7 +35,7 @@ class VerbCall:
         return GatewayClient(self.address.url, self.address.token)
 
     def tell(self, answer: object, text: str) -> int:
-        """Say in one line what was done, or print the answer as json; return 0."""
+        """Report the outcome in one line, or print the response as JSON; return 0."""
         if self.is_json:
             put_json(answer)
         else:
@@ -43,7 +43,7 @@ class VerbCall:
         return 0
 
     def show(self, answer: object, lines: Iterable[str], note: str = "") -> int:
-        """Print the answer, as json or as lines for a person with a note on stderr; return 0."""
+        """Print the response as JSON, or as human-readable lines with a note on stderr; return 0."""
         if self.is_json:
             put_json(answer)
             return 0
@@ -53,7 +53,7 @@ class VerbCall:
         return 0
 
     def room_name(self, *, is_sure: bool = False) -> str:
-        """Return the name of the room, whether its gateway runs or not; if `is_sure`, never a guess."""
+        """Return the room's name, whether or not its gateway is running; with `is_sure`, never a guess."""
         if self.settings.is_set("room"):
             return self.settings.room
         try:
@@ -64,7 +64,7 @@ class VerbCall:
             return self.settings.room
 
     def reconnect(self) -> GatewayClient:
-        """Return the gateway of the same room, which may have moved to another port by now."""
+        """Return the current gateway of the same room, which may have moved to another port."""
         settings = self.settings
         if self.address.room and not settings.gateway_url:
             settings = replace(
@@ -74,14 +74,14 @@ class VerbCall:
         return GatewayClient(found.url, found.token)
 
     def directory(self, text: str | None) -> Path:
-        """Return the directory that --dir names, by default the current one."""
+        """Return the directory given by --dir, by default the current one."""
         path = self.cwd / Path(text or ".")
         if not path.is_dir():
             raise BadInput(f"--dir: expected a directory, got {text!r}")
         return path.resolve()
 
     def check_free_pane(self, what: str) -> None:
-        """Refuse to start an agent inside another's pane: the new one would join as that agent."""
+        """Raise in an agent's pane, because a new agent started there would join as that agent."""
         if self.settings.agent:
             raise Refused(
                 f"this pane is already agent {self.settings.agent!r}", f"start {what} in another pane"

@@ -1,4 +1,4 @@
-"""List the verbs of the command line: one row each.
+"""The table of the command line's verbs, with one row per verb.
 
 A row names its handler instead of importing it, so that a verb loads only what it needs.
 """
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Verb(NamedTuple):
-    """One verb; `handler` is the module under csp.cli, with the function if it has another name."""
+    """One verb; `handler` is a module in csp.cli, with the function if its name differs."""
 
     name: str
     help: str
@@ -26,17 +26,17 @@ class Verb(NamedTuple):
 
 VERBS: Final = (
     Verb("up", "open the group chat in tmux", "up"),
-    Verb("down", "stop a room: panes, agents, gateway", "up:down"),
+    Verb("down", "stop a room with its panes, agents and gateway", "up:down"),
     Verb("rooms", "list your rooms, running or not", "rooms"),
-    Verb("add", "start one more agent in the room", "up:add"),
+    Verb("add", "start another agent in the room", "up:add"),
     Verb("chat", "talk to the room from this terminal", "chat"),
     Verb("web", "open the room in a browser", "web"),
-    Verb("gateway", "run the gateway of a room", "gateway"),
+    Verb("gateway", "run a room's gateway", "gateway"),
     Verb("sidecar", "run a CLI in this pane as an agent", "sidecar"),
-    Verb("agent", "add an API model", "agent"),
+    Verb("agent", "run an API model as an agent", "agent"),
     Verb("mcp", "serve the room to an MCP client on stdin", "mcp"),
     Verb("send", "send a message", "send"),
-    Verb("resend", "send a message again, as a new one", "send:act"),
+    Verb("resend", "resend a message as a new one", "send:act"),
     Verb("cancel", "withdraw a message that has not arrived", "send:act"),
     Verb("continue", "release a message held by the loop guard", "send:act"),
     Verb("agents", "list the agents", "status:agents"),
@@ -44,32 +44,32 @@ VERBS: Final = (
     Verb("history", "show, prune or redact the history", "history"),
     Verb("export", "print the whole history", "history:export"),
     Verb("replay", "replay the history with its original timing", "replay"),
-    Verb("logs", "show what the gateway or a sidecar logged", "replay:logs"),
+    Verb("logs", "show the logs of the gateway and the sidecars", "replay:logs"),
     Verb("mode", "set, show, steer or end the mode", "mode"),
     Verb("collaborate", "let models work on an objective together", "collaborate"),
-    Verb("board", "write on the whiteboard, search it, show it", "board"),
-    Verb("review", "have one agent build, another review", "review"),
-    Verb("stop", "stop what is running in the room", "control:stop"),
-    Verb("pause", "hold messages back from an agent", "control"),
-    Verb("resume", "let a paused agent have its messages", "control"),
-    Verb("share", "also post replies to what you type in its pane", "control"),
-    Verb("noshare", "stop posting those replies", "control"),
-    Verb("interrupt", "stop what an agent is doing", "control"),
-    Verb("approve", "say yes to an agent's dialog", "control:answer_dialog"),
-    Verb("deny", "say no to an agent's dialog", "control:answer_dialog"),
-    Verb("allow", "let an agent run a command without asking", "needs:allow"),
+    Verb("board", "write on, search or show the whiteboard", "board"),
+    Verb("review", "have one agent build and another one review", "review"),
+    Verb("stop", "stop all running work in the room", "control:stop"),
+    Verb("pause", "pause deliveries to an agent", "control"),
+    Verb("resume", "resume deliveries to a paused agent", "control"),
+    Verb("share", "also post an agent's replies to text typed in its pane", "control"),
+    Verb("noshare", "stop posting replies to text typed in an agent's pane", "control"),
+    Verb("interrupt", "interrupt an agent's current work", "control"),
+    Verb("approve", "answer yes to an agent's dialog", "control:answer_dialog"),
+    Verb("deny", "answer no to an agent's dialog", "control:answer_dialog"),
+    Verb("allow", "allow an agent to run a command without approval", "needs:allow"),
     Verb("rules", "list the commands that need no approval", "needs:rules"),
     Verb("unallow", "remove an approval rule", "needs:unallow"),
-    Verb("decide", "decide a tie, or what to do about a limit", "needs:decide"),
-    Verb("restart", "start an agent again", "control"),
+    Verb("decide", "decide a tie, or how to handle a limit", "needs:decide"),
+    Verb("restart", "restart an agent's CLI", "control"),
     Verb("remove", "remove an agent from the room", "control:remove"),
     Verb("token", "print the room's token, for curl", "status:token"),
     Verb("config", "show every setting with its source", "status:config"),
-    Verb("trust", "accept what a csp.toml sets", "trust"),
+    Verb("trust", "accept the settings in a csp.toml", "trust"),
     Verb("doctor", "check this machine, or a journal", "doctor"),
     Verb("docs", "print a page of the documentation", "docs"),
     Verb("uninstall", "end all rooms and remove CSP's files, except the histories", "uninstall"),
     Verb("demo", "run a demo agent in this terminal", "demo"),
-    Verb("bench", "measure this machine", "bench"),
+    Verb("bench", "run benchmarks on this machine", "bench"),
     Verb("completion", "print a completion script", "completion"),
 )

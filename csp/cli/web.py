@@ -1,4 +1,4 @@
-"""Let a browser into the room."""
+"""Open the room's page in a browser."""
 
 import html
 import importlib.util
@@ -22,28 +22,28 @@ from csp.http_client import GatewayClient, field
 from csp.room_registry import RunningRoom
 
 _HALVES: Final = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
-#: The white border of a QR code, in its own squares.
+#: The width of a QR code's white border, in squares of the code.
 _QUIET: Final = 4
-#: A phone reads a code of dark squares on light, whatever the colours of the terminal are.
+#: Phones need dark squares on a light background, regardless of the terminal's colours.
 _BLACK_ON_WHITE: Final = "\x1b[38;5;16;48;5;231m"
 _PLAIN: Final = "\x1b[0m"
-#: In a process of its own: a browser would keep our stdout open, and write its own words there.
+#: Run in a separate process, because a browser would keep our stdout open and write to it.
 _OPEN: Final = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 _OPEN_S: Final = 5.0
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
-#: Browsers that come as snaps may read no file of ours.
+#: Browsers packaged as snaps cannot read our files.
 _SNAPS: Final = Path("/snap/bin")
 
 
 @takes(
-    switch("--no-open", "print the link, open no browser"),
+    switch("--no-open", "print the link without opening a browser"),
     LAN,
-    switch("--leave-all", "end every page that is in the room, instead"),
+    switch("--leave-all", "sign out all pages instead"),
     JSON,
     examples=("csp web --no-open", "csp web --lan"),
 )
 def web(call: VerbCall) -> int:
-    """Print a one-time link to the page and open it in a browser, if there is one."""
+    """Print a one-time link to the page, and open it in a browser if there is one."""
     if call.args.leave_all:
         call.gateway.post("/page/leave", {"all": True})
         return call.tell({"success": True}, "all browser sessions were signed out")
@@ -51,10 +51,10 @@ def web(call: VerbCall) -> int:
         return lan_link(call, lan_address(call.args.lan))
     link = call.gateway.post("/page/link", {})
     base = call.address.url.rstrip("/")
-    # Each link lets one page in, so each address has one of its own.
+    # Each link admits one page, so each address gets its own link.
     others = [other_link(call, base, str(host)) for host in field(link, "hosts", list)]
     urls = [base + field(link, "path", str), *(url for url in others if url)]
-    why_not = "you said so" if call.args.no_open else why_no_browser(process_environment())
+    why_not = "as requested" if call.args.no_open else why_no_browser(process_environment())
     is_opened = not why_not and _open(call, urls[0])
     if call.is_json:
         expires = field(link, "expires", float)
@@ -62,20 +62,20 @@ def web(call: VerbCall) -> int:
         return 0
     put_lines(urls)
     if is_opened:
-        talk("opened it in your browser; the link is good once, for two minutes")
+        talk("opened in your browser; the link works once, within two minutes")
     else:
         why = why_not or "no browser could be started"
-        talk(f"not opened ({why}); open the link yourself, it is good once, for two minutes")
+        talk(f"not opened ({why}); open the link yourself; it works once, within two minutes")
     if len(urls) > 1:
-        talk("the further links are for other machines, such as a phone; each is good once")
+        talk("the other links are for other machines, such as a phone; each works once")
     return 0
 
 
 def lan_link(call: VerbCall, address: str) -> int:
-    """Print a one-time link for another machine of the network, such as a phone, with its QR code."""
+    """Print a one-time link, with its QR code, for another machine on the network, such as a phone."""
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "use another terminal for this")
-    # A token that may not have a link may not open the room either; a restart forgets this link.
+    # A token that may not create a link may not open the room either; a restart invalidates this link.
     call.gateway.post("/page/link", {})
     room = lan_room(call, address)
     certificate = certificate_of(certificate_folder(process_environment()), address)
@@ -88,16 +88,16 @@ def lan_link(call: VerbCall, address: str) -> int:
     put(url)
     for line in qr_lines(url):
         print(f"{_BLACK_ON_WHITE}{line}{_PLAIN}" if is_terminal(sys.stderr) else line, file=sys.stderr)
-    talk("open it on the other machine; it works once, for two minutes")
-    talk("the browser warns once, because the certificate is the room's own; its SHA-256 fingerprint is")
+    talk("open it on the other machine; it works once, within two minutes")
+    talk("the browser warns once, because the certificate is self-signed; its SHA-256 fingerprint is")
     for half in (certificate.fingerprint[:47], certificate.fingerprint[48:]):
         talk(f"  {half}")
-    talk("the room can be reached from this network until: csp down")
+    talk("the room is reachable from this network until: csp down")
     return 0
 
 
 def lan_room(call: VerbCall, address: str) -> RunningRoom:
-    """Return the room of this call once it can be reached at an address of this machine."""
+    """Make this call's room reachable at an address of this machine, and return the room."""
     from csp.cli.up import at_work
     from csp.panes.start_gateway import open_to_lan, running_room
 
@@ -110,7 +110,7 @@ def lan_room(call: VerbCall, address: str) -> RunningRoom:
 
 
 def qr_lines(url: str) -> list[str]:
-    """Return the QR code of an address, two of its rows in one line; nothing where segno is not installed."""
+    """Return the lines of a URL's QR code, two rows per line; none if segno is not installed."""
     if importlib.util.find_spec("segno") is None:
         return []
     import segno
@@ -122,7 +122,7 @@ def qr_lines(url: str) -> list[str]:
 
 
 def other_link(call: VerbCall, base: str, host: str) -> str:
-    """Return a link for another machine, or nothing if `base` is good there too."""
+    """Return a link for another machine, or an empty string if `base` works there too."""
     parts = urlsplit(base)
     if parts.hostname == host:
         return ""
@@ -147,7 +147,7 @@ def _open(call: VerbCall, url: str) -> bool:
     is_chosen = bool(process_environment().get("BROWSER"))
     target = url if is_chosen or _SNAPS.is_dir() else redirect_page(call, url)
     child = subprocess.Popen(
-        # -P: a module in the current directory must not be taken for one of Python's.
+        # -P, because a module in the current directory must not shadow one of Python's.
         [sys.executable, "-P", "-c", _OPEN, target],
         env=child_environment(USER, process_environment()),
         stdin=subprocess.DEVNULL,
@@ -158,12 +158,12 @@ def _open(call: VerbCall, url: str) -> bool:
     try:
         return child.wait(_OPEN_S) == 0
     except subprocess.TimeoutExpired:
-        # Some browsers stay in the foreground of who starts them.
+        # Some browsers stay in the foreground of the process that starts them.
         return True
 
 
 def redirect_page(call: VerbCall, url: str) -> str:
-    """Return the address of a private file that redirects to `url`: everybody may read a command line."""
+    """Return the URL of a private file that redirects to `url`, because anyone can read a command line."""
     folder = call.settings.state_dir / "web"
     make_private_dir(folder)
     path = folder / f"{call.address.room or 'room'}.html"

@@ -24,7 +24,7 @@ from csp.room.caller_limits import HEAD_S
 MAX_HEAD_BYTES: Final = 64 * 1024
 _FIRST_LINE: Final = re.compile(rb"[A-Z]+ \S+ HTTP/1\.[01]\r\n")
 HEAD_END: Final = b"\r\n\r\n"
-#: The minimum and maximum number of connections to accept in one pass of the event loop. A caller that is
+#: The minimum and maximum numbers of connections to accept in one pass of the event loop. A caller that is
 #: not accepted in time may wait for seconds, so accepting has priority over all work for agents.
 AT_LEAST: Final = 16
 AT_MOST: Final = 512
@@ -36,7 +36,7 @@ _NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class HttpConnection(RequestHandler):
-    """An aiohttp connection that cancels the work of a request when its caller disconnects."""
+    """An aiohttp connection that cancels a request's work when its caller disconnects."""
 
     __slots__ = ("_connections", "guest", "work")
 
@@ -44,7 +44,7 @@ class HttpConnection(RequestHandler):
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._connections = server.guests
         self.guest = guest
-        #: The work for the caller, if it may be cancelled.
+        #: The task that serves the caller, if it may be cancelled.
         self.work: asyncio.Task[Any] | None = None
 
     def data_received(self, data: bytes) -> None:
@@ -82,7 +82,7 @@ class HttpServer(web.Server):
 
 
 class HeadReader(asyncio.Protocol):
-    """Collects the head of the first request; `early` is what was read before."""
+    """Collects the head of the first request; `early` contains the bytes that were read before."""
 
     __slots__ = ("_early", "_guest", "_head", "_server", "_transport")
 
@@ -126,7 +126,7 @@ class HeadReader(asyncio.Protocol):
 
 
 def _may_be_head(data: bytearray) -> bool:
-    """Return whether to wait for the rest of a head; anything else is left to aiohttp to reject."""
+    """Return whether the bytes may be an incomplete head; aiohttp rejects anything else."""
     if len(data) > MAX_HEAD_BYTES or b"\n\n" in data:
         return False
     if b"\n" in data:
@@ -147,7 +147,7 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Stop accepting; new callers wait for the next gateway."""
+        """Stop accepting connections; new callers wait for the next gateway."""
         self._loop.remove_reader(self._listener)
         if self._pause is not None:
             self._pause.cancel()
@@ -185,7 +185,7 @@ class Acceptor:
             peer.close()
 
         def read_first() -> None:
-            """Read the first bytes of a caller that had sent nothing when it was accepted."""
+            """Read the first bytes from a caller that had sent nothing when it was accepted."""
             first = _read_early(peer)
             if first is None:
                 return

@@ -20,7 +20,7 @@ from csp.protocol.enums import JoinRole
 from csp.protocol.requests import StartBody
 from csp.protocol.responses import StartedView
 
-#: `csp add` waits for a minute, after waiting for a lock that another command may hold.
+#: `csp add` waits up to a minute for the agent, after waiting for a lock that another command may hold.
 PATIENCE_S: Final = 90.0
 #: Agents are started one after the other, so more requests would only wait.
 _MOST: Final = 8
@@ -30,7 +30,7 @@ _MISUSED: Final = 2
 
 
 class AgentLauncher:
-    """Starts API models as agents of one room."""
+    """Starts API models as agents in one room."""
 
     def __init__(self, room: str) -> None:
         self._room = room
@@ -39,7 +39,7 @@ class AgentLauncher:
         self._calls: dict[tuple[str, str], asyncio.Task[StartedView]] = {}
 
     def find(self, caller: str, key: str) -> "asyncio.Task[StartedView] | None":
-        """Return an earlier call with the same id, which may still be running."""
+        """Return the earlier call with this key, which may still be running."""
         return self._calls.get((caller, key))
 
     async def start_once(
@@ -80,9 +80,9 @@ class AgentLauncher:
 
 
 def start_argv(body: StartBody, room: str) -> list[str]:
-    """Return the command line; no value in it can be mistaken for an option."""
+    """Return the command line, in which no value can be mistaken for an option."""
     if body.name.startswith("-"):
-        raise BadInput(f"name {body.name!r} begins with a dash", "give it a name such as claude-api")
+        raise BadInput(f"name {body.name!r} begins with a dash", "choose a name such as claude-api")
     given = [(name, getattr(body, name)) for name in ("provider", "model", "base_url", "key_env")]
     words = [f"--{name.replace('_', '-')}={value}" for name, value in given if value]
     words += [f"--role={body.role}"] if body.role is not JoinRole.AGENT else []
@@ -90,7 +90,7 @@ def start_argv(body: StartBody, room: str) -> list[str]:
 
 
 async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tuple[int, str, tuple[str, str]]:
-    """Run the command; return its exit code, its output, and the message and hint of its failure."""
+    """Run the command; return its exit code, its output, and the message and hint if it failed."""
     # Use the room's own command, however the gateway was started.
     rest = {name: value for name, value in process_environment().items() if name != "CSP_ROOM"}
     with FailurePipe() as pipe:
@@ -106,9 +106,9 @@ async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tup
             async with asyncio.timeout(patience_s):
                 out, _ = await process.communicate()
         except TimeoutError:
-            raise Refused(f"it has not joined after {patience_s:g} s", "see: csp logs") from None
+            raise Refused(f"it has not joined within {patience_s:g} s", "see: csp logs") from None
         finally:
-            # The caller may have disconnected. A command that nobody waits for is interrupted, as by ctrl-c.
+            # The caller may have disconnected. A command that nobody waits for is interrupted as by Ctrl-C.
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.send_signal(signal.SIGINT)
@@ -116,7 +116,7 @@ async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tup
 
 
 def failure(code: int, message: str, hint: str) -> CspError:
-    """Return the error of a failed command."""
+    """Return the error for a failed command."""
     if not message:
         return Broken("the agent could not be started", "see the gateway's log")
     kind = BadInput if code == _MISUSED else Refused

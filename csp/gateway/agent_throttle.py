@@ -1,4 +1,4 @@
-"""Limit the operations of agents: per second for each agent, and in flight for all agents together.
+"""Limit agents' operations: per second for each agent, and in flight for all agents together.
 
 People are not limited. An operation is in flight from the decision until its events are on disk, so a
 batch is never longer than the maximum number of operations in flight.
@@ -26,7 +26,7 @@ MAX_BUCKETS: Final = 1024
 
 
 class Ticket:
-    """The place of one operation in the queue or among those in flight."""
+    """The place of one operation in the queue or among the operations in flight."""
 
     __slots__ = ("agent", "is_in")
 
@@ -53,7 +53,7 @@ class Throttle:
         self._scheduled_at: float | None = None
         self._loop = asyncio.get_running_loop()
 
-    # --- the rate of one -------------------------------------------------------------------------
+    # --- the rate of one agent -------------------------------------------------------------------
 
     def check_rate(self, agent: AgentId) -> None:
         """Count an operation, or raise TooMany."""
@@ -78,11 +78,11 @@ class Throttle:
         self._buckets[agent], wait_s = draw(self._buckets.get(agent), now)
         return wait_s
 
-    # --- the turn of each ------------------------------------------------------------------------
+    # --- the turn of each agent ------------------------------------------------------------------
 
     @asynccontextmanager
     async def turn(self, agent: AgentId) -> AsyncIterator[None]:
-        """Wait for a turn of the agent and hold it until the block ends."""
+        """Wait for the agent's turn and keep it until the block ends."""
         ticket = Ticket(agent)
         await self.enter(ticket)
         token = _TURN.set((self, ticket))
@@ -93,7 +93,7 @@ class Throttle:
             self.leave(ticket)
 
     async def enter(self, ticket: Ticket) -> None:
-        """Wait for the turn of this operation."""
+        """Wait for this operation's turn."""
         if not self._waiting and self._may_enter(ticket.agent):
             self._let_in(ticket)
             self._schedule()
@@ -113,7 +113,7 @@ class Throttle:
             raise
 
     def leave(self, ticket: Ticket) -> None:
-        """End the turn of an operation; may be called twice."""
+        """End an operation's turn; may be called twice."""
         if not ticket.is_in:
             return
         ticket.is_in = False
@@ -138,7 +138,7 @@ class Throttle:
 
     def _schedule(self) -> None:
         if self._scheduled_at is None:
-            # CPU time of this thread, because on a busy machine even a pass with little work takes long.
+            # CPU time of this thread, because on a busy machine even a pass with little work is slow.
             self._scheduled_at = time.thread_time()
             self._loop.call_soon(self._pass)
 
@@ -171,7 +171,7 @@ class Throttle:
 
 
 async def wait_for_news(news: "asyncio.Future[None]", timeout_s: float) -> None:
-    """Wait for news without holding the turn."""
+    """Wait for news without occupying the turn."""
     turn = _TURN.get()
     if turn is not None:
         turn[0].leave(turn[1])

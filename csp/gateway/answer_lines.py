@@ -1,4 +1,4 @@
-"""The typed lines that answer what needs a person, beside those that press a button of an agent."""
+"""Typed lines that answer requests for a person's attention, except those that press an agent's button."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -18,7 +18,7 @@ from csp.room import human_input
 from csp.room.attention import attention
 
 _DONE: Final = LineView(kind=LineKind.DONE)
-#: What a line can do about a run; the rest of `csp review` is for a terminal.
+#: The actions that a typed line can take on a run; the rest of `csp review` needs a terminal.
 _RUN_ACTIONS: Final = (RunAction.GO, RunAction.DECIDE, RunAction.HALT, RunAction.RESUME, RunAction.ABORT)
 _REVIEW_FORM: Final = "/review go RUN, /review decide RUN accept|revise|abort [WHY], /review abort RUN WHY"
 _DIALOGS: Final = (AttentionKind.APPROVAL, AttentionKind.DIALOG, AttentionKind.LOGIN, AttentionKind.TRUST)
@@ -104,7 +104,7 @@ def _only_held(gateway: Gateway) -> str:
     }
     if len(held) != 1:
         numbers = ", ".join(f"#{seq}" for seq in held.values())
-        problem = f"several messages are held: {numbers}" if held else "the loop guard holds no message"
+        problem = f"several messages are held: {numbers}" if held else "the loop guard holds no messages"
         raise BadInput(problem, "name one: /continue N" if held else "see: /needs")
     return next(iter(held))
 

@@ -1,4 +1,4 @@
-"""Routes of what needs a person, and of the rules that approve commands without one."""
+"""Routes for items that need a person's attention, and for rules that approve commands automatically."""
 
 import msgspec
 
@@ -23,7 +23,7 @@ async def list_items(gateway: Gateway, call: AnyCall) -> AttentionView:
     room = gateway.writer.room
     items = attention(room, gateway.clock())
     if call.caller.reader is not None:
-        # Commands, screens and messages are between an agent and the people of the room, and so are answers.
+        # Commands, screens, messages and their answers are visible only to the agent concerned and to people.
         items = tuple(msgspec.structs.replace(item, detail="", answers=()) for item in items)
     return AttentionView(items=items, seq=room.seq)
 

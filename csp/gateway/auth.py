@@ -1,12 +1,12 @@
-"""Authentication of callers: tokens, Host and Origin.
+"""Authenticate callers by token, Host and Origin.
 
 An agent's token consists of its id, the epoch of its ownership and a keyed hash of both. The epoch is in
 the journal and the key in the room's secret file, so tokens survive restarts without being stored.
 A page's token has no dot, so the two kinds cannot be confused.
 
 A browser sends requests on behalf of any page, so every route checks the headers that identify the page:
-- Host must be one of our own names; otherwise a name that resolves to us (DNS rebinding) could read the room.
-  Its port is not compared, because a tunnel may use another one.
+- Host must be one of our own names; otherwise a page under a name that resolves to us (DNS rebinding) could
+  read the room. Its port is not compared, because a tunnel may use another one.
 - Origin must have exactly this scheme, Host and port, since another port belongs to another server.
 - Sec-Fetch-Site, if a browser sends it, must name our own page or a person's own navigation.
 """
@@ -38,8 +38,8 @@ _HOST: Final = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.A
 _IPV4_IN_IPV6: Final = "::ffff:"
 #: Values of Sec-Fetch-Site for our own page, or for a request without a page.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-#: Method, Sec-Fetch-Mode and Sec-Fetch-Dest of a request for which a person followed a link to us. The page
-#: with the link can neither frame nor read ours.
+#: Method, Sec-Fetch-Mode and Sec-Fetch-Dest of a request made when a person follows a link to us. The page
+#: that contains the link can neither frame nor read ours.
 _VISIT: Final = ("GET", "navigate", "document")
 MAX_REMEMBERED: Final = 1024
 _OPEN_HERE: Final = "open the page from the gateway itself"
@@ -57,12 +57,12 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def reader(self) -> AgentId | None:
-        """The agent whose view applies to answers; None for a person, who may read everything."""
+        """The agent whose view limits the response; None for a person, who may read everything."""
         return None if self.role is Role.ROOM else self.id
 
     @property
     def party(self) -> Party:
-        """The party of the caller in the table of roles."""
+        """The caller's party in the table of roles."""
         return party_of(self.role, is_page=bool(self.page))
 
 
@@ -74,9 +74,9 @@ class TokenStore:
 
     def __init__(self, secret: bytes, room_token: str = "") -> None:
         if _AGENT_TOKEN.fullmatch(room_token):
-            raise BadInput("CSP_AUTH_TOKEN holds an agent's token, which cannot be a room's", "unset it")
+            raise BadInput("CSP_AUTH_TOKEN is an agent's token, which cannot be used for a room", "unset it")
         if room_token.startswith(PAGE_TOKEN):
-            raise BadInput("CSP_AUTH_TOKEN holds a page's token, which cannot be a room's", "unset it")
+            raise BadInput("CSP_AUTH_TOKEN is a page's token, which cannot be used for a room", "unset it")
         self._secret = secret
         self.room_token = room_token or self._sign("room")
         self._room_token_bytes = self.room_token.encode()
@@ -126,10 +126,10 @@ def read_token(request: web.BaseRequest) -> str:
 
 
 def read_offered_token(request: web.BaseRequest) -> str:
-    """Return the token that a page offers with its WebSocket, or an empty string.
+    """Return the token that a page offers when it opens a WebSocket, or an empty string.
 
-    Only a page's token is accepted here, and only with an Origin, which the guard has already checked. All
-    other programs can send a header and should not start to rely on a second way.
+    Only a page's token is accepted here, and only with an Origin, which the guard has already checked. Other
+    programs can send a header and should not come to rely on a second method.
     """
     offers = [word.strip() for word in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
     tokens = [word.removeprefix(_TOKEN_OFFER) for word in offers if word.startswith(_TOKEN_OFFER)]
@@ -144,11 +144,11 @@ def read_offered_token(request: web.BaseRequest) -> str:
 
 
 class HostGuard:
-    """Refuses requests that a browser sends for a foreign page or a rebound host name."""
+    """Rejects requests that a browser sends for a foreign page or a rebound host name."""
 
     def __init__(self, bound_host: str) -> None:
         self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()}
-        # Cache of accepted values, because callers send the same ones in every request.
+        # A cache of accepted values, because callers send the same ones with every request.
         self._good: set[str] = set()
         if not is_loopback(bound_host):
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
@@ -168,11 +168,11 @@ class HostGuard:
                     raise Forbidden(f"origin {origin!r} may not use this gateway", _OPEN_HERE)
             # The request target may also be an absolute URL.
             if not request.raw_path.lower().startswith(("/", f"{own}/")):
-                raise Forbidden("the target of the request is not this gateway", "send a path alone")
+                raise Forbidden("the target of the request is not this gateway", "send only a path")
         if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES:
             how = request.method, headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")
             if how != _VISIT:
-                raise Forbidden("a page of another origin may not use this gateway", _OPEN_HERE)
+                raise Forbidden("a page from another origin may not use this gateway", _OPEN_HERE)
 
     def _is_ours(self, host: str, request: web.BaseRequest) -> bool:
         if not _HOST.fullmatch(host):

@@ -42,7 +42,7 @@ async def list_notes(gateway: Gateway, call: Asked[notes.BoardParams]) -> notes.
     params = call.query
     page = await _page(gateway, _filter(params), params.limit, call.caller)
     seqs = [seq_of(note.id) for note in page.notes]
-    # The next page starts after the last note or, going back, before the first. At the end there is none.
+    # The next page starts after the last note or, going backwards, before the first. The last page has none.
     following = seqs[0] if page.has_more else None
     if params.after is not None:
         following = seqs[-1] if seqs else params.after
@@ -56,7 +56,7 @@ async def get_note(gateway: Gateway, call: AnyCall) -> notes.NoteView:
 async def search(gateway: Gateway, call: Asked[notes.SearchParams]) -> notes.BoardHitsView:
     params = call.query
     if not params.q.strip():
-        raise BadInput("q is empty", "give words, names, or a question as q")
+        raise BadInput("q is empty", "set q to words, names or a question")
     started = time.monotonic()
     wanted = _filter(params)
     await gateway.writer.settle()

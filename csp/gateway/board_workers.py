@@ -26,11 +26,11 @@ from csp.whiteboard.whiteboard import Whiteboard
 
 log = logging.getLogger(__name__)
 
-#: More hits than fit into a prompt, because those already in the window of messages are dropped.
+#: More hits than fit in a prompt, because those already in the message window are dropped.
 MAX_HITS: Final = 24
-#: The number of characters of the objective and of the newest text that go into the query.
+#: The maximum number of characters of the objective and of the newest text in the query.
 _QUERY_CHARS: Final = 400
-#: More notes would not fit into a prompt; the next summary continues after them.
+#: More notes would not fit in a prompt; the next summary continues after them.
 _MAX_NOTES: Final = 500
 
 
@@ -55,7 +55,7 @@ class BoardHits:
         return await self._for_sessions(list(self._writer.room.sessions.live()), "")
 
     async def for_start(self, name: str | None, objective: str, text: str) -> Hits:
-        """Return the hits for a collaboration that starts or continues."""
+        """Return the hits for a collaboration that is starting or continuing."""
         before = self._writer.room.sessions.find(name) if name else None
         if before is not None:
             return await self._for_sessions([before], text)
@@ -176,7 +176,7 @@ class BoardSummaries:
         return min(after, 1) if is_crowded else after
 
     def summariser(self, name: str) -> str | None:
-        """Return the first online agent among that of the settings, the session's own and orchestrators."""
+        """Return the first online agent: the configured summariser, the synthesiser, or an orchestrator."""
         room = self._writer.room
         session = room.sessions.get(name)
         bosses = [one.id for one in room.participants.values() if one.role is JoinRole.ORCHESTRATOR]

@@ -1,10 +1,10 @@
 """Send committed events to all WebSocket watchers, and deliveries to their recipients.
 
-Frames are encoded once for all readers; aiohttp's own sender would frame, lock and flush for each reader
-and message. Frames of a server are unmasked, so all readers can get the same bytes. They are written to the
+Frames are encoded once for all readers; aiohttp's own sender would frame, lock and flush per reader
+and message. Server frames are unmasked, so all readers can receive the same bytes. They are written to the
 transport between aiohttp's own frames.
 
-Each watcher has a position in one shared tail of frames and gets everything after it in one write. A pass
+Each watcher has a position in one shared tail of frames and is sent everything after it in one write. A pass
 visits the watchers in small steps, so that a thousand of them never block the room.
 """
 
@@ -28,11 +28,11 @@ from csp.room.messages import pending
 
 #: A reader with more unsent data is too slow and is dropped.
 MAX_UNSENT_BYTES: Final = 1024 * 1024
-#: The time that a dropped reader has to read what was sent before.
+#: The time that a dropped reader has to read data sent earlier.
 GOING_S: Final = 10.0
 _TEXT: Final = 0x81
 _CLOSE: Final = 0x88
-#: The number of connections served in one pass of the event loop, and of frames for each of them.
+#: The number of connections served in one pass of the event loop, and the number of frames for each.
 PUSHED_AT_ONCE: Final = 8
 MESSAGES_AT_ONCE: Final = 64
 #: The number of watchers served in one pass of the event loop.
@@ -55,7 +55,7 @@ def text_frame(payload: bytes) -> bytes:
 
 
 def close_frame(code: int, reason: str) -> bytes:
-    """Return a close frame; the reason is cut after 123 bytes."""
+    """Return a close frame; the reason is truncated to 123 bytes."""
     payload = pack("!H", code) + reason.encode()[:123]
     return _head(_CLOSE, len(payload)) + payload
 
@@ -120,7 +120,7 @@ class Pipe:
 
 
 class Pacer:
-    """Spreads pushes over passes of the event loop, a few connections in each."""
+    """Spreads pushes over several passes of the event loop, with a few connections in each."""
 
     def __init__(self) -> None:
         self._waiting: dict[DeliveryPush, Push] = {}
@@ -152,7 +152,7 @@ class Pacer:
 
 
 class DeliveryPush:
-    """Sends the deliver frames of one connection, in the order of the journal.
+    """Sends the deliver frames for one connection, in journal order.
 
     Due deliveries are computed from the room, so none can be lost: a lost frame is sent again after a
     reconnect, until its delivery has ended.
@@ -164,12 +164,12 @@ class DeliveryPush:
         self._writer = writer
         self._pacer = pacer or Pacer()
         self._sent_seq = 0
-        #: Controls that were sent ahead of older messages.
+        #: Controls that were sent before older messages.
         self._ahead: set[str] = set()
         self._draining: asyncio.Task[None] | None = None
 
     def rewind(self) -> None:
-        """Send everything due again; readers recognise duplicates by id."""
+        """Send all due deliveries again; readers recognise duplicates by id."""
         self._sent_seq = 0
         self._ahead.clear()
         self.push()
@@ -180,7 +180,7 @@ class DeliveryPush:
             self._pipe.write(frame)
 
     def push(self) -> None:
-        """Send new deliveries at the pace of the reader."""
+        """Send new deliveries at the reader's pace."""
         if self._draining is not None or self._agent not in self._writer.room.participants:
             return
         if not self._pipe.is_open:
@@ -226,7 +226,7 @@ class DeliveryPush:
 
 @dataclass(eq=False, slots=True)
 class EventWatcher:
-    """A reader of events, limited to those that `agent` may read unless it is None."""
+    """A reader of events; if `agent` is not None, it gets only events that the agent may read."""
 
     pipe: Pipe
     agent: AgentId | None
@@ -240,12 +240,12 @@ class Broadcast:
         self._concerns = concerns
         self.watchers: dict[EventWatcher, None] = {}
         self._tail: deque[tuple[AnyEvent, bytes]] = deque()
-        #: The position of the tail's first entry, counted since the start.
+        #: The position of the tail's first entry, counted from the start of the gateway.
         self._first = 0
         self._tail_bytes = 0
         self._pass: list[EventWatcher] = []
         self._joined: dict[tuple[int, AgentId | None], bytes] = {}
-        #: One future for all readers that wait for the same thing: any news (None) or an agent's inbox.
+        #: One future for all readers that wait for the same news: any news (None) or an agent's inbox.
         self._news: dict[AgentId | None, asyncio.Future[None]] = {}
         self._asked = 0
         self._waking: asyncio.TimerHandle | None = None
@@ -311,7 +311,7 @@ class Broadcast:
             waiter.set_result(None)
 
     def close(self) -> None:
-        """Wake all readers that wait for news, because there will be none."""
+        """Wake all readers that wait for news, because no more will follow."""
         self.is_closed = True
         for agent in list(self._news):
             self.wake(agent)

@@ -1,6 +1,6 @@
 """Track open connections and their owners, and serve people before agents.
 
-asyncio handles everything that is ready in one pass, so passes get longer with every busy agent. Here the
+asyncio handles everything that is ready in one pass, so every busy agent makes passes longer. Here the
 sockets of agents are in a separate selector, and a pass handles only a few of them. If there are too many
 connections, some are closed.
 """
@@ -36,14 +36,14 @@ _TOKEN: Final = re.compile(
 
 
 class LaneSelector(selectors.BaseSelector):
-    """A selector with one lane per kind of caller; sockets start in the lane of people."""
+    """A selector with one lane per kind of caller; sockets start in the lane for people."""
 
     def __init__(self) -> None:
         self._lanes = {lane: selectors.DefaultSelector() for lane in Lane}
         self._first = self._lanes[Lane.PEOPLE]
         self._lane_of: dict[int, Lane] = {}
         self._last = dict.fromkeys(SERVED, -1)
-        #: Whether callers wait to be accepted; agents are then not served for one pass.
+        #: Whether callers are waiting to be accepted; agents are then not served for one pass.
         self.is_crowded = False
         for lane in SERVED:
             # A selector's own descriptor is readable when one of its sockets is ready.
@@ -121,7 +121,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def lanes_of(loop: asyncio.AbstractEventLoop) -> LaneSelector | None:
-    """Return the lanes of a loop made by `new_event_loop`; None for a plain loop."""
+    """Return the lanes of a loop created by `new_event_loop`; None for a plain loop."""
     return _SELECTORS.get(loop)
 
 
@@ -137,7 +137,7 @@ class Guest:
         self.fd = -1
         #: Whether a request is being answered.
         self.is_busy = False
-        #: The time since which the rest of a request's head is awaited; None if none is.
+        #: The time since which the rest of a request's head has been awaited; None if no head is incomplete.
         self.since: float | None = since
         self.transport: asyncio.Transport | None = None
 
@@ -162,7 +162,7 @@ class Guest:
 
 
 def token_in(head: bytes) -> str:
-    """Return the token in the head of a request; a quick search without parsing."""
+    """Return the token in a request's head, found by a quick search without parsing."""
     found = _TOKEN.search(head)
     return found[1].decode("ascii") if found else ""
 
@@ -187,10 +187,10 @@ class Connections:
         """Return the number of connections in a lane."""
         return len(self._lanes[lane])
 
-    # --- come and go -----------------------------------------------------------------------------
+    # --- open and close --------------------------------------------------------------------------
 
     def open(self, abort: Callable[[], None]) -> Guest:
-        """Add a connection whose caller is unknown; the oldest such connection may be closed for it."""
+        """Add a connection whose caller is unknown; the oldest such connection may be closed to make room."""
         strangers = self._lanes[Lane.STRANGERS]
         while len(strangers) >= self.places.strangers:
             self.drop_oldest()
@@ -208,7 +208,7 @@ class Connections:
         self._serve_in_lane(guest)
 
     def read_from(self, guest: Guest, fd: int) -> None:
-        """Serve a connection without a transport by its descriptor, in its lane."""
+        """Serve a connection that has no transport yet by its descriptor, in its lane."""
         guest.fd = fd
         self._serve_in_lane(guest)
 
@@ -226,7 +226,7 @@ class Connections:
         return guest is not None
 
     def close(self, guest: Guest) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         self._lanes[guest.lane].pop(guest, None)
         if guest.agent is not None and guest in self._of_agent.get(guest.agent, ()):
             del self._of_agent[guest.agent][guest]
@@ -254,10 +254,10 @@ class Connections:
         is_empty = not any(self._lanes.values())
         self._timer = None if is_empty else self._loop.call_later(SWEEP_S, self._sweep)
 
-    # --- whose it is -----------------------------------------------------------------------------
+    # --- owners ----------------------------------------------------------------------------------
 
     def refusal(self, head: bytes) -> TooMany | None:
-        """Return the error if the sender of this head is refused; cheap, because floods are stopped here."""
+        """Return the error if this head's sender is refused; it must be fast, because it stops floods."""
         token = token_in(head)
         if not token:
             return None

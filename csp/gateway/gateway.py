@@ -1,4 +1,4 @@
-"""A running room: the writer and everything that follows its commits."""
+"""A running room: the writer and the work that follows each commit."""
 
 import asyncio
 import contextlib
@@ -42,14 +42,14 @@ from csp.whiteboard.whiteboard import Whiteboard
 log = logging.getLogger(__name__)
 
 MAX_SOCKETS: Final = 4096
-#: An agent needs one or two sockets; each of them is sent every event.
+#: An agent needs one or two sockets; every event is sent to each of them.
 MAX_SOCKETS_OF_AGENT: Final = 16
 #: Events that may change the next deadline of the room.
 _MOVES_DEADLINES: Final = (events.ControlSent, events.TurnSignal, events.TurnMoved, events.ModeChanged)
 
 
 class Presence:
-    """Tracks which agents are connected; the room only records changes."""
+    """Tracks connected agents; the room records only changes."""
 
     def __init__(self, clock: Callable[[], float], offline_after_s: float) -> None:
         self._clock = clock
@@ -60,7 +60,7 @@ class Presence:
         self._last_call: dict[AgentId, float] = {}
 
     def touch(self, agent: AgentId) -> None:
-        """Record a call of `agent`."""
+        """Record a call by `agent`."""
         self._last_call[agent] = self._clock()
 
     def connect(self, agent: AgentId) -> None:
@@ -73,7 +73,7 @@ class Presence:
         self.touch(agent)
 
     def forget(self, agent: AgentId) -> None:
-        """Forget a removed participant."""
+        """Remove the record of a removed participant."""
         self._last_call.pop(agent, None)
 
     def last_seen(self, agent: AgentId, otherwise: float) -> float:
@@ -87,14 +87,14 @@ class Presence:
 
 
 class OpenSocket(Protocol):
-    """An open WebSocket, as far as the gateway itself uses it."""
+    """The part of an open WebSocket's interface that the gateway itself uses."""
 
     def drop(self, code: int, reason: str) -> None: ...
     def drop_if_stale(self) -> None: ...
 
 
 class Gateway:
-    """The parts of one room, as used by request handlers; ended by `close`."""
+    """The parts of one room that request handlers use; `close` ends it."""
 
     def __init__(self, settings: Settings, folder: Path, clock: Callable[[], float]) -> None:
         self.settings = settings
@@ -111,9 +111,9 @@ class Gateway:
         self.host_guard = HostGuard(settings.host)
         self.broadcast = Broadcast(self.is_visible)
         self.pacer = Pacer()
-        # Agents wait until their earlier messages have been passed on.
+        # Agents wait until their earlier messages have been forwarded.
         self.throttle = Throttle(lambda: self.pacer.is_busy or self.broadcast.is_behind())
-        # All participants read the boards, so a token that an agent printed must not be stored there.
+        # All participants can read the boards, so a token that an agent printed must not be stored there.
         secrets = (self.tokens.room_token,)
         self.rules = replace(load_rules(settings), secrets=secrets)
         self.board = Whiteboard(journal, self.is_visible, secrets)
@@ -123,7 +123,7 @@ class Gateway:
         self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self.sockets: set[OpenSocket] = set()
-        #: Held while text is removed from the journal, so that there is one rewrite at a time.
+        #: Held while text is removed from the journal, so that only one rewrite runs at a time.
         self.rewrite_lock = asyncio.Lock()
         self.screen_watch = ScreenWatch(self._send_live)
         self.board_hits = BoardHits(self.writer, self.board, self.rules)
@@ -140,7 +140,7 @@ class Gateway:
     # --- commands --------------------------------------------------------------------------------
 
     def submit(self, command: AnyCommand) -> "asyncio.Future[list[events.KnownEvent]]":
-        """Submit a command to the room; the result is set once its events are on disk."""
+        """Submit a command to the room; the future's result is set once the events are on disk."""
         return self.writer.submit(command)
 
     def identify(self, token: str) -> Caller:
@@ -150,7 +150,7 @@ class Gateway:
         return self.tokens.identify(token, self.writer.room)
 
     async def arrive(self, caller: Caller) -> None:
-        """Record that the caller is alive, and put it back online if it was offline."""
+        """Record that the caller is alive, and mark it online again if it was offline."""
         if caller.role is Role.ROOM:
             return
         self.presence.touch(caller.id)
@@ -173,7 +173,7 @@ class Gateway:
 
     @contextlib.contextmanager
     def connected(self, caller: Caller) -> Iterator[None]:
-        """Count the caller as connected while it waits for an answer."""
+        """Count the caller as connected while it waits for a response."""
         if caller.role is Role.ROOM:
             yield
             return
@@ -190,7 +190,7 @@ class Gateway:
         for event, line in committed:
             self.history.remember(line, event)
             if isinstance(event, events.Joined | events.Left):
-                # Before anything is sent: the old owner of a name must not get messages for the new one.
+                # Before anything is sent: a name's old owner must not receive messages for the new one.
                 if isinstance(event, events.Left) and event.removed:
                     self.presence.forget(event.sender)
                     self.broadcast.wake(event.sender)
@@ -212,7 +212,7 @@ class Gateway:
         for event in news:
             match event:
                 case events.ControlSent():
-                    # A stop is sent before everything else that is queued.
+                    # A stop is sent before anything else in the queue.
                     for outbox in self._pushes_of(event.target):
                         outbox.push()
                     self.broadcast.wake(event.target)
@@ -267,7 +267,7 @@ class Gateway:
     # --- the clock -------------------------------------------------------------------------------
 
     def set_alarm(self) -> None:
-        """Wake up at the room's next deadline."""
+        """Set a timer for the room's next deadline."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -289,14 +289,14 @@ class Gateway:
         self.set_alarm()
 
     async def watch_presence(self) -> None:
-        """Mark silent agents offline and close expired pages, until cancelled."""
+        """Mark silent agents as offline and close expired pages, until cancelled."""
         while True:
             await asyncio.sleep(max(0.02, min(5.0, self.settings.offline_after_s / 4)))
             await self.mark_silent_offline()
             self.drop_stale_sockets()
 
     async def mark_silent_offline(self) -> None:
-        """Mark agents offline that have been silent for too long."""
+        """Mark agents as offline if they have been silent for too long."""
         online = [p.id for p in self.writer.room.participants.values() if p.online]
         with contextlib.suppress(Broken):
             # All commands are submitted before the first await, so no agent can come back online in between.
@@ -306,7 +306,7 @@ class Gateway:
     # --- background work -------------------------------------------------------------------------
 
     async def answer_queries(self) -> None:
-        """Answer the pending history queries, each with the events that its agent may read."""
+        """Answer pending history queries, each with only the events that its agent may read."""
         for query_id in list(self.writer.room.queries):
             query = self.writer.room.queries.get(query_id)
             if query is None:
@@ -333,7 +333,7 @@ class Gateway:
         task.add_done_callback(end)
 
     async def close(self) -> None:
-        """Stop the clock and the background work, then write everything accepted to disk."""
+        """Stop the clock and the background work, then write all accepted events to disk."""
         if self._alarm is not None:
             self._alarm.cancel()
         for task in list(self._tasks):

@@ -1,7 +1,7 @@
-"""Define routes and the types of their handlers, and find the route of a path.
+"""Define routes and the types of their handlers, and find the route for a path.
 
 The signature of a handler names its types: `call: Posted[MessageBody]` is parsed from a body, `call:
-Asked[HistoryParams]` from a query, and `-> SentView` is the answer that /openapi.json shows.
+Asked[HistoryParams]` from a query, and `-> SentView` is the response shown in /openapi.json.
 """
 
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ class Call(NamedTuple, Generic[Q, B]):
     body: B
 
     def with_body(self, body: T, **path: str) -> "Call[Q, T]":
-        """Return a call of another route by the same caller."""
+        """Return a call to another route by the same caller."""
         return Call(self.caller, path, self.query, body)
 
     @property
@@ -53,7 +53,7 @@ class Call(NamedTuple, Generic[Q, B]):
 
 
 def fill(kind: type[S], body: msgspec.Struct, **more: Any) -> S:
-    """Return a `kind` with the fields of `body` that it shares, and the fields in `more`."""
+    """Return a `kind` with the fields that it shares with `body` and those in `more`."""
     names = set(kind.__struct_fields__) & set(body.__struct_fields__) - more.keys()
     return kind(**{name: getattr(body, name) for name in names}, **more)
 
@@ -72,7 +72,7 @@ async def answered(gateway: Gateway, call: AnyCall) -> str | None:
 
 
 class RawJson(NamedTuple):
-    """An answer that is already encoded."""
+    """A response that is already encoded."""
 
     data: bytes
 
@@ -120,7 +120,7 @@ def body_of(handler: Handler) -> type[msgspec.Struct] | None:
 def route(
     method: str, path: str, handler: Handler, summary: str, answer: Any = None, status: int = 200
 ) -> Route:
-    """Return a route with the types from its handler's signature; `answer` is the type of a raw answer."""
+    """Return a route with the types in its handler's signature; `answer` is the type of a raw response."""
     hints = get_type_hints(handler)
     query = get_args(hints["call"])[0]
     query = NoQuery if query is Any else query

@@ -1,4 +1,4 @@
-"""The HTTP server: parses requests, calls their routes and encodes the answers.
+"""The HTTP server: parses requests, calls their routes, and encodes the responses.
 
 It uses aiohttp's low-level server. Roles and /openapi.json need our own route table anyway, and its
 dictionary lookup takes a tenth of the time of aiohttp's router.
@@ -32,9 +32,9 @@ from csp.room.roles import row_of
 
 log = logging.getLogger(__name__)
 
-#: A search of a thousand characters has to fit into the request line, with up to twelve bytes for each.
+#: A search of a thousand characters must fit in the request line, at up to twelve bytes per character.
 MAX_LINE_BYTES: Final = 32 * 1024
-#: The time for which the rest of a refused body is read and dropped, so that its sender sees the answer.
+#: How long to read and discard the rest of a refused body, so that its sender sees the response.
 LINGERING_S: Final = 1.0
 Params = dict[str, str]
 Endpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
@@ -54,7 +54,7 @@ def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.Ser
         make_request,
         access_log=None,
         max_line_size=MAX_LINE_BYTES,
-        # A small body could decompress to a huge one before its sender is known.
+        # A small body could be decompressed into a huge one before its sender is known.
         auto_decompress=False,
         lingering_time=LINGERING_S,
     )
@@ -62,7 +62,7 @@ def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.Ser
 
 
 class _Border:
-    """Finds the route of a request, calls it, and turns every failure into a JSON answer."""
+    """Finds the route for a request, calls it, and turns every failure into a JSON response."""
 
     def __init__(self, gateway: Gateway, guests: Connections) -> None:
         self._gateway = gateway
@@ -95,9 +95,9 @@ class _Border:
             response = error_response(TooLarge.status, f"body is over {MAX_BODY_BYTES} bytes", hint)
         except (HttpProcessingError, web.RequestPayloadError, UnicodeDecodeError) as exc:
             problem = f"request is malformed: {exc.__class__.__name__}"
-            response = error_response(BadInput.status, problem, "send plain json")
+            response = error_response(BadInput.status, problem, "send plain JSON")
         except ConnectionError:
-            # Nobody reads this answer, but an exception here would be logged as our failure.
+            # Nobody reads this response, but an exception here would be logged as our failure.
             response = error_response(BadInput.status, "the caller is gone", "try again")
         except Exception:
             log.exception("request failed", extra={"method": request.method, "path": request.path})
@@ -112,7 +112,7 @@ class _Border:
         self._gateway.host_guard.check(request)
         encoding = request.headers.get("Content-Encoding", "identity")
         if encoding.lower() != "identity":
-            raise Unsupported(f"body is encoded: {encoding[:40]!r}", "send it as it is")
+            raise Unsupported(f"body is encoded: {encoding[:40]!r}", "send it without encoding")
         endpoints, params = self._table.find(request.path)
         endpoint = endpoints.get(request.method)
         if endpoint is None:
@@ -122,7 +122,7 @@ class _Border:
         # Any other Expect is ignored.
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            # Reset as in aiohttp's own handler, because the answer itself has not begun.
+            # Reset as in aiohttp's own handler, because the response itself has not begun.
             request.writer.output_size = 0
         return await endpoint(request, params)
 
@@ -153,7 +153,7 @@ def _endpoint(gateway: Gateway, guests: Connections, route: Route) -> Endpoint:
     ) -> Answer:
         parsed = None if route.body is None else parse_request(route.body, body or b"{}")
         if needs is not Role.NONE:
-            # The token may have been revoked while the body was read.
+            # The token may have been revoked while the body was being read.
             gateway.recheck(caller)
         if route.method != "GET":
             # A request that changes the room is not cancelled when its caller disconnects.
@@ -170,7 +170,7 @@ def _socket_endpoint(gateway: Gateway, guests: Connections) -> Endpoint:
         _connection(request).work = None
         after = parse_query(WatchParams, request.query).after
         if not web.WebSocketResponse(protocols=(SUBPROTOCOL,)).can_prepare(request):
-            raise BadInput("this route speaks WebSocket", "connect with a WebSocket client, or poll /history")
+            raise BadInput("this route is a WebSocket", "connect with a WebSocket client, or poll /history")
         return await serve_socket(gateway, caller, request, after)
 
     return handle

@@ -1,8 +1,8 @@
-"""Background work on the journal: update the search index, scrub, and remove text.
+"""Background work on the journal: index it for searches, scrub it, and remove text from it.
 
 A removal has three steps. It writes a copy of the journal without the text, which may fail. It records the
-removal as an event, which is the promise. Then the copy replaces the journal. Meanwhile a note file lies
-beside the journal, so that an unfinished promise is completed at the next removal or start.
+removal as an event, which is the promise. Then the copy replaces the journal. Meanwhile, a note file is kept
+next to the journal, so that an unfinished promise is completed at the next removal or start.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ log = logging.getLogger(__name__)
 
 QUIET_S: Final = 0.3
 INDEX_LINES: Final = 1000
-# A search reads the part that is not indexed; it reads this much in a few milliseconds.
+# A search reads the part that is not indexed; reading this much takes a few milliseconds.
 MOST_LAG_BYTES: Final = 1024 * 1024
-# A scrub in this process blocks all other threads; this much takes a few milliseconds.
+# A scrub in this process blocks all other threads; scrubbing this much takes a few milliseconds.
 MOST_SCRUBBED_HERE_BYTES: Final = 256 * 1024
 BUSY_LINES: Final = 200
 BUSY_SHARE: Final = 0.1
@@ -51,7 +51,7 @@ _NOTE_NAME: Final = "rewrite.json"
 
 
 class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A removal in progress: one message, or everything before a seq; its event follows `after`."""
+    """A removal in progress, of one message or everything before a seq; its event follows `after`."""
 
     redact: str = ""
     prune: int = 0
@@ -72,7 +72,7 @@ class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def redact(gateway: Gateway, message_id: str) -> None:
-    """Remove the text of a message from the room, its journal and its index."""
+    """Remove a message's text from the room, its journal and its index."""
     async with gateway.rewrite_lock:
         for one in await messages_of(gateway, message_id):
             found = await gateway.history.find(MessageId(one))
@@ -85,7 +85,7 @@ async def redact(gateway: Gateway, message_id: str) -> None:
 
 
 async def messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
-    """Return the message itself and the one that a note was made from, which has the same text."""
+    """Return the message itself and, for a note, the message it was made from, which has the same text."""
     if not is_note_id(message_id):
         return (message_id,)
     await gateway.writer.settle()
@@ -98,7 +98,7 @@ async def messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
 async def check_no_run(
     gateway: Gateway, event: events.MessageEvent | events.RunEvent | events.NoteAdded
 ) -> None:
-    """Refuse to redact a message of a run, because its text is also in other events and files of the run."""
+    """Refuse to redact a message of a run, because the run's other events and files repeat its text."""
     if event.session_id is None or event.sender == HUMAN:
         return
     query = HistoryQuery(limit=1, session=event.session_id, types=frozenset({"run.started"}))
@@ -122,7 +122,7 @@ async def prune(gateway: Gateway, before: int) -> int:
 
 
 async def finish_rewrites(gateway: Gateway) -> None:
-    """Finish a removal that was promised before a crash or a full disk; discard one that was not."""
+    """Finish a removal that was promised before a crash or a full disk; discard one that was not promised."""
     async with gateway.rewrite_lock:
         try:
             await _keep_promise(gateway)
@@ -157,7 +157,7 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
 
 
 async def _keep_promise(gateway: Gateway) -> _Note | None:
-    """Finish and return the removal in the note file, if it was promised."""
+    """Finish the removal described in the note file and return it, if it was promised."""
     note = read_note(gateway.folder)
     if note is None:
         return None
@@ -186,7 +186,7 @@ def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:
 
 
 def leave_note(folder: Path, note: _Note) -> None:
-    """Write the note file of a removal before the removal begins."""
+    """Write the note file for a removal before the removal begins."""
     try:
         replace_file(folder / _NOTE_NAME, msgspec.json.encode(note))
     except OSError as exc:
@@ -194,7 +194,7 @@ def leave_note(folder: Path, note: _Note) -> None:
 
 
 def read_note(folder: Path) -> _Note | None:
-    """Return the note of an unfinished removal, if there is one."""
+    """Return the note about an unfinished removal, if there is one."""
     try:
         return msgspec.json.decode(read_plain(folder / _NOTE_NAME), type=_Note)
     except FileNotFoundError:
@@ -216,7 +216,7 @@ def is_promised(journal: JsonlJournal, note: _Note) -> bool:
 
 
 def base_line(journal: JsonlJournal, before: int) -> bytes:
-    """Return the base line, with the state of the room, that replaces everything before an event."""
+    """Return the base line, which contains the room's state and replaces everything before an event."""
     room = without_texts(room_before(journal, before))
     seq = before - 1
     event_id = MessageId(f"e-{seq}")
@@ -245,7 +245,7 @@ def _events_after(journal: JsonlJournal, seq: int) -> Iterator[events.AnyEvent]:
     yield from filter(None, map(event_of, journal.view.lines_after(seq)))
 
 
-# --- beside the room's work ----------------------------------------------------------------------
+# --- work in the background ----------------------------------------------------------------------
 
 
 async def index_when_quiet(gateway: Gateway) -> None:
@@ -265,7 +265,7 @@ async def index_when_quiet(gateway: Gateway) -> None:
 
 
 async def index_notes(gateway: Gateway) -> None:
-    """Index new notes of the board soon after they are posted, until cancelled."""
+    """Index new notes on the board soon after they are posted, until cancelled."""
     while True:
         await asyncio.sleep(QUIET_S)
         while _is_quiet(gateway) or gateway.board.lag_bytes > MOST_LAG_BYTES:
@@ -297,7 +297,7 @@ async def scrub_journal(gateway: Gateway) -> None:
 
 
 async def report_mending(gateway: Gateway) -> None:
-    """Post a notice about repairs made when the journal was opened."""
+    """Post a notice about the repairs made when the journal was opened."""
     for warning in gateway.writer.journal.warnings:
         await _tell(gateway, NoticeCode.JOURNAL_REPAIRED(warning=warning))
 

@@ -1,7 +1,7 @@
-"""The certificate of a room that other machines of a network reach: made here, for one address.
+"""The self-signed certificate of a room that other machines on the network can reach, for one address.
 
-Nobody else vouches for it, so a browser warns once, and its fingerprint is what a person can compare. It is a
-certificate of its own and no authority: a machine that trusts it trusts nothing else that this key signs.
+No authority vouches for it, so a browser warns once, and a person can compare its fingerprint. It is not
+an authority itself: a machine that trusts it trusts nothing else that is signed with this key.
 """
 
 import fcntl
@@ -22,36 +22,36 @@ from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.fast_start.process_environment import xdg
 from csp.fast_start.room_files import make_private_dir
 
-#: As long as browsers and phones accept a certificate for.
+#: The longest lifetime that browsers and phones accept.
 VALID: Final = timedelta(days=365)
-#: One that ends sooner is made again.
+#: A certificate that expires sooner is renewed.
 MIN_LEFT: Final = timedelta(days=30)
-#: The clock of a phone may be slow.
+#: A phone's clock may be slow.
 _SLOW_CLOCK: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class LanCertificate:
-    """The files of a certificate and its key."""
+    """The files that contain a certificate and its key."""
 
     cert: Path
     key: Path
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 fingerprint, as browsers show it."""
+        """The SHA-256 fingerprint, formatted as in browsers."""
         digest = sha256(ssl.PEM_cert_to_DER_cert(self.cert.read_text("ascii"))).hexdigest().upper()
         return ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))
 
     def context(self) -> ssl.SSLContext:
-        """Return the context of a server with this certificate."""
+        """Return the TLS context for a server with this certificate."""
         found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         found.load_cert_chain(self.cert, self.key)
         return found
 
 
 def certificate_folder(env: Mapping[str, str]) -> Path:
-    """Return the folder of the user's certificates."""
+    """Return the folder that contains the user's certificates."""
     data = xdg(env, "XDG_DATA_HOME", ".local/share")
     if not data:
         raise BadInput("HOME: expected the path of a home directory, got nothing")
@@ -59,20 +59,20 @@ def certificate_folder(env: Mapping[str, str]) -> Path:
 
 
 def certificate_of(folder: Path, address: str) -> LanCertificate:
-    """Return where the certificate of an address lies."""
+    """Return the files of an address's certificate, which may not exist."""
     name = address.replace(":", "-")
     return LanCertificate(folder / f"{name}.crt", folder / f"{name}.key")
 
 
 def ensure_certificate(folder: Path, address: str, now: datetime) -> LanCertificate:
-    """Return the certificate of an address; make it if there is none, or if it ends soon."""
+    """Return the certificate for an address; create it if there is none or if it expires soon."""
     check_installed()
     found = certificate_of(folder, address)
     try:
         make_private_dir(folder)
         fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            # Two rooms may start together.
+            # Two rooms may start at the same time.
             fcntl.flock(fd, fcntl.LOCK_EX)
             if not is_usable(found, address, now):
                 cert, key = make_certificate(address, now)
@@ -86,7 +86,7 @@ def ensure_certificate(folder: Path, address: str, now: datetime) -> LanCertific
 
 
 def is_usable(found: LanCertificate, address: str, now: datetime) -> bool:
-    """Return whether a certificate is for this address, lasts for a while, and fits its private key."""
+    """Return whether a certificate is for this address, is valid for a while, and matches its private key."""
     from cryptography import x509
 
     try:
@@ -101,7 +101,7 @@ def is_usable(found: LanCertificate, address: str, now: datetime) -> bool:
 
 
 def make_certificate(address: str, now: datetime) -> tuple[bytes, bytes]:
-    """Return a new certificate for an address with its key, both as PEM."""
+    """Return a new certificate for an address and its key, both in PEM format."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -136,12 +136,12 @@ def make_certificate(address: str, now: datetime) -> tuple[bytes, bytes]:
 
 
 def utc_now() -> datetime:
-    """Return the time of day."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def check_installed() -> None:
-    """Raise if what makes a certificate is not installed."""
+    """Raise if the package that creates certificates is not installed."""
     if importlib.util.find_spec("cryptography") is None:
         hint = "install the extra lan, for example: pip install 'csp-groupchat[lan]'"
         raise Refused("the package 'cryptography' is not installed", hint)

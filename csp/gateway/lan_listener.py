@@ -1,7 +1,7 @@
-"""The second listener of a room, for other machines of a network: always with TLS.
+"""A room's second listener, for other machines on the network, always with TLS.
 
-Local programs go on talking to loopback without TLS, so nothing on this machine has to trust a certificate.
-The guards of the gateway see a request of either listener in the same way.
+Local programs keep using loopback without TLS, so nothing on this machine has to trust a certificate.
+The gateway's guards treat requests from both listeners in the same way.
 """
 
 import socket
@@ -26,7 +26,7 @@ class LanListener:
 
 
 def open_lan(address: str, port: int, folder: Path) -> LanListener:
-    """Listen on an address of this machine, at the port of the room if it is free there."""
+    """Listen on an address of this machine, at the room's port if it is free there."""
     tls = ensure_certificate(folder, address, utc_now()).context()
     for wanted in (port, 0):
         listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)

@@ -22,7 +22,7 @@ _NEWEST = 50
 
 
 async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
-    """Execute a typed line once; a command of the user interface itself is returned to the caller."""
+    """Execute a typed line once; return a command of the user interface itself to the caller."""
     body = call.body
     if await answered(gateway, call) is not None:
         return LineView(kind=LineKind.DONE)
@@ -44,7 +44,7 @@ async def line(gateway: Gateway, call: Posted[LineBody]) -> LineView:
 
 
 def _aim(gateway: Gateway, to: str) -> LineView:
-    """Return whom plain texts go to from now on."""
+    """Return the new recipient of plain text."""
     known = [
         name
         if name == ALL or name in gateway.settings.groups
@@ -68,7 +68,7 @@ async def _set_mode(gateway: Gateway, call: Posted[LineBody], wish: human_input.
 
 
 def _question_about(gateway: Gateway, wish: human_input.ModeLine, body: LineBody) -> LineView | None:
-    """Return what to ask before a mode is started, if anything has to be asked."""
+    """Return the question to ask before a mode is started, if there is one."""
     if wish.mode not in mode_names():
         return None
     if wish.needs_topic:
@@ -97,7 +97,7 @@ async def _send(gateway: Gateway, call: Posted[LineBody], said: human_input.Mess
         if not text and name not in known:
             raise human_input.unknown_quote(name, nearest(name, known))
         if not text:
-            raise NotFound(f"{name} has not said anything yet", "see: csp history")
+            raise NotFound(f"{name} has not sent a message yet", "see: csp history")
         last[name] = text
     message = MessageBody(
         to=said.to or body.to,
@@ -134,7 +134,7 @@ async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.Comm
         return await answering(gateway, call, words)
     if row is None or not row.is_page_command:
         if row is not None:
-            raise NotFound(f"/{row.name} works in the pane of the room only", "see: /help")
+            raise NotFound(f"/{row.name} works only in the room's pane", "see: /help")
         known = [row.name for row in catalogue.COMMANDS if row.is_page_command]
         raise NotFound(f"unknown command /{typed.name}", nearest(typed.name, known) or "see: /help")
     words = human_input.read_arguments(row, typed.rest)
@@ -151,7 +151,7 @@ async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.Comm
         live = gateway.writer.room.sessions.live()
         running = [session for session in live if body.thread in (None, session.thread)]
         if not running:
-            raise Refused("no session is running", 'begin one: /mode debate "topic"')
+            raise Refused("no session is running", 'start one: /mode debate "topic"')
         word = words[0].removeprefix("@").lower() if words else None
         is_agent = catalogue.ArgumentKind.MAYBE_AGENT in row.takes
         rounds = int(word) if word and not is_agent else None

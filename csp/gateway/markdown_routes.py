@@ -1,9 +1,9 @@
-"""Parse messages as markdown for the page, in one thread beside the event loop.
+"""Parse messages as markdown for the page, in a separate thread.
 
-The page renders a stream of tokens. A text is a string, null closes the element opened last, and every other
+The page renders a stream of tokens. Text is a string, null closes the last opened element, and every other
 token is a list that begins with the name of its element. Opening tokens are `p`, `h` with its level,
 `blockquote`, `ul`, `ol` with its start, `li` with 0 or 1 if it is a task, `table`, `thead`, `tbody`, `tr`,
-`th` or `td` with its alignment, `em`, `strong`, `del`, and `a` with its address. Tokens without an end are
+`th` or `td` with its alignment, `em`, `strong`, `del`, and `a` with its address. Tokens that need no end are
 `hr`, `br`, `code` with its text, and `pre` with its info and text. If the text was cut within a `pre`, its
 fence and indent follow.
 """
@@ -29,7 +29,7 @@ MAX_BATCH_CHARS: Final = 100_000
 #: The number of history items read, starting at the oldest requested message.
 MAX_ITEMS: Final = 200
 _thread: Final = ThreadPoolExecutor(1, "markdown")
-#: The parsed part of a longer text, up to the end of a line; the page shows the rest as plain text.
+#: The length of the parsed part of a long text, up to the end of a line; the rest is shown as plain text.
 MAX_CHARS: Final = 20_000
 MAX_LINES: Final = 1000
 #: The maximum nesting of emphasis and links.
@@ -46,7 +46,7 @@ async def markdown(gateway: Gateway, call: Asked[MarkdownParams]) -> MarkdownVie
     seqs = {int(one) for one in ids if not one.startswith("n-")}
     texts: dict[str, str] = {}
     if seqs:
-        # Messages are read like in `GET /history`, with the same checks.
+        # Messages are read as in `GET /history`, with the same checks.
         query = HistoryQuery(
             limit=MAX_ITEMS,
             after=min(seqs) - 1,
@@ -97,7 +97,7 @@ def _nested(tokens: Sequence[Token], lines: list[str]) -> list[Token]:
     CommonMark requires three columns or more, but few people or models count them.
     """
     result: list[Token] = []
-    #: Open lists: the token that opened each, the tokens after its end, and the list that continues after it.
+    #: For each open list, the token that opened it, the tokens after its end, and the list it continues.
     opened: list[tuple[Token, list[Token], Token | None]] = []
     last: Token | None = None
     for token in tokens:
@@ -157,7 +157,7 @@ def _stream(tokens: list[Token], lines: list[str], *, is_cut: bool) -> Iterator[
 def _code(token: Token, lines: list[str], *, is_cut: bool) -> MarkdownToken:
     first, end = token.map or (0, 0)
     inside = lines[first + bool(token.markup) : end]
-    # The parser normalises line ends, but code is copied as it was written.
+    # The parser normalises line endings, but code is copied as written.
     shown = zip(token.content.removesuffix("\n").split("\n"), inside, strict=False)
     text = "\n".join(line + "\r" * written.endswith("\r") for line, written in shown)
     code = ("pre", token.info.strip(), text.removesuffix("\r"))

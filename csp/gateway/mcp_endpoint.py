@@ -43,11 +43,11 @@ class LocalClient:
         self._caller = caller
 
     async def get(self, path: str, **query: str | int | float | None) -> Any:
-        """Return the answer to a GET, or raise the error of the route."""
+        """Return the response to a GET, or raise the route's error."""
         return await self._ask("GET", path, query, None)
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Return the answer to a POST, or raise the error of the route."""
+        """Return the response to a POST, or raise the route's error."""
         return await self._ask("POST", path, {}, body)
 
     async def _ask(self, method: str, path: str, query: dict[str, Any], body: Any) -> Any:
@@ -77,20 +77,20 @@ class LocalClient:
 
 
 class Bridge:
-    """Connects aiohttp to the ASGI application of the SDK, which is loaded at the first request."""
+    """Connects aiohttp to the SDK's ASGI application, which is loaded at the first request."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._app: asyncio.Future[App] | None = None
 
     async def handle(self, request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
-        """Answer one request of a participant."""
+        """Respond to a participant's request."""
         caller = self._gateway.identify(read_token(request))
         await self._gateway.arrive(caller)
         check_call(row_of(ROLES, "POST /mcp"), caller.party, "POST /mcp")
         body = await request.read()
         app = await self._loaded()
-        # The token may have been revoked while the body was read and the SDK was loaded.
+        # The token may have been revoked while the body was being read or the SDK loaded.
         self._gateway.recheck(caller)
         given = [(name.lower(), value) for name, value in request.raw_headers]
         headers = [(name, value) for name, value in given if name not in _SECRET]
@@ -129,7 +129,7 @@ def _load() -> "App":
 
 
 class _Answer:
-    """An answer of the application: collected, or streamed event by event."""
+    """A response from the application, either collected or streamed event by event."""
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
@@ -139,7 +139,7 @@ class _Answer:
         self._stream: web.StreamResponse | None = None
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Handle the next ASGI message of the answer."""
+        """Handle the next ASGI message of the response."""
         if message["type"] == "http.response.start":
             headers = {name.decode().lower(): value.decode() for name, value in message.get("headers", [])}
             self._status, self._type = message["status"], headers.get("content-type", "")
@@ -152,7 +152,7 @@ class _Answer:
             self._body += message.get("body", b"")
 
     def response(self) -> web.StreamResponse:
-        """Return the collected answer or the streamed one."""
+        """Return the collected or the streamed response."""
         if self._stream is not None:
             return self._stream
         return web.Response(status=self._status, body=bytes(self._body), headers=self._headers())
@@ -162,7 +162,7 @@ class _Answer:
 
 
 async def _while_connected(request: web.BaseRequest, work: Any) -> None:
-    """Do the work; cancel it if the caller disconnects."""
+    """Await the work; cancel it if the caller disconnects."""
 
     async def disconnected() -> None:
         # aiohttp does not report a disconnect once the request has been read.

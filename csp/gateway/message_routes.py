@@ -1,4 +1,4 @@
-"""Routes for sent messages: delivery states, the queue, and actions such as cancel."""
+"""Routes for sent messages: delivery states, the queue, and actions such as cancelling."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ async def message_states(gateway: Gateway, call: AnyCall) -> MessageView:
 
 
 async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView, Mapping[SessionId, int]]:
-    """Return the delivery states of a message and the sealed phases in which it was sent."""
+    """Return a message's delivery states and the sealed phases in which it was sent."""
     room = gateway.writer.room
     known = room.message(message_id)
     if known is not None:
@@ -57,7 +57,7 @@ async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView,
 
 
 async def id_of(gateway: Gateway, given: str) -> str:
-    """Return the id of the message that is named by its number, such as 52, #52 or m-52, or by its id."""
+    """Return the id of a message given by its number, such as 52, #52 or m-52, or by its id."""
     number = given.removeprefix("#").removeprefix("m-")
     if not _NUMBER.fullmatch(number) or gateway.writer.room.message(given) is not None:
         return given
@@ -88,10 +88,10 @@ async def act_on_message(gateway: Gateway, call: Posted[MessageActionBody]) -> S
 
 
 async def resend(gateway: Gateway, message_id: str, own_id: str | None) -> SentView:
-    """Send an old message again to the recipients it did not reach, or to all if it reached everyone."""
+    """Resend an old message to the recipients it did not reach, or to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
-        raise Refused(f"#{view.seq} is sealed until its phase is over", "see: csp mode show")
+        raise Refused(f"#{view.seq} is sealed until its phase ends", "see: csp mode show")
     found = await gateway.history.find(MessageId(message_id))
     if found is None or not isinstance(found.event, MessageEvent):
         raise NotFound(f"the text of #{view.seq} is no longer in the journal", "write it as a new message")

@@ -1,6 +1,6 @@
-"""Counters and gauges in the text format of Prometheus.
+"""Counters and gauges in the Prometheus text format.
 
-A client library is not worth it for five counters and some gauges.
+A client library is not worthwhile for five counters and a few gauges.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ class Metrics:
             self.events[type_of(event)] += 1
 
     def render(self, room: Room, watchers: int, journal_bytes: int) -> str:
-        """Return all metrics in the text format of Prometheus."""
+        """Return all metrics in the Prometheus text format."""
         online = sum(participant.online for participant in room.participants.values())
         queued = sum(len(participant.queue) for participant in room.participants.values())
         boards = [(f'board="{_label(name)}"', board) for name, board in sorted(room.boards.by_name.items())]
@@ -57,7 +57,7 @@ class Metrics:
 
 
 def _label(text: str) -> str:
-    """Escape a label value, because agents choose the names of their models."""
+    """Escape a label value, because agents choose their models' names."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

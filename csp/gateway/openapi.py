@@ -16,17 +16,17 @@ _REF: Final = "#/components/schemas/{name}"
 _ERRORS: Final = {
     "400": "the request is malformed",
     "401": "no token, or one that is not valid",
-    "403": "this token may not do that, or a foreign Host or Origin",
+    "403": "the token does not allow this, or Host or Origin is foreign",
     "404": "no such participant, message or route",
-    "409": "a rule of the room says no",
-    "413": "too large",
-    "415": "a compressed body",
+    "409": "refused by a rule of the room",
+    "413": "the request is too large",
+    "415": "the body is compressed",
     "429": "a limit of the room is reached",
     "507": "the disk is full",
 }
-#: Described in words only, because a generated client that tries values would hang for a minute on each.
+#: Described only in words, because a generated client that tries values would wait a minute for each.
 _UNLISTED: Final = frozenset({"wait"})
-_LONG_POLL: Final = "With wait=S (at most 60) an empty answer is held back until there is news."
+_LONG_POLL: Final = "With wait=S (at most 60), an empty response is delayed until there is news."
 _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "id": {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9._:@+=-]+$"},
     "verb": {"type": "string", "enum": list(ControlVerb)},
@@ -35,7 +35,7 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "number": {"type": "string", "pattern": "^#?[0-9]{1,16}$", "examples": ["52"]},
     "act": {"type": "string", "enum": list(RunAction), "examples": ["abort"]},
 }
-#: Examples of ids, which a generated client cannot guess.
+#: Example ids, which a generated client cannot guess.
 _ID_EXAMPLES: Final = {
     **dict.fromkeys(("/messages/{id}", "/messages/{id}/{action}"), "m-3"),
     "/agents/{id}/screen": "claude",
@@ -61,7 +61,7 @@ def _by_id(place: str, **operations: str) -> dict[str, Any]:
     }
 
 
-#: Values that a client gets from one route and needs for another.
+#: Values that a client receives from one route and needs for another.
 _LINKS: Final[dict[str, dict[str, Any]]] = {
     "POST /register": _by_id(
         "agentId", press="post_agents_id_verb", read="get_inbox_id", remove="delete_agents_id"

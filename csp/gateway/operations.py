@@ -1,4 +1,4 @@
-"""Operations of participants, the same over HTTP and WebSocket."""
+"""Participants' operations, identical over HTTP and WebSocket."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ from csp.room.visibility import may_watch
 
 log = logging.getLogger(__name__)
 
-#: A longer reply (in characters) takes too long to be parsed on the event loop.
+#: A longer reply (in characters) takes too long to parse on the event loop.
 LONG_REPLY: Final = 4096
 
 
@@ -40,20 +40,20 @@ async def send_message(gateway: Gateway, call: Posted[requests.MessageBody]) -> 
 
 
 def _groups(gateway: Gateway) -> dict[str, tuple[str, ...]]:
-    """Return the groups by their names; who is in the room comes before a group of the same name."""
+    """Return the groups by name, without those that share a participant's name."""
     named = gateway.settings.groups
     taken = {enums.ALL, enums.HUMAN, *gateway.writer.room.participants} if named else ()
     return {name: members for name, members in named.items() if name not in taken}
 
 
 def with_groups(to: str, groups: Mapping[str, Sequence[str]]) -> str:
-    """Return the recipients of a message with the members of each group in place of its name."""
+    """Return the recipients of a message, with each group's name replaced by its members."""
     names = [name.strip().lower() for name in to.split(",")]
     return ",".join(dict.fromkeys(one for name in names for one in groups.get(name, (name,))))
 
 
 async def read_ahead(text: str) -> None:
-    """Parse a long reply in a thread, so that the room, which decides about it next, finds it parsed."""
+    """Parse a long reply in a thread, so that the room finds it already parsed when it decides."""
     if len(text) > LONG_REPLY:
 
         def read() -> None:
@@ -74,7 +74,7 @@ async def post_output(gateway: Gateway, call: Posted[requests.OutputBody]) -> Ou
     usage, ttl_s = _priced(body.usage), gateway.settings.message_ttl_s
     command = fill(PostReply, body, sender=caller.id, text=body.content, usage=usage, ttl_s=ttl_s, hits=hits)
     events = await gateway.submit(command)
-    # Output that is not posted may still cause a turn, which is a message of the room itself.
+    # Output that is not posted may still cause a turn, which is a message from the room itself.
     said = (
         event for event in events if isinstance(event, MessageEvent | LateReply) and event.sender == caller.id
     )
@@ -102,7 +102,7 @@ def _priced(usage: requests.Usage | None) -> requests.Usage | None:
 def _output_view(
     id: str, seq: int, recipients: tuple[enums.AgentId, ...], target: enums.AgentId
 ) -> OutputView:
-    # Output that stays in its pane is recorded but not delivered.
+    # Output that remains in its pane is recorded but not delivered.
     return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != enums.SYSTEM)
 
 
@@ -114,7 +114,7 @@ async def who_am_i(gateway: Gateway, call: AnyCall) -> MeView:
 
 
 async def report_delivery(gateway: Gateway, call: Posted[requests.DeliveryBody]) -> Done:
-    """Record the state of a delivery to the caller or, with the room's token, to the agent in the body."""
+    """Record the state of a delivery to the caller or, with the room token, to the agent in the body."""
     caller, body = call.caller, call.body
     agent = caller.id
     if caller.role is enums.Role.ROOM and body.agent is not None:
@@ -151,7 +151,7 @@ async def report_state(gateway: Gateway, call: Posted[requests.StateBody]) -> Do
 
 
 async def report_working(gateway: Gateway, call: Posted[requests.WorkingBody]) -> WorkingView:
-    """Ask for more time; without an open turn this does nothing."""
+    """Request more time; without an open turn this does nothing."""
     usage = _priced(call.body.usage)
     events = await gateway.submit(fill(ExtendTurn, call.body, agent=call.caller.id, usage=usage))
     return WorkingView(success=True, extended=any(isinstance(event, TurnMoved) for event in events))
@@ -173,7 +173,7 @@ def check_watch(gateway: Gateway, caller: Caller, agent: str) -> enums.AgentId:
 
 
 async def fresh_screen(gateway: Gateway, call: AnyCall) -> ScreenAnswer:
-    """Ask an agent for its current screen."""
+    """Request an agent's current screen."""
     known = check_watch(gateway, call.caller, call.path["id"])
     if not gateway.writer.room.participants[known].online:
         raise Refused(f"{known} is offline, so it has no screen", "see: csp agents")
@@ -181,7 +181,7 @@ async def fresh_screen(gateway: Gateway, call: AnyCall) -> ScreenAnswer:
 
 
 def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) -> SentView:
-    """Return the answer about the message in `events`, or about its earlier duplicate."""
+    """Return the response for the message in `events`, or for its earlier duplicate."""
     said = next((event for event in events if isinstance(event, MessageEvent)), None)
     if said is not None:
         return SentView(success=True, id=said.id, seq=said.seq, recipients=said.recipients)

@@ -1,4 +1,4 @@
-"""Addresses of this machine, and at which of them others reach it."""
+"""This machine's addresses, and the one at which other machines can reach it."""
 
 import contextlib
 import ipaddress
@@ -7,12 +7,12 @@ from typing import Final
 
 from csp.errors import BadInput
 
-#: Reserved addresses: connecting a UDP socket sends nothing, but the kernel picks its local address.
+#: Reserved addresses: connecting a UDP socket sends nothing but makes the kernel choose a local address.
 _NOBODY: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 
 
 def own_address(family: socket.AddressFamily = socket.AF_INET) -> str:
-    """Return the address that other machines of a network reach this one at, or an empty string."""
+    """Return the address at which other machines on the network can reach this one, or an empty string."""
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((_NOBODY[family], 9))
         return str(probe.getsockname()[0])
@@ -20,7 +20,7 @@ def own_address(family: socket.AddressFamily = socket.AF_INET) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host` is reachable from this machine only."""
+    """Return whether `host` is reachable only from this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(text: str) -> str:
-    """Return one address of a machine; raise for names, and for all addresses at once."""
+    """Return an IP address in its usual form; raise for a name, a multicast or an unspecified address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

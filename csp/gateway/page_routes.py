@@ -1,7 +1,7 @@
 """Serve the files of the page and the routes for logging in and out.
 
 The files need no token, because they contain no secrets; the page loads its data with its own token. They
-are read in a thread for each request, so that an edit shows after a reload. A browser that already has the
+are read in a thread for each request, so that edits appear after a reload. A browser that already has the
 same bytes gets a 304.
 """
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _ANY: Final = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_INET6)}
 _FOLDER: Final = Path(__file__).parent.parent / "web" / "page"
 INDEX: Final = "index.html"
-#: Only names without folders and with these types are served, so no name leads out of the folder.
+#: Only names without folders and with these types are served, so no name can point outside the folder.
 _NAME: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*\.(js|css|svg|png|ico|webmanifest)", re.ASCII)
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -39,7 +39,7 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
     "webmanifest": "application/manifest+json",
 }
-#: Code and styles come only from the gateway, no string becomes markup, and no other page may frame ours.
+#: Code and styles load only from the gateway, no string becomes markup, and no other page may frame ours.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -79,7 +79,7 @@ async def leave(gateway: Gateway, call: Posted[LeaveBody]) -> Done:
     """Revoke the caller's page token, or those of all pages."""
     body = call.body
     if not body.all and not call.caller.page:
-        raise BadInput("this is the room's token, not a page's", "set all to end every page")
+        raise BadInput("this is the room's token, not a page's", "set all to sign out all pages")
     if body.all:
         gateway.page_tokens.end_all()
     else:

@@ -1,9 +1,9 @@
 """Manage page tokens: login with a link, expiry after a week, and logout.
 
-The holder of the room's token requests a one-time link. The link has its code in the fragment, which
+The holder of the room token requests a one-time link. The link contains its code in the fragment, which
 browsers do not send and logs do not contain; the page exchanges the code for its own token. That token acts
 for the human, is valid for a week or until logout, and survives restarts of the gateway: a keyed hash of it
-is stored in a file beside the room's secret. It is invalid with another secret or another room's token.
+is stored in a file next to the room's secret. It is invalid with another secret or another room token.
 
 The page keeps its token in sessionStorage, which a browser binds to scheme, host, port and tab. A cookie
 would apply to every port of this host: any other server on the machine would receive it and could set one.
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 FILE: Final = "pages.json"
 LINK_S: Final = 120.0
 PAGE_S: Final = 7 * 86400.0
-#: Beyond these limits the oldest is dropped, so a new link can always be created.
+#: Beyond these limits the oldest entry is dropped, so a new link can always be created.
 MAX_LINKS: Final = 32
 MAX_PAGES: Final = 64
 HINT: Final = "run: csp web"
@@ -58,7 +58,7 @@ class PageTokens:
         self._key = secret + room_token.encode()
         self._clock = clock
         self._links: dict[str, float] = {}
-        # Held while writing, which happens in threads so that the room does not wait for the disk.
+        # Held while writing, which is done in threads so that the room does not wait for the disk.
         self._writing = threading.Lock()
         entries: list[_Entry] = []
         try:
@@ -73,7 +73,7 @@ class PageTokens:
     def __len__(self) -> int:
         return len(self._pages)
 
-    # --- in --------------------------------------------------------------------------------------
+    # --- login -----------------------------------------------------------------------------------
 
     def make_link(self) -> tuple[str, float]:
         """Return a login code for one page, and its expiry."""
@@ -86,13 +86,13 @@ class PageTokens:
         return code, now + LINK_S
 
     def use_link(self, code: str) -> tuple[str, float]:
-        """Return a page token for a code, and its expiry; `save` stores it."""
+        """Exchange a code for a page token and its expiry; `save` stores the token."""
         given = code.encode(errors="replace")
         # Compare all codes, so that the time taken reveals nothing.
         found = [known for known in self._links if hmac.compare_digest(known.encode(), given)]
         expires = self._links.pop(found[0]) if found else 0.0
         if expires <= self._clock():
-            raise Unauthenticated("this link has been used, or is too old", HINT)
+            raise Unauthenticated("this link has been used or has expired", HINT)
         token = PAGE_TOKEN + secrets.token_urlsafe(32)
         expires = self._clock() + PAGE_S
         self.end_old()
@@ -108,7 +108,7 @@ class PageTokens:
         return caller
 
     def check(self, caller: Caller) -> None:
-        """Raise Unauthenticated if the page of this caller has logged out."""
+        """Raise Unauthenticated if the caller's page has logged out."""
         if not self.is_in(caller.page):
             raise Unauthenticated("page session ended or expired (7 days)", HINT)
 
@@ -116,10 +116,10 @@ class PageTokens:
         """Return whether the token with this hash is valid."""
         return self._pages.get(page, 0.0) > self._clock()
 
-    # --- out -------------------------------------------------------------------------------------
+    # --- logout ----------------------------------------------------------------------------------
 
     def end(self, page: str) -> None:
-        """Revoke the token with this hash; `save` stores that."""
+        """Revoke the token with this hash; `save` stores the revocation."""
         self._pages.pop(page, None)
 
     def end_all(self) -> None:

@@ -36,7 +36,7 @@ _PAGE: Final = 1000
 
 
 class RemoteBoards:
-    """The boards of one room that a provider mirrors; none unless the settings enable it."""
+    """The boards of one room that a provider mirrors; none unless the settings enable mirroring."""
 
     def __init__(self, settings: Settings, writer: RoomWriter, board: Whiteboard) -> None:
         self._settings = settings
@@ -51,7 +51,7 @@ class RemoteBoards:
         #: The notes in each store, and the time at which its lifetime was last renewed.
         self._has: dict[str, set[MessageId]] = {}
         self._renewed: dict[str, float] = {}
-        #: The last note up to which each store is complete, and what remains to be removed from it.
+        #: The last note up to which each store is complete, and the notes still to be removed from it.
         self._done: dict[str, int] = {}
         self._gone: dict[str, list[str | int]] = {}
 
@@ -87,7 +87,7 @@ class RemoteBoards:
     async def search(
         self, q: str, wanted: Filter, limit: int, audience: AgentId | None
     ) -> list[HitView] | None:
-        """Return the hits from the provider of a board; None if the board is searched locally."""
+        """Return the hits from a board's provider; None if the board is searched locally."""
         name = wanted.session
         if not self.is_wanted or name is None or name not in self._writer.room.boards.by_name:
             return None
@@ -97,7 +97,7 @@ class RemoteBoards:
     # --- with the lock held ----------------------------------------------------------------------
 
     async def _try(self, name: str, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Do `work` unless the board is local; if it fails, make the board local and post one notice."""
+        """Run `work` unless the board is local; if it fails, make the board local and post one notice."""
         if self._writer.room.boards.of(name).provider is Provider.LOCAL:
             return None
         try:
@@ -130,7 +130,7 @@ class RemoteBoards:
         return list(hits.values())[:limit]
 
     async def _update(self, name: str) -> str:
-        """Add missing notes to the store of a board and remove removed ones; return the store."""
+        """Add missing notes to a board's store and delete removed ones; return the store."""
         store = await self._store(name)
         api = await self._api()
         gone = self._gone.setdefault(store, [])
@@ -155,7 +155,7 @@ class RemoteBoards:
                 return store
 
     async def _store(self, name: str) -> str:
-        """Return the store of a board; create one if there is none or if it has expired."""
+        """Return a board's store; create one if there is none or if it has expired."""
         board = self._writer.room.boards.of(name)
         store, now = board.store, time.monotonic()
         if store and store in self._has and now - self._renewed[store] < _RENEW_S:

@@ -1,4 +1,4 @@
-"""Build HTTP answers; small JSON answers are sent in one write."""
+"""Build HTTP responses; small JSON responses are sent in one write."""
 
 import asyncio
 import math
@@ -14,22 +14,22 @@ from csp.protocol.codec import encode
 from csp.protocol.responses import ErrorView
 
 _JSON: Final = "application/json"
-#: Answers are only for the caller, so caches must not store them and pages must not run them as scripts.
+#: Responses are only for the caller, so caches must not store them and pages must not run them as scripts.
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _HEADER_LINES: Final = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
-#: A larger answer is streamed at the pace of its reader.
+#: A larger response is streamed at its reader's pace.
 MAX_READY_BYTES: Final = 64 * 1024
 
 
 class _Ready(web.StreamResponse):
-    """A small JSON answer that is sent in one write.
+    """A small JSON response that is sent in one write.
 
-    aiohttp prepares, frames and drains every answer as if it were a stream, which costs more than computing
-    the answer. Its server needs only these three methods of a response.
+    aiohttp prepares, frames and drains every response as if it were a stream, which costs more than computing
+    the response. Its server needs only these three methods of a response.
     """
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -51,33 +51,33 @@ class _Ready(web.StreamResponse):
             raise ConnectionResetError("the caller is gone")
         head = _head_at(self.status, self.reason, self._stays_open, int(time.time())) % len(self._ready)
         self._transport.write(head + self._ready)
-        # A caller that does not read its answers is held back here.
+        # A caller that does not read its responses is held back here.
         while self._transport.get_write_buffer_size() > MAX_READY_BYTES:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
 def json_response(status: int, body: bytes) -> web.StreamResponse:
-    """Return an answer with encoded JSON."""
+    """Return a response with encoded JSON."""
     if len(body) <= MAX_READY_BYTES:
         return _Ready(status, body)
     return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS)
 
 
 def text_response(status: int, text: str) -> web.StreamResponse:
-    """Return a plain text answer."""
+    """Return a plain-text response."""
     return web.Response(status=status, text=text, headers=HEADERS)
 
 
 def error_response(
     status: int, message: str, hint: str, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """Return an error in the common shape."""
+    """Return an error response in the common format."""
     body = encode(ErrorView(error=message, hint=hint))
     return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS | (headers or {}))
 
 
 def refused(error: CspError) -> web.Response:
-    """Return the answer for an error, with the time to try again if it is known."""
+    """Return the response for an error, with the time after which to try again if it is known."""
     after_s = error.after_s if isinstance(error, TooMany) else None
     headers = {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
     return error_response(error.status, error.message, error.hint, headers)
@@ -85,7 +85,7 @@ def refused(error: CspError) -> web.Response:
 
 @lru_cache(maxsize=64)
 def refusal_bytes(message: str, hint: str, after_s: float | None) -> bytes:
-    """Return the bytes of an error answer after which the connection is closed."""
+    """Return the bytes of an error response after which the connection is closed."""
     body = encode(ErrorView(error=message, hint=hint))
     lines = "" if after_s is None else f"Retry-After: {math.ceil(after_s)}\r\n"
     head = (

@@ -7,7 +7,7 @@ from csp.room.commands import AllowedCommand, RoomRules, WindowSize
 
 
 def load_rules(settings: Settings) -> RoomRules:
-    """Return the rules that follow from the settings, with all prompts."""
+    """Return the rules defined by the settings, with all prompts."""
     return RoomRules(
         warn_s=settings.turn_warn_ms / 1000,
         timeout_s=settings.turn_timeout_ms / 1000,

@@ -1,7 +1,7 @@
-"""The single writer of a room: loads it, decides commands, writes events to the journal and publishes them.
+"""The only writer of a room: it loads the room, decides commands, and writes and publishes events.
 
 Commands are decided as they arrive, and their events are written in batches. While one batch is being
-written, the next one is collected, so that one fdatasync serves all callers that wait for it.
+written, the next one is collected, so that one fdatasync serves all callers waiting for it.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ Publish = Callable[[Committed], None]
 class DiskThread:
     """A thread that runs blocking work in order and reports back to the event loop.
 
-    Every commit goes through it, and the futures of a thread pool would cost as much as the sync itself.
+    Every commit goes through it, and a thread pool's futures would cost as much as the sync itself.
     """
 
     def __init__(self) -> None:
@@ -49,17 +49,17 @@ class DiskThread:
         self._thread.start()
 
     def start(self, work: Work, done: Done) -> None:
-        """Do `work` in the thread, then call `done` with the outcome on the loop."""
+        """Run `work` in the thread, then call `done` with the outcome on the event loop."""
         self._todo.put((work, done))
 
     async def settle(self) -> None:
-        """Wait until the thread has done all work queued so far."""
+        """Wait until the thread has finished all work queued so far."""
         finished: asyncio.Future[None] = self._loop.create_future()
         self.start(lambda: None, lambda error: finished.set_result(None))
         await finished
 
     async def close(self) -> None:
-        """Wait until the thread has done all its work and has ended."""
+        """Wait until the thread has finished its work and has ended."""
         self._todo.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -95,7 +95,7 @@ def load_room(journal: JsonlJournal) -> tuple[Room, int]:
 
 
 class _Batch:
-    """Events that are not on disk yet, and the callers that wait for them."""
+    """Events that are not on disk yet, and the callers waiting for them."""
 
     def __init__(self) -> None:
         self.entries: Committed = []
@@ -153,7 +153,7 @@ class RoomWriter:
     # --- commands --------------------------------------------------------------------------------
 
     def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
-        """Decide `command` at once; the future is done when its events are durable."""
+        """Decide `command` immediately; the future completes when its events are durable."""
         if not self.is_writable:
             raise self._refusal()
         draft = draft_of(self.room, command, self._clock(), self._rules)
@@ -227,15 +227,15 @@ class RoomWriter:
         if not self._is_scheduled:
             self._idle.set()
 
-    # --- trouble ---------------------------------------------------------------------------------
+    # --- failures --------------------------------------------------------------------------------
 
     def _recover(self, error: Broken) -> None:
-        """Roll back everything that is not on disk."""
+        """Roll back all changes that are not on disk."""
         lost, self._in_flight = [self._in_flight, self._next], None
         self._next, self._snapshot = _Batch(), None
         try:
             if not isinstance(error, StorageFull):
-                # Nothing was acknowledged, and a disk that has failed once may report lost bytes as written.
+                # Nothing has been acknowledged, and a disk that failed once may report lost bytes as written.
                 with contextlib.suppress(Broken):
                     self.journal.rollback()
                 raise error
@@ -257,7 +257,7 @@ class RoomWriter:
         self._idle.set()
 
     def _refusal(self) -> StorageFull:
-        """Return the error for callers of a read-only room."""
+        """Return the error for callers while the room is read-only."""
         return StorageFull(*(_FULL if self.journal.is_in_place() else MOVED))
 
     def _probe(self) -> None:
@@ -284,7 +284,7 @@ class RoomWriter:
             self._disk.start(save, _saved)
 
     async def alone(self, action: Callable[[], None]) -> None:
-        """Run a short `action` on the journal while nothing is being written, then save a snapshot."""
+        """Run a short `action` on the journal with no write in progress, then save a snapshot."""
         self._is_held = True
         try:
             await self._idle.wait()

@@ -1,4 +1,4 @@
-"""The table of the gateway's routes, with one row for each.
+"""The table of the gateway's routes, with one row per route.
 
 A row names the types of a route. The HTTP server, /openapi.json and the tests read this table. The table of
 roles defines who may call a route.
@@ -108,7 +108,7 @@ async def list_agents(gateway: Gateway, call: AnyCall) -> RawJson:
 
 
 def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.AgentView:
-    """Return the parts of an agent's state that the caller may see."""
+    """Return the parts of an agent's state that are visible to the caller."""
     room = gateway.writer.room
     participant = room.participants[agent]
     is_sealed = is_hidden(participant.seals, agent, caller.reader, room.sessions)
@@ -124,7 +124,7 @@ def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.Ag
 
 
 def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
-    """Return the state to show to people; a benched agent is not shown as waiting for a turn."""
+    """Return the state to display; a benched agent is not shown as waiting for a turn."""
     shown = participant.shown_state
     sessions = gateway.writer.room.sessions.live_with(participant.id)
     is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in sessions)
@@ -170,7 +170,7 @@ async def inbox(gateway: Gateway, call: Asked[requests.InboxParams]) -> response
     following = shown[-1].seq if shown else params.after
     held = first_held(gateway.writer.room, agent, params.after) if shown else None
     if held is not None:
-        # Never skip a held message, which will be due later.
+        # Never skip a held message, because it will be due later.
         following = min(following, held - 1)
     return responses.InboxView(items=shown, next=following)
 
@@ -253,13 +253,13 @@ ROUTES: Final = (
     route("POST", "/register", register, "Join the room, or rejoin with an agent's token", status=201),
     route("GET", "/me", operations.who_am_i, "Show the owner of the token"),
     route("GET", "/agents", list_agents, "List the participants", list[responses.AgentView]),
-    route("POST", "/agents", start, "Start a model behind an API as an agent", status=201),
+    route("POST", "/agents", start, "Start an API model as an agent", status=201),
     route("DELETE", "/agents/{id}", remove, "Remove a participant"),
     route("GET", "/agents/{id}/screen", operations.fresh_screen, "Show the current screen of an agent"),
     route("POST", "/agents/{id}/{verb}", control, "Send a control to an agent"),
     route("POST", "/state", operations.report_state, "Report the state of an agent"),
     route("POST", "/message", operations.send_message, "Send a message to one participant or to all"),
-    route("POST", "/line", line_routes.line, "Do what a line says that a person typed"),
+    route("POST", "/line", line_routes.line, "Execute a line typed by a person"),
     route("GET", "/messages/{id}", message_routes.message_states, "Show the delivery states of a message"),
     route("POST", "/messages/{id}/{action}", message_routes.act_on_message,
           "Cancel, resend, release or redact a message"),
@@ -267,9 +267,9 @@ ROUTES: Final = (
     route("POST", "/delivery", operations.report_delivery, "Report the delivery state of a message"),
     route("POST", "/agent-output", output, "Post the output of an agent"),
     route("GET", "/queue", message_routes.queue, "List all waiting messages with their reasons"),
-    route("GET", "/attention", attention_routes.list_items, "List what needs a person, with its answers"),
+    route("GET", "/attention", attention_routes.list_items, "List items that need a person, with answers"),
     route("GET", "/rules", attention_routes.list_rules, "List the approval rules"),
-    route("POST", "/rules", attention_routes.add_rule, "Let an agent run a command unasked", status=201),
+    route("POST", "/rules", attention_routes.add_rule, "Add a rule that approves a command", status=201),
     route("DELETE", "/rules/{number}", attention_routes.remove_rule, "Remove an approval rule"),
     route("GET", "/history", history, "Page through or search the history", responses.HistoryView),
     route("POST", "/history/prune", prune, "Remove old history permanently"),
@@ -277,7 +277,7 @@ ROUTES: Final = (
     route("GET", "/mode", session_routes.get_mode, "Show the mode of a thread"),
     route("POST", "/mode", session_routes.set_mode, "Set the mode of a thread"),
     route("POST", "/turn/next", session_routes.next_turn, "Pass the turn on"),
-    route("POST", "/turn/working", operations.report_working, "Ask for more time"),
+    route("POST", "/turn/working", operations.report_working, "Request more time"),
     route("POST", "/turn/vote", session_routes.vote, "Vote in the open ballot"),
     route("POST", "/turn/handoff", session_routes.hand_over, "Name the next agent"),
     route("POST", "/stop", session_routes.stop, "Stop all running work at once"),
@@ -304,14 +304,14 @@ ROUTES: Final = (
     route("GET", "/board/export", board_routes.export, "List the notes as files"),
     route("POST", "/board/summarise", board_routes.summarise, "Ask an agent for a summary of the new notes"),
     route("GET", "/board/{id}", board_routes.get_note, "Show a note"),
-    route("GET", "/catalogue", catalogue, "Describe the modes, states, reasons and commands of people"),
+    route("GET", "/catalogue", catalogue, "Describe the modes, states, reasons and user commands"),
     route("GET", "/usage", usage, "Show the tokens and the cost of each agent"),
     route("POST", "/page/link", page_routes.link, "Create a login link for one page"),
     route("POST", "/page/enter", page_routes.enter, "Exchange the code of a link for a page token"),
     route("POST", "/page/leave", page_routes.leave, "Revoke a page token, or those of all pages"),
     route("GET", "/health", health, "Show the health of the room"),
-    route("GET", "/metrics", metrics, "Metrics for Prometheus", str),
-    route("GET", "/openapi.json", openapi, "This description", dict[str, Any]),
+    route("GET", "/metrics", metrics, "Show metrics for Prometheus", str),
+    route("GET", "/openapi.json", openapi, "Describe the API in OpenAPI format", dict[str, Any]),
 )
 # fmt: on
 

@@ -32,7 +32,7 @@ async def start_run(
     check_text(body.goal)
     if body.run_id is not None and gateway.run_worker.folders.path(body.run_id).exists():
         # The room may have forgotten a run whose files still exist.
-        raise Refused(f"a folder of run {body.run_id!r} already exists", "choose another id, or leave it out")
+        raise Refused(f"a folder of run {body.run_id!r} already exists", "choose another id or omit it")
     command = SetMode(
         **call.once,
         sender=call.caller.id,
@@ -49,7 +49,7 @@ async def start_run(
 
 
 def thread_for_run(gateway: Gateway, wanted: str | None) -> str | None:
-    """Return the thread for a run: the given one, else the default thread if free, else a new one.
+    """Return the thread for a run: the requested one, else the default one if free, else a new one.
 
     Unlike a mode, a run does not replace another session, because that session's work would be lost silently.
     """
@@ -74,7 +74,7 @@ async def say_in_run(
 ) -> review_messages.RunSaidView:
     body = call.body
     if call.caller.role is Role.ROOM:
-        hint = "a person acts by: go, decide, halt, resume, abort, finding, defect"
+        hint = "a person's actions are: go, decide, halt, resume, abort, finding, defect"
         raise Forbidden("the room's token has no role in a run", hint)
     if body.run_id != call.path["id"]:
         raise BadInput(f"run_id is {body.run_id!r}, but the path names {call.path['id'][:80]!r}")
@@ -103,7 +103,7 @@ async def act_on_run(
         action is review_messages.RunAction.GO
         or (action is review_messages.RunAction.RESUME and is_plan_open(run))
     ):
-        # Continue with the plan in the file, which may have been edited.
+        # Continue with the plan in the file, because it may have been edited.
         plan = await asyncio.to_thread(gateway.run_worker.folders.edited_plan, run.id)
     sender = call.caller.id
     await gateway.submit(

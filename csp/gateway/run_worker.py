@@ -1,7 +1,7 @@
 """Background worker for review runs: worktrees, diffs, tests, branches, files and mailboxes.
 
 Pending work is computed from the room's state after every commit and after a start, so a crash loses
-nothing. All work is idempotent: doing it twice has the same result.
+nothing. All work is idempotent.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _PAGE: Final = 500
 
 
 class RunWorker:
-    """Does the pending work of one room's runs."""
+    """Performs the pending work of one room's runs."""
 
     def __init__(
         self,
@@ -56,20 +56,20 @@ class RunWorker:
         self._git = Git(self._env)
         self.folders = RunFolders(folder / "runs", self._git)
         self.mailbox = Mailbox(folder / "mailbox")
-        #: The directory for runs that name none: the gateway's working directory at its start.
+        #: The directory for runs that specify none: the gateway's working directory at its start.
         self.dir: Path | None = None
-        #: The events of each run, complete from its first one; read since the start of the gateway.
+        #: All events of each run, starting with its first one; filled since the start of the gateway.
         self._events: dict[str, list[KnownEvent]] = {}
         #: The last event written to the folder of each run.
         self._written: dict[str, int] = {}
         self._busy: set[tuple[str, str, int, int]] = set()
-        #: Whether writing a folder failed and has to be tried again.
+        #: Whether writing a folder failed and must be retried.
         self._lags = False
         self._news = asyncio.Event()
         self._is_open = asyncio.Event()
 
     def observe(self, events: Iterable[AnyEvent]) -> None:
-        """Trigger a check for new work after events of runs."""
+        """Trigger a check for new work after run events."""
         if any(isinstance(event, RunEvent) for event in events):
             self._news.set()
 
@@ -97,7 +97,7 @@ class RunWorker:
     # --- work on a run ------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Start all due work that is not running yet."""
+        """Start all due work that is not already running."""
         for run in self._runs.values():
             need = need_of(run)
             key = (run.id, need, run.cycle, run.steps)
@@ -123,11 +123,11 @@ class RunWorker:
             try:
                 context = await asyncio.to_thread(self._git.prepare, dir, place)
             except (Broken, OSError, ValueError) as exc:
-                context = RunContext(note=f"no worktree could be made: {exc}")
+                context = RunContext(note=f"the worktree could not be created: {exc}")
         await self._writer.submit(PrepareRun(run=run.id, context=context))
 
     async def _check(self, run: ReviewRun) -> None:
-        """Make the diff, then run the tests on the same files."""
+        """Create the diff, then run the tests on the same files."""
         update, context, notes = run.update, run.context or RunContext(), []
         assert update is not None
         seen: WorktreeState | None = None
@@ -137,7 +137,7 @@ class RunWorker:
             try:
                 seen = await asyncio.to_thread(self._git.look, context, ref, message)
             except (Broken, OSError) as exc:
-                notes.append(f"no diff could be made: {exc}")
+                notes.append(f"the diff could not be created: {exc}")
         if seen is not None:
             update = msgspec.structs.replace(update, diff=seen.text, figures=seen.figures)
             notes += [seen.note] if seen.note else []
@@ -152,19 +152,19 @@ class RunWorker:
     async def _make_branch(self, run: ReviewRun) -> None:
         figures = run.update.figures if run.update else None
         if run.context is None or figures is None:
-            await self._writer.submit(DeliverRun(run=run.id, note="no branch was made: there is no diff"))
+            await self._writer.submit(DeliverRun(run=run.id, note="no branch was created: there is no diff"))
             return
         try:
             name = await asyncio.to_thread(self._git.branch, run.context, f"csp/{run.id}", figures.commit)
             command = DeliverRun(run=run.id, branch=name)
         except Broken as exc:
-            command = DeliverRun(run=run.id, note=f"no branch was made: {exc.message}")
+            command = DeliverRun(run=run.id, note=f"no branch was created: {exc.message}")
         await self._writer.submit(command)
 
     # --- files -------------------------------------------------------------------------------------
 
     async def _write_files(self) -> None:
-        """Write committed events to the inboxes and to the folders of the runs."""
+        """Write committed events to the inboxes and to the runs' folders."""
         await self._writer.settle()
         has_lagged, self._lags = self._lags, False
         safe = self._writer.safe_seq
@@ -178,13 +178,13 @@ class RunWorker:
                 continue
             events = await self._events_of(run)
             if not events:
-                # The events of this run were removed from the journal, so its files stay removed.
+                # This run's events were removed from the journal, so its files must not reappear.
                 self._written[run.id] = run.seq
                 continue
             try:
                 await self._open()
                 await asyncio.to_thread(self.mailbox.make)
-                # Post first: the folder records its progress afterwards, so no inbox can lack a message.
+                # Post first: the folder's progress is recorded afterwards, so no inbox can miss a message.
                 await asyncio.to_thread(self._post, events, seen)
                 note = await asyncio.to_thread(self.folders.write, run, events)
                 self._written[run.id] = run.seq
@@ -197,7 +197,7 @@ class RunWorker:
                     log.warning("cannot write the folder of a run", extra=extra)
 
     async def _events_of(self, run: ReviewRun) -> list[KnownEvent]:
-        """Return all events of a run; they stay in memory until it ends."""
+        """Return all events of a run; they remain in memory until it ends."""
         known = self._events.setdefault(run.id, [])
         after = known[-1].seq if known else run.first_seq - 1
         while True:
@@ -213,7 +213,7 @@ class RunWorker:
         return known
 
     def _post(self, events: list[KnownEvent], seen: int) -> None:
-        """Write new messages to the inbox of the other role; an execution update only after its check."""
+        """Write new messages to the other role's inbox; an execution update only after its check."""
         for event in events:
             if event.seq <= seen:
                 continue
@@ -226,7 +226,7 @@ class RunWorker:
                 self.mailbox.post(event.seq, event.run, said.role, event.ts, event.update)
 
     async def forget(self, before: int) -> None:
-        """Remove the files of runs that ended before event `before`."""
+        """Delete the files of runs that ended before event `before`."""
         live = [run.id for run in self._runs.values() if not run.is_over or run.seq >= before]
         try:
             gone = await asyncio.to_thread(forget_runs, self.folders, self.mailbox, before, live)
@@ -248,18 +248,18 @@ class RunWorker:
                 try:
                     await self._accept(letter)
                 except (Broken, OSError) as exc:
-                    # The file stays where it is, but must not block the next ones.
+                    # The file stays in place, but must not block the next ones.
                     extra = {"file": shown(letter.path), "why": str(exc)}
                     log.warning("mailbox file not archived", extra=extra)
 
     async def _accept(self, letter: MailboxMessage | InvalidMailboxFile) -> None:
-        """Submit a file to the room, then archive it; if a crash comes between, its key is already known."""
+        """Submit a file to the room, then archive it; after a crash in between, its key is already known."""
         if isinstance(letter, InvalidMailboxFile):
             await self._refuse(letter, letter.error)
             return
         run = self._runs.get(letter.run)
         if run is not None and letter.key in run.keys:
-            # The message was submitted before. A copy is refused, but not a file left by a crash.
+            # The message was submitted before. A copy is refused, but a file left behind by a crash is not.
             if await asyncio.to_thread(self.mailbox.is_copy, letter):
                 what = "a message with the same fields was accepted before"
                 await self._refuse(letter, CspError(what, "to send it again, change its timestamp"))
@@ -270,7 +270,7 @@ class RunWorker:
         try:
             if letter.sender is not letter.role:
                 wrong = f"sender is {letter.sender}, but the file is in the folder of the {letter.role}"
-                raise CspError(wrong, "write into the folder of your role")
+                raise CspError(wrong, "write to the folder of your role")
             say = SayInRun(
                 sender=MAILBOX,
                 run=letter.run,
@@ -316,7 +316,7 @@ def _test_place(context: RunContext) -> Path:
 
 
 def measured(update: ExecutionUpdate) -> ExecutionUpdate:
-    """Add the metrics measured by CSP to those of the builder."""
+    """Add the metrics measured by CSP to the builder's metrics."""
     own: dict[str, float | str] = {}
     if update.figures is not None:
         names = ("files", "insertions", "deletions")

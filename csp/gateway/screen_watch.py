@@ -1,6 +1,6 @@
-"""Pass the screens of agents to their watchers.
+"""Forward agents' screens to their watchers.
 
-Nothing here is journalled. An agent sends its screen only while somebody watches it.
+Nothing here is recorded in the journal. An agent sends its screen only while somebody watches it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId
 from csp.protocol.screen_frames import LiveBody, LiveFrame, LiveView, ScreenView
 
-#: The timeout of a request for one screen.
+#: The timeout for a request for one screen.
 FRESH_S: Final = 2.0
 #: A watcher with more unread data gets only the newest screen once it has caught up.
 MAX_UNREAD_BYTES: Final = 64 * 1024
@@ -32,7 +32,7 @@ class LiveFeed:
         self._draining: asyncio.Task[None] | None = None
 
     def take(self, agent: AgentId, frame: bytes, *, is_screen: bool) -> None:
-        """Send a frame now; if the watcher is slow, keep a screen for later and drop other frames."""
+        """Send a frame now; if the watcher is slow, keep a screen for later but drop any other frame."""
         if self._draining is None and self._pipe.unsent_bytes < MAX_UNREAD_BYTES:
             self._pipe.write(frame)
         elif is_screen:
@@ -41,7 +41,7 @@ class LiveFeed:
                 self._draining = asyncio.ensure_future(self._drain())
 
     def forget(self, agent: AgentId) -> None:
-        """Stop sending screens of `agent`."""
+        """Stop sending screens from `agent`."""
         self._newest.pop(agent, None)
 
     async def _drain(self) -> None:
@@ -57,7 +57,7 @@ class LiveFeed:
 
 
 class ScreenWatch:
-    """The watchers of screens; `tell` sends a frame to an agent and returns its number of connections."""
+    """Tracks screen watchers; `tell` sends a frame to an agent and returns its number of connections."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -65,25 +65,25 @@ class ScreenWatch:
         self._fresh: dict[AgentId, set[asyncio.Future[ScreenView]]] = {}
 
     def greeting(self, agent: AgentId) -> bytes:
-        """Return the first frame for a new connection of an agent."""
+        """Return the first frame for an agent's new connection."""
         return _ON if self._is_watched(agent) else b""
 
     def watch(self, agent: AgentId, feed: LiveFeed) -> None:
-        """Pass the screens of `agent` to `feed` from now on, starting with the current one."""
+        """Forward the screens of `agent` to `feed` from now on, starting with the current one."""
         feeds = self._feeds.setdefault(agent, {})
         if feed not in feeds:
             feeds[feed] = None
             self._tell(agent, _ON)
 
     def unwatch(self, agent: AgentId, feed: LiveFeed) -> None:
-        """Stop passing screens to `feed`."""
+        """Stop forwarding screens to `feed`."""
         feed.forget(agent)
         feeds = self._feeds.get(agent, {})
         if feeds.pop(feed, feed) is None:
             self._rest(agent)
 
     def leave(self, feed: LiveFeed) -> None:
-        """Forget a feed whose connection has closed."""
+        """Remove a feed whose connection has closed."""
         feed.close()
         for agent in [agent for agent, feeds in self._feeds.items() if feed in feeds]:
             self.unwatch(agent, feed)
@@ -95,7 +95,7 @@ class ScreenWatch:
         waiting.add(waiter)
         try:
             if not self._tell(agent, _ON):
-                raise Refused(f"{agent} has no screen to show", "only an agent behind a sidecar has one")
+                raise Refused(f"{agent} has no screen to show", "only an agent with a sidecar has one")
             return await asyncio.wait_for(waiter, FRESH_S)
         except TimeoutError as exc:
             raise Refused(f"{agent} did not show its screen in {FRESH_S:g} s", "try again") from exc
@@ -104,7 +104,7 @@ class ScreenWatch:
             self._rest(agent)
 
     def show(self, agent: AgentId, body: LiveBody) -> None:
-        """Pass a frame of an agent to its watchers."""
+        """Forward a frame from an agent to its watchers."""
         if body.screen is not None:
             for waiter in self._fresh.get(agent, ()):
                 if not waiter.done():

@@ -1,6 +1,6 @@
-"""Run a gateway: bind, announce, serve, and shut down in order; restart it after a crash.
+"""Run a gateway: bind, announce, serve and shut down in order, and restart it after a crash.
 
-The supervisor holds the listening socket, so the port stays ours and callers wait during a restart.
+The supervisor owns the listening socket, so we keep the port and callers wait during a restart.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from csp.gateway.lan_listener import LanListener, open_lan
 from csp.gateway.own_address import is_loopback
 from csp.room_registry import RoomFile, RunningRoom, remove_room, write_room
 
-#: A larger change in the difference to the machine's clock is logged.
+#: A larger change in the offset from the machine's clock is logged.
 JUMP_S: Final = 2.0
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ Serve = Callable[[OnReady], int]
 
 
 def passed_s() -> float:
-    """Return the uptime of the machine, with suspended time where the system counts it."""
+    """Return the machine's uptime, including suspended time where the system counts it."""
     boot_clock: int | None = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
 
@@ -61,7 +61,7 @@ def passed_s() -> float:
 class SteadyClock:
     """The time of day at the start of the gateway plus the time elapsed since then.
 
-    Deadlines of turns and messages are times of day, so that they outlive the gateway. If a person or a time
+    Turn and message deadlines are times of day, so that they outlive the gateway. If a person or a time
     server sets the machine's clock, no turn may time out early or get an extra hour, so a jump is logged and
     ignored.
     """
@@ -95,11 +95,11 @@ def run(options: GatewayOptions) -> int:
     if tls is None and not options.insecure and not is_loopback(host):
         raise BadInput(
             f"host {host!r} can be reached from outside, and tokens would be sent unencrypted",
-            "give --tls-cert and --tls-key, or --insecure",
+            "add --tls-cert and --tls-key, or --insecure",
         )
     if options.lan and (tls is not None or options.insecure or not is_loopback(host)):
-        problem = "--lan opens an address beside loopback, with a certificate of its own"
-        raise BadInput(problem, "leave out --host, --tls-cert, --tls-key and --insecure")
+        problem = "--lan opens a second address with its own certificate"
+        raise BadInput(problem, "omit --host, --tls-cert, --tls-key and --insecure")
     raise_file_limit()
     logging.getLogger("aiohttp.server").addFilter(is_our_failure)
     listener = bind(options.settings)
@@ -118,7 +118,7 @@ def run(options: GatewayOptions) -> int:
 
 
 def reach_words(options: GatewayOptions) -> str:
-    """Return the options of a command line that say how a gateway is reached."""
+    """Return the command-line options that define how the gateway can be reached."""
     words = ["--lan", options.lan] if options.lan else []
     words += (
         ["--tls-cert", str(options.tls_cert), "--tls-key", str(options.tls_key)] if options.tls_cert else []
@@ -128,7 +128,7 @@ def reach_words(options: GatewayOptions) -> str:
 
 
 def is_our_failure(record: logging.LogRecord) -> bool:
-    """Keep malformed requests out of the log, because aiohttp quotes their tokens and texts."""
+    """Keep malformed requests out of the log, because aiohttp quotes their tokens and text."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
 
@@ -147,7 +147,7 @@ def _serve_forever(
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor, lan=lan)
 
-    # Objects loaded so far are never freed; scanning them in every collection would delay the room.
+    # Objects loaded so far are never freed; scanning them in every garbage collection would delay the room.
     gc.freeze()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(serve_until_signalled())
@@ -200,7 +200,7 @@ async def serve(
         gateway.writer.broken.add_done_callback(lambda _: stop.set())
         await stop.wait()
         if gateway.writer.broken.done():
-            # Raise the error of the journal.
+            # Raise the journal's error.
             gateway.writer.broken.result()
     finally:
         for acceptor in acceptors:
@@ -220,10 +220,10 @@ def start_background(gateway: Gateway) -> None:
 
 
 async def shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
-    """Close callers, connections, journal and announcement, in this order, so that nothing is lost."""
+    """Close callers, connections, the journal and the announcement in this order, so that nothing is lost."""
     gateway.broadcast.close()
     for connection in list(gateway.sockets):
-        connection.drop(1001, "the gateway is going away")
+        connection.drop(1001, "the gateway is shutting down")
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(runner.cleanup(), 5)
     await gateway.close()
@@ -238,7 +238,7 @@ async def shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: Ro
 def bind(settings: Settings) -> socket.socket:
     """Return a listening socket; if the default port is taken, use the next free one.
 
-    A process that a killed gateway was just starting may hold a chosen port for a moment.
+    A process that a killed gateway was just starting may occupy the chosen port for a moment.
     """
     is_chosen = settings.is_set("port")
     for number in range(PORT_TRIES):
@@ -252,7 +252,7 @@ def bind(settings: Settings) -> socket.socket:
             time.sleep(PORT_PAUSE_S)
     raise Broken(
         f"cannot listen on {settings.host} port {settings.port}: {(error.strerror or str(error)).lower()}",
-        "choose another one with CSP_PORT or csp gateway --port; 0 means any free one",
+        "choose another one with CSP_PORT or csp gateway --port; 0 means any free port",
     ) from error
 
 
@@ -281,7 +281,7 @@ def url_of(host: str, port: int, *, is_tls: bool) -> str:
 
 
 def raise_file_limit() -> None:
-    """Raise the limit of open files for a thousand watchers; on many systems it starts at 1024."""
+    """Raise the limit on open files for a thousand watchers; on many systems it starts at 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft < wanted:
@@ -310,15 +310,15 @@ def supervise(serve: Serve) -> int:
             log.error("gateway keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
             return 1
         restarts.append(now)
-        log.warning("gateway died and is restarted", extra={"exit_code": code})
+        log.warning("gateway died and is being restarted", extra={"exit_code": code})
 
 
 class _Guard:
-    """Runs the current child and records whether a signal has asked to stop.
+    """Runs the current child and records whether a signal has requested a stop.
 
-    A signal that arrives just before a blocking call would be noticed only after the call, because Python
-    runs handlers between two bytecode instructions. So signals are blocked while there is a child, and
-    `sigwait` waits for them and for its death together.
+    A signal that arrives just before a blocking call would be noticed only after that call, because Python
+    runs handlers between bytecode instructions. So signals are blocked while there is a child, and
+    `sigwait` waits for them and for the child's death together.
     """
 
     def __init__(self) -> None:

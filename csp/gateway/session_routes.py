@@ -108,7 +108,7 @@ async def act_on_session(
 
 
 def _short(gateway: Gateway, session: Session, call: AnyCall) -> responses.SessionView:
-    """Return the parts of a session that the caller may see."""
+    """Return the parts of a session that are visible to the caller."""
     seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
     return session_view(session, seen)
 

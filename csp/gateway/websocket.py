@@ -29,14 +29,14 @@ from csp.protocol.screen_frames import MAX_LIVE_BYTES
 from csp.room.roles import OPS as ROLES
 from csp.room.roles import check_call
 
-#: The amount of the journal sent to a reader that catches up in one pass of the event loop.
+#: The amount of the journal sent to a lagging reader in one pass of the event loop.
 CATCH_UP_BYTES: Final = 16 * 1024
-#: While the room is busy, catching up may use this share of the loop's time.
+#: The share of the loop's time that catching up may use while the room is busy.
 CATCH_UP_SHARE: Final = 0.1
 BUSY_S: Final = 0.05
 MAX_OPS_IN_FLIGHT: Final = 512
 HEARTBEAT_S: Final = 30.0
-#: The amount of a peer's input that is parsed ahead; aiohttp would buffer half a megabyte for each peer.
+#: The amount of a peer's input that is parsed ahead; aiohttp would buffer half a megabyte per peer.
 READ_AHEAD_BYTES: Final = 8 * 1024
 
 # aiohttp has no option for this.
@@ -125,14 +125,14 @@ class SocketSession:
         self._pipe.drop(code, reason)
 
     def drop_if_stale(self) -> None:
-        """Close if the token of this connection was revoked."""
+        """Close if this connection's token was revoked."""
         if self._caller.page and not self._gateway.page_tokens.is_in(self._caller.page):
             self._pipe.drop(4001, "page session ended; run: csp web")
         participant = self._gateway.writer.room.participants.get(self._agent) if self._agent else None
         if (participant.epoch if participant else 0) != self._epoch:
             self._pipe.drop(4001, "this token is no longer valid; register again")
 
-    # --- out -------------------------------------------------------------------------------------
+    # --- output ----------------------------------------------------------------------------------
 
     def _watch(self, after: int | None) -> None:
         self._unwatch()
@@ -148,7 +148,7 @@ class SocketSession:
             self._catch_up = None
 
     async def _send_past(self, seq: int) -> None:
-        """Send the journal after `seq` at the pace of the reader, then switch to live events."""
+        """Send the journal after `seq` at the reader's pace, then switch to live events."""
         journal = self._gateway.writer.journal
         cursor: Cursor | None = None
         while await self._pipe.drain():
@@ -169,17 +169,17 @@ class SocketSession:
             await asyncio.sleep(self._pause_s(began))
 
     def _pause_s(self, began: float) -> float:
-        """Return the time to leave the loop to others, so that catching up does not add latency."""
+        """Return how long to pause for other work on the loop, so that catching up does not add latency."""
         now = time.monotonic()
         is_busy = now - self._gateway.last_commit < BUSY_S
         return (now - began) * (1 / CATCH_UP_SHARE - 1) if is_busy else 0
 
-    # --- in --------------------------------------------------------------------------------------
+    # --- input -----------------------------------------------------------------------------------
 
     async def _read(self) -> None:
         async for message in self._socket:
             if message.type is not WSMsgType.TEXT:
-                self._answer_error(None, BadInput("binary frames are not supported", "send json as text"))
+                self._answer_error(None, BadInput("binary frames are not supported", "send JSON as text"))
                 continue
             data = message.data.encode(errors="replace")
             if len(data) > operations.LONG_REPLY:
@@ -189,7 +189,7 @@ class SocketSession:
                     await operations.read_ahead(said.content if said.op == "output" else "")
             ticket: Ticket | None = None
             if not is_person(self._caller):
-                # Input of an agent is not read until it may continue, which makes the agent wait too.
+                # An agent's input is not read until it may continue, which makes the agent wait too.
                 await self._gateway.throttle.keep_rate(self._caller.id)
                 ticket = Ticket(self._caller.id)
                 await self._gateway.throttle.enter(ticket)

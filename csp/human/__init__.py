@@ -1,1 +1,1 @@
-"""The human's place in the room: a live pane in a terminal, a plain loop of lines elsewhere."""
+"""The human's interface to the room: an interactive pane in a terminal, or a plain line loop elsewhere."""

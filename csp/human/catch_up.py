@@ -1,4 +1,4 @@
-"""What was said before the person came: all of it since they were here, and a screenful of what they know."""
+"""Messages from before the user's arrival: all that are new to them, and a screenful of older ones."""
 
 from typing import Final
 
@@ -11,15 +11,15 @@ from csp.human.theme import Theme
 
 MAX_AWAY: Final = 30
 MAX_EARLIER: Final = 8
-#: What is shown below the conversation on the first screen: the room, its hint, what is typed, the state.
+#: The rows below the conversation on the first screen: the room, a hint, the input line and the state.
 _BELOW: Final = 4
 
 
 async def missed_lines(gateway: GatewayClient, look: Theme, seq: int, seen: int | None) -> list[str]:
-    """Return what was said after `seen` up to `seq`, below what came before as far as the screen holds it."""
+    """Return the messages after `seen` up to `seq`, below as many earlier ones as fit on the screen."""
     is_back = seen is not None and seen <= seq
     items = await in_thread(lambda: newest(gateway, 2 * MAX_AWAY, before=seq + 1))
-    # Whose turn it was is no longer worth a line.
+    # Notices about past turns are not worth a line.
     items = [item for item in items if not spoken_in(item).is_of_turns]
     known = [item for item in items if is_back and field(item, "seq", int) <= (seen or 0)]
     missed = items[len(known) :] if is_back else items[-MAX_EARLIER:]

@@ -1,4 +1,4 @@
-"""Be in the room as its human: what comes in is shown, what is typed is done."""
+"""Take part in the room as its human: show incoming events and execute typed lines."""
 
 import asyncio
 import contextlib
@@ -37,12 +37,12 @@ from csp.room_registry import Address
 log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.1
-#: How long events may be applied before a key gets its turn.
+#: How long events may be processed before keys are handled.
 SLICE_S: Final = 0.005
 _SPEECH: Final = "human_message,agent_call,agent_response"
 _AWAY_S: Final = 0.1
 _STOP_S: Final = 10.0
-#: A script does not wait for a gateway that has gone as long as a person does.
+#: A script waits for a lost gateway less long than a person does.
 _GIVE_UP_S: Final = 10.0
 _TYPED_AHEAD_S: Final = 2.0
 _MINE_KEPT: Final = 2000
@@ -50,30 +50,30 @@ _ON_ITS_WAY_S: Final = 5.0
 
 
 class ChatOutput(Protocol):
-    """Where things are shown."""
+    """The interface of the place where output is shown."""
 
     def put(self, text: str) -> None:
-        """Show what was asked for or has come in."""
+        """Show requested output or an incoming event."""
 
     async def page(self, title: str, lines: list[str]) -> None:
-        """Show the answer to a command: below its title if it is short, else where it can be read through."""
+        """Show the output of a command: below its title if it is short, else in a pager."""
 
     def talk(self, text: str) -> None:
-        """Show what is wrong, or what goes on around the room."""
+        """Show an error, or a status line that is not part of the conversation."""
 
     def bell(self) -> None:
-        """Call the person."""
+        """Alert the user."""
 
     def refresh(self) -> None:
-        """Redraw what stays on the screen: the target and the bottom line."""
+        """Redraw the fixed parts of the screen: the target and the bottom line."""
 
     def leave(self) -> None:
-        """End the pane."""
+        """Close the pane."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOrder:
-    """Where the room is, what the pane may use; `is_person` tells a person from a script."""
+    """The room's address and the pane's resources; `is_person` is false for a script."""
 
     address: Address
     memory: SavedState
@@ -83,14 +83,14 @@ class ChatOrder:
 
 
 class Chat:
-    """The human in the room, whatever the pane looks like."""
+    """The human's part in the room, independent of how output is shown."""
 
     def __init__(self, order: ChatOrder, out: ChatOutput, look: Theme) -> None:
         self.order = order
         self.out = out
         self.look = look
         self.target = str(ALL)
-        #: What the next line that is typed answers.
+        #: The question that the next typed line answers.
         self.question: Question | None = None
         self.failures = 0
         self.ticks = DeliveryTicks(look)
@@ -102,7 +102,7 @@ class Chat:
         self._client = Client(
             order.address.url, order.address.token, on_status=self._on_status, give_up_s=give_up_s
         )
-        #: The ids of what was sent from here, oldest first.
+        #: Messages sent from here by id, oldest first.
         self._mine: dict[str, asyncio.Task[None]] = {}
         self._last_words: dict[str, str] = {}
         self._mode = ""
@@ -145,16 +145,16 @@ class Chat:
         return task
 
     def _fail_unexpectedly(self, error: BaseException) -> None:
-        """Say in one line that there is a fault in here; the pane goes on."""
+        """Report an internal error in one line; the pane keeps running."""
         log.error("pane failed", exc_info=error)
         self.fail(
             Broken(f"unexpected error: {type(error).__name__}: {error}", "csp chat --verbose says more")
         )
 
-    # --- what comes in ---------------------------------------------------------------------------
+    # --- incoming events -------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Show what happens in the room until the client is closed; raise what makes that impossible."""
+        """Show the room's events until the client is closed; raise the error if that becomes impossible."""
         try:
             await self._client.connected()
             await self._greet()
@@ -165,19 +165,19 @@ class Chat:
                 if not isinstance(item, Deliver | Live):
                     self._take(item)
                 if time.monotonic() - since >= SLICE_S:
-                    # What is here already comes without a pause; a key must not wait for a thousand of them.
+                    # Events already received arrive without pauses; a key must not wait for all of them.
                     await asyncio.sleep(0)
                     since = time.monotonic()
         finally:
             self._is_over = True
 
     async def ready(self, serving: "asyncio.Future[None]") -> None:
-        """Return when the room is known, or when that has become impossible."""
+        """Wait until the room's state is known or cannot be obtained any more."""
         serving.add_done_callback(lambda _: self._is_ready.set())
         await self._is_ready.wait()
 
     def _on_look(self) -> None:
-        """Show what the roster has learnt, here and in the borders of the agents' panes."""
+        """Show the roster's new state, here and in the borders of the agents' panes."""
         session = self.roster.session
         words = {seat.id: session.word_for(seat.id, seat.state) for seat in self.roster.seats}
         self.borders.set_states(words)
@@ -191,7 +191,7 @@ class Chat:
             await self.roster.learn_groups()
             missed = await missed_lines(self.gateway, self.look, seq, seen) if self.order.is_person else []
         except Unreachable:
-            # It has gone again; what was missed is less than what is to come.
+            # The gateway is gone again; missed messages matter less than new ones.
             return
         if self.order.is_person:
             self.out.put(f"room {self.order.address.room or self.gateway.url}: {self.roster.summary()}")
@@ -212,7 +212,7 @@ class Chat:
             case events.NoticePosted() if self.ticks.tells(event):
                 pass
             case events.Voted() if event.message is not None:
-                pass  # it stands in what the agent has just said
+                pass  # it is part of the agent's message just shown
             case _:
                 self._show(event)
         if isinstance(event, events.AgentCall | events.AgentResponse) and event.text:
@@ -224,12 +224,12 @@ class Chat:
         spoken = event_lines.spoken_of(event)
         if spoken is not None and self.look.columns():
             if spoken.is_of_turns:
-                return  # the bottom line says so
+                return  # the bottom line shows this
             if spoken.code == NoticeCode.MODE:
                 self._mode = str(spoken.params.get("mode", ""))
             is_result = spoken.code == NoticeCode.COLLABORATION_RESULT
             if is_result and spoken.params.get("outcome") in self._last_words.values():
-                # It was shown as the words of an agent.
+                # It was already shown as an agent's message.
                 spoken = replace(spoken, text=spoken.text.split("\n", 1)[0])
         said = event_lines.said_line(self.look, spoken, mode=self._mode) if spoken else ""
         if line := said or event_lines.news_line(self.look, event):
@@ -240,7 +240,7 @@ class Chat:
         self.out.bell()
 
     def answer(self, key: str) -> None:
-        """Answer the newest thing that needs the person, as if its line had been typed."""
+        """Answer the newest item that needs the user, as if the answer's command had been typed."""
         try:
             found = self.needs.find_answer(key)
         except CspError as error:
@@ -261,7 +261,7 @@ class Chat:
         self.out.refresh()
 
     async def _say_away(self, why: str) -> None:
-        """Say that the gateway is away, once, unless it is back already or nothing will help."""
+        """Report once that the gateway is unreachable, unless it is already back or the pane is closing."""
         await asyncio.sleep(_AWAY_S)
         if self.away or self.is_connected or self._is_over:
             return
@@ -274,12 +274,12 @@ class Chat:
         return self._client.status.is_connected
 
     def _save_seen(self) -> None:
-        """Remember how far everything was shown; before the greeting, what was missed has not been."""
+        """Store the position up to which everything was shown, but not before missed messages were shown."""
         if self.order.is_person and self._has_greeted and self._client.seq is not None:
             self.order.memory.save_seen(self._client.seq)
 
     async def _tell_ticks(self) -> None:
-        """Show what became of the person's own messages; remember how far everything was shown."""
+        """Show the delivery of the user's own messages, and store the position up to which all was shown."""
         rounds = 0
         while True:
             now = time.monotonic()
@@ -293,18 +293,18 @@ class Chat:
             await asyncio.sleep(TICK_S)
 
     async def _ask_about(self, message: str) -> None:
-        """Ask why nothing is heard of a message: the room knows who is offline, paused or busy."""
-        # A state of another version is as good as none.
+        """Ask the room about a message without news: it knows which agents are offline, paused or busy."""
+        # Ignore states unknown to this version.
         with contextlib.suppress(CspError, ValueError):
             recipients = field(await self.ask("GET", f"/messages/{segment(message)}"), "recipients", dict)
             for agent, step in recipients.items():
                 state = DeliveryState(field(step, "state", str))
                 self.ticks.move(message, agent, state, str(step.get("reason") or ""), time.monotonic() - 1)
 
-    # --- what is typed ---------------------------------------------------------------------------
+    # --- typed lines -----------------------------------------------------------------------------
 
     def enter(self, line: str) -> None:
-        """Do what a line says; a stop at once, everything else in its turn."""
+        """Execute a typed line: a stop immediately, anything else in order."""
         what = human_input.read_line(line)
         if isinstance(what, human_input.StopLine):
             self.question = None
@@ -323,33 +323,33 @@ class Chat:
         self._lane.put_nowait(what)
 
     def take_back_question(self) -> Question | None:
-        """Ask no longer what was asked last; return it."""
+        """Withdraw the open question and return it."""
         question, self.question = self.question, None
         if question is not None:
             self.out.refresh()
         return question
 
     def pose(self, question: Question) -> None:
-        """Ask something that the next line answers; a command in its place takes the question back."""
+        """Ask a question that the next typed line answers; a command withdraws the question instead."""
         self.question = question
         self.out.put(f"{self.look.alert('?')} {visible(question.text)}")
         self.out.refresh()
 
     @property
     def prompt(self) -> str:
-        """What stands before the line that is typed."""
+        """The text before the input line."""
         return self.question.prompt if self.question else self.target.replace(",", ", ")
 
     def quit(self) -> None:
-        """Leave, whatever else is still to be done."""
+        """Leave, regardless of unfinished work."""
         self._start(self._guarded(command_actions.leave(self, [])))
 
     def stop(self) -> None:
-        """Stop what is running, before anything else that waits to be done."""
+        """Stop all running work, before any queued command."""
         self._keep(self._start(self._guarded(self._stop())))
 
     async def _stop(self) -> None:
-        """Stop, if need be as soon as a gateway that has just died is back."""
+        """Stop all running work; if the gateway has just died, retry until it is back."""
         deadline = time.monotonic() + _STOP_S
         while True:
             try:
@@ -360,16 +360,16 @@ class Chat:
             await asyncio.sleep(2 * TICK_S)
 
     def _keep(self, task: "asyncio.Task[None]") -> None:
-        """Have the end wait for a task."""
+        """Make the end of the chat wait for a task."""
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
 
     async def finish(self, patience_s: float) -> None:
-        """Return when all that was typed is done and its ticks are shown, or patience is at its end."""
+        """Wait until all typed lines are executed and their ticks are shown, or until time is up."""
         await self._lane.join()
         await asyncio.gather(*self._unfinished, return_exceptions=True)
         deadline = time.monotonic() + patience_s
-        # Ticks are due by the clock, not by an event.
+        # Ticks become due over time, not through events.
         while self.ticks.waiting and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(TICK_S)
         for line in self.ticks.due(time.monotonic() + 60):
@@ -378,7 +378,7 @@ class Chat:
     async def _work_lane(self) -> None:
         while True:
             what = await self._lane.get()
-            # What is typed ahead needs to know who is here; if the gateway is away, it has to do without.
+            # Lines typed ahead need the list of agents, but they do not wait long for a lost gateway.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_TYPED_AHEAD_S):
                     await self._is_ready.wait()
@@ -388,7 +388,7 @@ class Chat:
                 self._lane.task_done()
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something; whatever goes wrong is one line."""
+        """Await the work; report any error in one line."""
         try:
             await work
         except CspError as error:
@@ -399,7 +399,7 @@ class Chat:
             self._fail_unexpectedly(error)
 
     def fail(self, error: CspError, about: str = "") -> None:
-        """Say in one line what could not be done."""
+        """Report an error in one line."""
         self.failures += 1
         hint = f" ({event_lines.as_typed_here(error.hint)})" if error.hint else ""
         self.out.talk(visible(one_line(f"{about}{error.message}{hint}", 1000)))
@@ -430,12 +430,12 @@ class Chat:
         self.aim(to)
 
     def aim(self, to: str) -> None:
-        """Have plain text go to `to` from now on."""
+        """Make `to` the recipient of plain text from now on."""
         self.target = to
         self.out.refresh()
 
     def say(self, to: str, text: str, *, urgent: bool = False) -> None:
-        """Send a message; its delivery is shown later."""
+        """Send a message, whose delivery is shown later."""
         message = uuid4().hex
         self.out.put(event_lines.own_line(self.look, to, text, urgent=urgent))
         self.ticks.expect(message, time.monotonic())
@@ -455,41 +455,41 @@ class Chat:
         if not sent.recipients:
             self.out.talk(f"#{sent.seq} reached nobody: no agent is online")
 
-    # --- what commands need ----------------------------------------------------------------------
+    # --- for commands ----------------------------------------------------------------------------
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Return the gateway's answer; raise what it says."""
+        """Return the gateway's response or raise its error."""
         calls = {
             "GET": lambda: self.gateway.get(path),
-            # A gateway that dies may have done it before it could answer.
+            # A gateway that dies may have executed the request before it could respond.
             "POST": lambda: self.gateway.post_once(path, body),
             "DELETE": lambda: self.gateway.delete(path),
         }
         return await in_thread(calls[method])
 
     async def page(self, **query: str | int | None) -> list[dict[str, Any]]:
-        """Return a page of the history, oldest first."""
+        """Return a page of the history, oldest item first."""
         return await in_thread(lambda: page(self.gateway, **query))
 
     async def agents(self) -> list[dict[str, Any]]:
-        """Return every agent as the room shows it."""
+        """Return all agents in the room's representation."""
         return objects(await self.ask("GET", "/agents"))
 
     def known(self, agent: str) -> str:
-        """Return an agent's id as the room has it; where the room is known, refuse one it does not have."""
+        """Return an agent's id as used in the room; raise for an unknown one if the roster is known."""
         return self.roster.known(agent)
 
     async def last_own(self) -> str:
-        """Return the id of the last message that was sent from here; what is on its way gets a moment."""
+        """Return the id of the last message sent from here, after a short wait for one in transit."""
         if not self._mine:
             raise BadInput("no message was sent from here yet", "name one by its number; see /history")
         message, sending = next(reversed(self._mine.items()))
-        # It goes another way than what is asked for next, which must not overtake it.
+        # It uses a different connection from the next request, which must not overtake it.
         await asyncio.wait([sending], timeout=_ON_ITS_WAY_S)
         return message
 
     async def last_words(self, agent: str) -> str:
-        """Return what an agent said last."""
+        """Return an agent's last message."""
         if agent in self._last_words:
             return self._last_words[agent]
         found = await in_thread(lambda: newest(self.gateway, 200, agent=agent, types=_SPEECH))

@@ -1,6 +1,6 @@
-"""The human pane in a terminal: the room scrolls by above a line that stays.
+"""The human pane in a terminal: the conversation scrolls above a fixed input line.
 
-It is drawn inline, not on the alternate screen, so tmux keeps the scrollback, and copy-mode, the mouse and
+It is drawn inline, not on the alternate screen, so tmux keeps the scrollback, and copy mode, the mouse and
 selection work as in any other pane.
 """
 
@@ -42,13 +42,13 @@ from csp.pane_output import PaneOutput
 from csp.sidecar.relay.job_control import has_shell_above
 
 FLUSH_S: Final = 0.08
-#: One write may not hold up the keyboard for long, however slow the terminal is.
+#: The maximum size of one write, so that a slow terminal does not delay the keyboard for long.
 _MAX_WRITE: Final = 32 * 1024
 _MAX_INPUT_ROWS: Final = 6
-#: What stays below the answer to a command: the line that is typed, the state of the room.
+#: The rows below a command's output: the input line and the state of the room.
 _BELOW: Final = 2
 _CLOCK_S: Final = 1.0
-#: A terminal that does not mark a paste sends it as keys: as many of them wait behind an Enter at once.
+#: A terminal that does not mark a paste sends it as keys: this many of them wait after an Enter at once.
 _BURST_LINES: Final = 3
 _BURST_KEYS: Final = 200
 _BURST_S: Final = 0.3
@@ -59,7 +59,7 @@ _STYLE: Final = Style.from_dict(
 
 
 class _Typed(History):
-    """What was typed before."""
+    """The input history."""
 
     def __init__(self, memory: SavedState) -> None:
         super().__init__()
@@ -70,12 +70,12 @@ class _Typed(History):
         return reversed(self._memory.typed())
 
     def store_string(self, string: str) -> None:
-        """Remember one more."""
+        """Store a new line."""
         self._memory.add_typed(string)
 
 
 class ChatPane:
-    """The line that is being typed, with the room above it."""
+    """An input line with the conversation above it."""
 
     def __init__(self, order: ChatOrder, look: Theme, stdout: TextIO, keyboard: Input) -> None:
         self._look = look
@@ -115,7 +115,7 @@ class ChatPane:
             return Size(rows=24, columns=80)
         return Size(rows=max(2, size.lines), columns=max(10, size.columns))
 
-    # --- how it is drawn -------------------------------------------------------------------------
+    # --- drawing ---------------------------------------------------------------------------------
 
     def _layout(self) -> HSplit:
         typing = Window(
@@ -136,7 +136,7 @@ class ChatPane:
         return HSplit([needs, fold, typing, self._search, bottom], align=VerticalAlign.TOP)
 
     def line_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
-        """Return the prompt, or the margin of a further line."""
+        """Return the prompt, or the margin for a continuation line."""
         if line or wrapped:
             return [("", "  ")]
         arrow = "" if self.chat.question else self._look.signs.arrow
@@ -150,18 +150,18 @@ class ChatPane:
         return max(1, min(_MAX_INPUT_ROWS, self._size().rows // 2 - 1))
 
     def fold_line(self) -> StyleAndTextTuples:
-        """Return what is said of lines that are not all shown."""
+        """Return the note about typed lines that are not all visible."""
         lines = count(self._buffer.text.rstrip("\n").count("\n") + 1, "line")
         return [("class:prompt", f"{lines} to {self.chat.target}: Enter sends them as one message")]
 
     def needs_row(self) -> StyleAndTextTuples:
-        """Return the newest thing that needs the person, with its keys."""
+        """Return the newest item that needs the user, with its keys."""
         return [("", row_text(self.chat.needs.urgent, self._look.signs.call, self._size().columns))]
 
     def bottom_line(self) -> StyleAndTextTuples:
         """Return the state of the room, or the choices while a word is completed."""
         chat = self.chat
-        # Not in a menu: a low pane would scroll for it, and the conversation would be gone.
+        # Not in a menu: a pane with few rows would scroll to show it and lose the conversation.
         if self._buffer.complete_state:
             return choices_row(self._buffer.complete_state, self._size().columns)
         if not chat.roster.is_known and not chat.away:
@@ -171,19 +171,19 @@ class ChatPane:
         return [("", text)]
 
     def _drawn_bottom(self) -> StyleAndTextTuples:
-        # Only the text has a style: a row that is filled to the right edge would be broken into several by a
+        # Only the text has a style: a row that is filled to the right edge would be wrapped into several by a
         # narrower terminal, which pushes the prompt into the scrollback before it can be erased.
         return [(f"class:bottom {part[0]}", part[1]) for part in self.bottom_line()]
 
-    # --- what the chat shows ---------------------------------------------------------------------
+    # --- output ----------------------------------------------------------------------------------
 
     def put(self, text: str) -> None:
-        """Show lines above what is being typed, with the next batch."""
+        """Show lines above the input line, with the next batch."""
         self._lines.append(text)
         self._news.set()
 
     async def page(self, title: str, lines: list[str]) -> None:
-        """Show the answer to a command: below its title if it fits the pane, else in a popup or a pager."""
+        """Show a command's output below its title if it fits in the pane, else in a popup or pager."""
         size = self._size()
         text = "\n".join(lines)
         taken = sum(height(row, size.columns) for row in text.split("\n"))
@@ -195,7 +195,7 @@ class ChatPane:
             self.put(f"{heading}\n{text}")
 
     async def _read_through(self, text: str) -> bool:
-        """Show a text in a pager over the pane; what comes in meanwhile is shown when it is closed."""
+        """Show a text in a pager over the pane; show events that arrive meanwhile when it is closed."""
         env = self.chat.order.env
         with text_file(text) as file:
             command = pager_command(file, is_mouse=False)
@@ -211,11 +211,11 @@ class ChatPane:
         return True
 
     def talk(self, text: str) -> None:
-        """Show a line that is not about the room's talk."""
+        """Show a line that is not part of the conversation."""
         self.put(self._look.faint(f"{self._look.signs.dot} ") + text)
 
     def bell(self) -> None:
-        """Ring with the next batch; tmux marks the window."""
+        """Ring the bell with the next batch, which makes tmux mark the window."""
         self._has_bell = True
         self._news.set()
 
@@ -224,12 +224,12 @@ class ChatPane:
         self._app.invalidate()
 
     def leave(self) -> None:
-        """End the pane."""
+        """Close the pane."""
         if self._app.is_running and not self._app.is_done:
             self._app.exit()
 
     async def flush_batches(self) -> None:
-        """Show what has come, in batches."""
+        """Show queued lines in batches."""
         while True:
             await self._news.wait()
             await asyncio.sleep(FLUSH_S)
@@ -239,7 +239,7 @@ class ChatPane:
             self._news.clear()
 
     def _show_batch(self) -> None:
-        """Write a batch above the prompt, all in one go."""
+        """Write a batch above the prompt in one operation."""
         text = self.next_batch()
         if not self._app.is_running or self._app.is_done:
             self._stdout.write(text)
@@ -248,7 +248,7 @@ class ChatPane:
         self._output.write_above(self._app, text)
 
     def next_batch(self) -> str:
-        """Return what is shown next, in one write."""
+        """Return the text to show in the next write."""
         size = taken = 0
         for line in self._lines:
             size += len(line) + 1
@@ -259,7 +259,7 @@ class ChatPane:
         bell, self._has_bell = "\a" if self._has_bell else "", False
         return "".join(f"{line}\n" for line in batch) + bell
 
-    # --- what the person does --------------------------------------------------------------------
+    # --- keys ------------------------------------------------------------------------------------
 
     def _accept(self, buffer: Buffer) -> bool:
         self._empty_breaks = 0
@@ -284,7 +284,7 @@ class ChatPane:
         return keys
 
     def _enter(self, event: KeyPressEvent) -> None:
-        """Send what was typed; of lines that come faster than anybody types, make one message to be sent."""
+        """Send the input; treat lines that arrive faster than anyone can type as one pasted message."""
         now = time.monotonic()
         ahead = event.key_processor.input_queue
         lines_ahead = sum(press.key in _ENTERS for press in ahead)
@@ -297,7 +297,7 @@ class ChatPane:
             self._burst_until = now + _BURST_S
 
     def complete(self, event: KeyPressEvent) -> None:
-        """Complete at once what has only one end, so that typing on in a hurry is safe; else offer a menu."""
+        """Complete a unique match immediately, so that typing ahead is safe; otherwise offer the choices."""
         buffer = self._buffer
         if buffer.complete_state and buffer.complete_state.complete_index is not None:
             buffer.complete_next()
@@ -314,7 +314,7 @@ class ChatPane:
             buffer.start_completion(select_first=False)
 
     def clear_or_explain(self, event: KeyPressEvent) -> None:
-        """Clear what was typed; the second time that there is nothing, say how to leave."""
+        """Clear the input; on the second press with empty input, explain how to leave."""
         if self._buffer.text or self.chat.question:
             self._empty_breaks = 0
             self._buffer.reset()
@@ -326,16 +326,16 @@ class ChatPane:
             self.talk("to leave: Ctrl-D or /quit; to stop the agents: Allstop or F12")
 
     def suspend(self, event: KeyPressEvent) -> None:
-        """Go back to the shell, if there is one."""
+        """Suspend the pane and return to the shell, if there is one."""
         if has_shell_above():
             get_app().suspend_to_background()
         else:
             self.talk("Ctrl-Z does nothing here. To leave, detach (prefix d).")
 
-    # --- from start to end -----------------------------------------------------------------------
+    # --- lifecycle -------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Stay until the person leaves or the room cannot be joined; then raise why."""
+        """Run until the user leaves; raise if the room cannot be joined."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.leave)
@@ -357,7 +357,7 @@ class ChatPane:
             serving.result()
 
     async def tick_clock(self) -> None:
-        """Move the turn clock on."""
+        """Update the turn clock."""
         while True:
             await asyncio.sleep(_CLOCK_S)
             if self.chat.roster.session.deadline is not None:
@@ -365,7 +365,7 @@ class ChatPane:
 
 
 async def run_pane(order: ChatOrder, look: Theme) -> int:
-    """Talk to the room in this terminal; return the exit code."""
+    """Run the human pane in this terminal; return the exit code."""
     pane = ChatPane(order, look, sys.stdout, create_input(sys.stdin))
     await pane.run()
     return 0

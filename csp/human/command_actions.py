@@ -1,4 +1,4 @@
-"""What the commands of the human pane do."""
+"""The actions of the human pane's commands."""
 
 import asyncio
 import json
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 _WITHDRAWABLE: Final = (DeliveryState.QUEUED, DeliveryState.HELD)
 _FAREWELL: Final = "the room keeps running; resume: csp up · stop: csp down"
 _STEERED: Final = {"pause": "paused", "resume": "resumed", "extend": "extended", "skip": "skipped a turn of"}
-#: What a mode has to be for these to change anything.
+#: The states in which a session can be steered by each verb.
 _BEFORE: Final = {"pause": "running", "resume": "paused"}
 _NO_SESSION: Final = "no mode is running"
 _START: Final = 'start one: /mode debate "topic"'
-#: Behind /down: the person was asked.
+#: The option of /down after the user has confirmed.
 SURE: Final = "yes"
-#: Allstop ends a mode; outside of one nobody can know which of the agents' own work is meant.
+#: Allstop ends a mode; without one, it is unclear which of the agents' own work to stop.
 _NOTHING: Final = "No mode is running. To stop an agent: /interrupt AGENT"
-#: The word that ends the program of an agent which is removed.
+#: The word that also ends the program of a removed agent.
 _END: Final = "end"
 _NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- COMMAND"
 
@@ -46,7 +46,7 @@ _NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- C
 
 
 async def press(chat: "Chat", verb: str, words: list[str]) -> None:
-    """Press a button of an agent; what comes of it is shown as a tick."""
+    """Press a button of an agent; the result is shown as a tick."""
     agent = words[0]
     body = {"choice": int(words[1])} if len(words) > 1 else {}
     answer = await chat.ask("POST", f"/agents/{segment(agent)}/{verb}", body)
@@ -61,7 +61,7 @@ async def press(chat: "Chat", verb: str, words: list[str]) -> None:
 
 
 async def restart(chat: "Chat", words: list[str]) -> None:
-    """Start the CLI of an agent again; one whose pane has ended gets it back."""
+    """Restart an agent's CLI; if its pane has ended, start the agent in a new one."""
     agent = words[0]
     if any(item.get("id") == agent and item.get("online") for item in await chat.agents()):
         return await press(chat, "restart", words)
@@ -74,7 +74,7 @@ async def restart(chat: "Chat", words: list[str]) -> None:
 
 
 async def remove(chat: "Chat", words: list[str]) -> None:
-    """Remove an agent from the room; close its pane if its program has ended, or is to be ended."""
+    """Remove an agent from the room; close its pane if its program has ended or should be ended."""
     agent, *rest = words
     if rest not in ([], [_END]):
         raise BadInput(f"expected nothing or {_END}, got {rest[0]!r}", f"/remove {agent} {_END}")
@@ -93,19 +93,19 @@ async def remove(chat: "Chat", words: list[str]) -> None:
 
 
 async def add(chat: "Chat", words: list[str]) -> None:
-    """Start one more agent, as `csp add` does."""
+    """Start another agent, as `csp add` does."""
     try:
         given = shlex.split(words[0])
     except ValueError as exc:
         raise BadInput(f"the command cannot be read: {str(exc).lower()}", "check its quotes") from exc
-    # Without a `--` everything after the name is the command.
+    # Without a `--`, everything after the name is the command.
     name, *rest = given if "--" in given else [*given[:1], "--", *given[1:]]
     said = await _csp(chat, "add", name, *rest)
     chat.out.put(visible(one_line(said, 200)))
 
 
 async def focus(chat: "Chat", words: list[str]) -> None:
-    """Go to the pane of an agent."""
+    """Switch to an agent's pane."""
     if "TMUX" not in chat.order.env:
         raise Refused("this pane is not in tmux, so it cannot go to another one", "attach with: csp up")
     code, listed, _ = await _run(chat, "tmux", "list-panes", "-s", "-F", "#{pane_id} #{@csp_agent}")
@@ -121,7 +121,7 @@ async def focus(chat: "Chat", words: list[str]) -> None:
 
 
 async def zoom(chat: "Chat", words: list[str]) -> None:
-    """Show a pane in full size, or undo that."""
+    """Toggle the zoom of a pane."""
     if "TMUX" not in chat.order.env:
         raise Refused("this pane is not in tmux, so it cannot be enlarged", "attach with: csp up")
     if words:
@@ -132,7 +132,7 @@ async def zoom(chat: "Chat", words: list[str]) -> None:
 
 
 async def lay_out(chat: "Chat", words: list[str]) -> None:
-    """Arrange the panes of the room."""
+    """Arrange the room's panes."""
     if not words:
         chat.out.put(f"layout {chat.borders.form.name}; choose with /layout {' | '.join(LayoutName)}")
         return
@@ -144,11 +144,11 @@ async def lay_out(chat: "Chat", words: list[str]) -> None:
 
 
 async def leave(chat: "Chat", words: list[str]) -> None:
-    """End the pane; that of a room's own session stays, and who looks at it goes back to where they were."""
+    """Close the pane; in the room's own session, keep it and return viewers to their previous session."""
     pane = chat.order.env.get("TMUX_PANE", "")
     is_of_room = False
     if pane and MARK in chat.order.env:
-        # Somebody may have opened another pane beside the one that belongs to the room.
+        # Somebody may have opened a second pane next to the one that belongs to the room.
         code, agent, _ = await _run(chat, "tmux", "display-message", "-p", "-t", pane, "#{@csp_agent}")
         is_of_room = code == 0 and agent.strip() == HUMAN
     if not is_of_room:
@@ -160,7 +160,7 @@ async def leave(chat: "Chat", words: list[str]) -> None:
     chat.out.put(_FAREWELL)
     if people:
         _, client, before = (*people[-1], "")[:3]
-        # A client that came from another session of this server goes back there; another one leaves tmux.
+        # A client from another session on this server returns there; any other client leaves tmux.
         code = 1
         if before:
             code, _, _ = await _run(chat, "tmux", "switch-client", "-c", client, "-t", f"={before}")
@@ -170,16 +170,16 @@ async def leave(chat: "Chat", words: list[str]) -> None:
             await _run(chat, "tmux", "detach-client", "-t", client)
 
 
-# --- what needs the person -------------------------------------------------------------------------
+# --- items that need the user ----------------------------------------------------------------------
 
 
 async def answer(chat: "Chat", words: list[str]) -> None:
-    """Answer the newest thing that needs the person."""
+    """Answer the newest item that needs the user."""
     chat.answer(words[0].lower() if words else "y")
 
 
 async def allow(chat: "Chat", words: list[str]) -> None:
-    """Let an agent run a command without asking."""
+    """Allow an agent to run a command without approval."""
     added = await chat.ask("POST", "/rules", {"agent": words[0], "pattern": words[1]})
     rule = field(added, "rule", dict)
     chat.out.put(
@@ -197,7 +197,7 @@ async def unallow(chat: "Chat", words: list[str]) -> None:
 
 
 async def decide(chat: "Chat", words: list[str]) -> None:
-    """Decide a tie, or what to do about a limit."""
+    """Decide a tie, or how to handle a limit."""
     if len(words) != 2:
         raise BadInput("expected a session and a choice", "/decide SESSION CHOICE; see: /needs")
     await chat.ask("POST", f"/sessions/{segment(words[0])}/decide", {"choice": words[1]})
@@ -208,13 +208,13 @@ async def decide(chat: "Chat", words: list[str]) -> None:
 
 
 async def forward(chat: "Chat", words: list[str]) -> None:
-    """Pass on what an agent said last to another."""
+    """Forward an agent's last message to another agent."""
     said = await chat.last_words(words[0])
     chat.say(words[1], human_input.forwarded(words[0], said, words[2] if len(words) > 2 else ""))
 
 
 async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
-    """Do something with a message that was sent before; without an id it is the last own one."""
+    """Act on a sent message; without an id, act on the user's last one."""
     if action == "cancel" and not words:
         message = await _newest_waiting(chat)
     else:
@@ -230,8 +230,8 @@ async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
 
 
 async def _newest_waiting(chat: "Chat") -> str:
-    """Return the id of the person's newest message that can still be withdrawn."""
-    # What is on its way gets a moment to arrive.
+    """Return the id of the user's newest message that can still be withdrawn."""
+    # Wait a moment for messages in transit.
     with suppress(BadInput):
         await chat.last_own()
     waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
@@ -242,7 +242,7 @@ async def _newest_waiting(chat: "Chat") -> str:
 
 
 async def release(chat: "Chat", words: list[str]) -> None:
-    """Release what the loop guard holds: the message named, or the only one there is."""
+    """Release the given message from the loop guard, or the only held one."""
     if words:
         return await act_on_message(chat, "continue", words)
     waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
@@ -256,13 +256,13 @@ async def release(chat: "Chat", words: list[str]) -> None:
 
 
 async def message_id(chat: "Chat", given: str) -> str:
-    """Return the name of a message: the one given, else the id of the last own one."""
-    # The room knows a message by its number as well as by its id.
+    """Return the given name of a message, or the id of the user's last one."""
+    # The room identifies a message by its number as well as by its id.
     return given or await chat.last_own()
 
 
 async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
-    """Return the message of a number."""
+    """Return the message with a number."""
     items = await chat.page(after=max(0, seq - 1), before=seq + 1, limit=1)
     if not items or items[0].get("seq") != seq:
         raise NotFound(f"there is no message #{seq}", "see: /history")
@@ -273,7 +273,7 @@ async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
 
 
 async def has_questions(chat: "Chat", wish: human_input.ModeLine) -> bool:
-    """Ask a person what has to be known before a mode is started; raise for a script, which cannot answer."""
+    """Ask for information needed before a mode starts; raise for a script, which cannot answer."""
     if wish.needs_topic:
         question = human_input.topic_question(wish.mode)
         if not chat.order.is_person:
@@ -293,7 +293,7 @@ async def has_questions(chat: "Chat", wish: human_input.ModeLine) -> bool:
 
 
 async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
-    """Begin a mode; the room says so itself."""
+    """Start a mode; the room posts the notice."""
     if wish.mode == human_input.FREEFORM:
         return await end(chat, [])
     for agent in (*wish.names.values(), *(wish.agents or ())):
@@ -305,7 +305,7 @@ async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
 
 
 async def _running(chat: "Chat") -> SessionStatus:
-    """Return the mode that runs, or raise saying how to begin one."""
+    """Return the running mode, or raise with a hint on how to start one."""
     session = session_of(await chat.ask("GET", "/mode"))
     if not session.is_running:
         raise Refused(_NO_SESSION, _START)
@@ -313,21 +313,21 @@ async def _running(chat: "Chat") -> SessionStatus:
 
 
 def _done(chat: "Chat", text: str) -> None:
-    """Say what was done to a script; a person reads what the room itself says of it."""
+    """Print the outcome for a script; a person sees the room's own notice."""
     chat.roster.wake()
     if not chat.order.is_person:
         chat.out.put(text)
 
 
 async def end(chat: "Chat", words: list[str]) -> None:
-    """End the running mode in order."""
+    """End the running mode in an orderly way."""
     await _running(chat)
     await chat.ask("POST", "/mode", {"mode": human_input.FREEFORM})
     _done(chat, "back in freeform")
 
 
 async def stop(chat: "Chat", words: list[str]) -> None:
-    """Stop what is running at once."""
+    """Stop all running work immediately."""
     if words and words != ["all"]:
         raise BadInput(f"{words[0]!r} cannot be stopped", "/stop, /stop all or /interrupt AGENT")
     answer = await chat.ask("POST", "/stop", {"all": True} if words else {})
@@ -347,7 +347,7 @@ async def next_turn(chat: "Chat", words: list[str]) -> None:
 
 
 async def steer(chat: "Chat", verb: str, words: list[str]) -> None:
-    """Do something with the running mode."""
+    """Steer the running mode."""
     session = await _running(chat)
     if session.status != _BEFORE.get(verb, session.status):
         chat.out.put(f"{visible(session.mode)} is {visible(session.status)} already")
@@ -360,7 +360,7 @@ async def steer(chat: "Chat", verb: str, words: list[str]) -> None:
 
 
 async def review(chat: "Chat", words: list[str]) -> None:
-    """Do what `csp review` does."""
+    """Run `csp review`."""
     try:
         args = shlex.split(words[0]) if words else []
     except ValueError as exc:
@@ -375,7 +375,7 @@ async def review(chat: "Chat", words: list[str]) -> None:
 
 
 async def export(chat: "Chat", words: list[str]) -> None:
-    """Write the whole history to a new file, or into a folder."""
+    """Write the complete history to a new file, or into a folder."""
     path = chat.order.cwd / Path(words[0] if words else ".").expanduser()
     if path.is_dir():
         room = chat.order.address.room or "room"
@@ -393,19 +393,19 @@ async def export(chat: "Chat", words: list[str]) -> None:
 
 
 async def web(chat: "Chat", words: list[str]) -> None:
-    """Print a one-time link to the page of this room, with those for other machines if they can reach it."""
+    """Print a one-time link to the room's page, and links for other machines if they can reach it."""
     for url in (await _csp(chat, "web", "--no-open")).split():
         chat.out.put(visible(url))
 
 
 async def rooms(chat: "Chat", words: list[str]) -> None:
-    """List the rooms of this machine."""
+    """List the rooms on this machine."""
     answer = await _csp_anywhere(chat, "rooms")
     await chat.out.page("/rooms", [visible(line) for line in answer.splitlines()])
 
 
 async def down(chat: "Chat", words: list[str]) -> None:
-    """Stop the room, once the person has said yes; this pane ends with it."""
+    """Stop the room, including this pane, once the user has confirmed."""
     if chat.order.is_person and words != [SURE]:
         text = "Stop the room with its panes, agents and gateway?"
         return chat.pose(yes_or_no(text, human_input.CommandLine(name="down", rest=SURE)))
@@ -415,15 +415,15 @@ async def down(chat: "Chat", words: list[str]) -> None:
 
 
 async def _csp_anywhere(chat: "Chat", verb: str, *words: str) -> str:
-    """Run a csp command that is about no room."""
+    """Run a csp command that does not concern a room."""
     return await _csp(chat, verb, *words, room="")
 
 
 async def _csp(chat: "Chat", verb: str, *words: str, is_apart: bool = False, room: str | None = None) -> str:
-    """Run a csp command in this room; return what it printed or said, raise what it complained about."""
+    """Run a csp command in this room; return its output, or raise its error."""
     name = chat.order.address.room if room is None else room
     of_room = ("--room", name) if name else ()
-    # -P: a folder named csp in the user's directory must not be taken for ours.
+    # -P, because a folder named csp in the user's directory must not shadow our package.
     with FailurePipe() as pipe:
         argv = (sys.executable, "-P", "-m", "csp.cli", verb, *of_room, *words)
         code, out, said = await _run(chat, *argv, pipe=pipe, is_apart=is_apart)
@@ -437,7 +437,7 @@ async def _csp(chat: "Chat", verb: str, *words: str, is_apart: bool = False, roo
 async def _run(
     chat: "Chat", *command: str, pipe: FailurePipe | None = None, is_apart: bool = False
 ) -> tuple[int, str, str]:
-    """Run a program off the terminal; return its code, what it printed, what it complained about."""
+    """Run a program without the terminal; return its exit code, stdout and stderr."""
     own = identity(chat.order.env) | (pipe.variables if pipe else {})
     try:
         process = await asyncio.create_subprocess_exec(
@@ -446,7 +446,7 @@ async def _run(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=chat.order.cwd,
-            # The person at the pane gives these commands, also those that start further agents.
+            # The user of the pane issues these commands, including those that start more agents.
             env=child_environment(USER, chat.order.env, own),
             pass_fds=(pipe.fd,) if pipe else (),
             start_new_session=is_apart,

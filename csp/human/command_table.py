@@ -1,4 +1,4 @@
-"""Run the commands of the catalogue in the human pane."""
+"""Run the catalogue's commands in the human pane."""
 
 import textwrap
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ _AGENTS: Final = (ArgumentKind.AGENT, ArgumentKind.MAYBE_AGENT)
 
 
 async def show_help(chat: "Chat", words: list[str]) -> None:
-    """Show how to speak and every command, or one of them."""
+    """Show how to address agents, and all commands or one of them."""
     if words and words[0] != "all":
         row = find(words[0].removeprefix("/"))
         chat.out.put(f"{row.form}  {row.help}")
@@ -32,7 +32,7 @@ async def show_help(chat: "Chat", words: list[str]) -> None:
 
 
 async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
-    """Begin a mode, if there is one of this name; ask for its topic, and before it ends another one."""
+    """Start the named mode; first ask for a missing topic and before replacing another mode."""
     modes = mode_names()
     if wish.mode not in modes:
         hint = nearest(wish.mode, modes) or f"there are: {', '.join(modes)}"
@@ -41,7 +41,7 @@ async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
         await command_actions.set_mode(chat, wish)
 
 
-#: What this pane does for a command; the others press the button that the catalogue names.
+#: The actions of commands in this pane; all others press the button that the catalogue defines.
 _HANDLERS: Final[dict[str, Handler]] = {
     "agents": command_views.agents,
     "status": command_views.status,
@@ -78,12 +78,12 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "quit": command_actions.leave,
 }
 _ALIASES: Final = {"exit": "quit", "forward": "fwd", "who": "agents", "h": "help", "q": "quit"}
-#: Commands that answer the newest thing that needs the person.
+#: Commands that answer the newest item that needs the user.
 _ANSWERS: Final = ("y", "n")
 
 
 def find(name: str) -> CommandEntry:
-    """Return the row of a command, or raise with the nearest one."""
+    """Return a command's row, or raise with the closest match."""
     names = [row.name for row in catalogue.COMMANDS]
     wanted = _ALIASES.get(name, name)
     row = next((row for row in catalogue.COMMANDS if row.name == wanted), None)
@@ -94,7 +94,7 @@ def find(name: str) -> CommandEntry:
 
 
 async def run(chat: "Chat", command: human_input.CommandLine) -> None:
-    """Do what a typed command says."""
+    """Execute a typed command."""
     if command.name in _ANSWERS and not command.rest:
         command = human_input.CommandLine(name="answer", rest=command.name)
     row = find(command.name)
@@ -132,7 +132,7 @@ _MORE: Final = "/help COMMAND explains one, /help all lists them with what they 
 
 
 def help_lines(width: int) -> list[str]:
-    """Return the help on one screen: how to speak, then the commands by what they are about."""
+    """Return the help on one screen: how to address agents, then the commands by subject."""
     lines = columns([list(row) for row in _SPEECH])
     for group in CommandGroup:
         names = [f"/{row.name}" for row in catalogue.COMMANDS if row.group is group]
@@ -142,7 +142,7 @@ def help_lines(width: int) -> list[str]:
 
 
 def whole_help() -> list[str]:
-    """Return every command with what it does, by what it is about."""
+    """Return all commands with descriptions, grouped by subject."""
     lines = columns([list(row) for row in _SPEECH])
     for group in CommandGroup:
         rows = [row for row in catalogue.COMMANDS if row.group is group]

@@ -1,4 +1,4 @@
-"""What the commands of the human pane show."""
+"""The output of the human pane's commands."""
 
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +28,7 @@ _BOARD_WORDS: Final = {"add": "what to write", "search": "what to look for", "su
 
 
 async def agents(chat: "Chat", words: list[str]) -> None:
-    """List the agents with what each does."""
+    """List the agents and their states."""
     lines = _agent_lines(await chat.agents(), session_of(await chat.ask("GET", "/mode")))
     await chat.out.page("/agents", lines)
 
@@ -45,7 +45,7 @@ def _agent_lines(found: list[Object], session: SessionStatus) -> list[str]:
 
 
 async def status(chat: "Chat", words: list[str]) -> None:
-    """Show the mode, whose turn it is, the agents, what they have used."""
+    """Show the mode, the current turn, the agents and their usage."""
     answer = await chat.ask("GET", "/mode")
     session = session_of(answer)
     topic = answer.get("topic") if isinstance(answer, dict) else None
@@ -67,7 +67,7 @@ async def status(chat: "Chat", words: list[str]) -> None:
 
 
 async def queue(chat: "Chat", words: list[str]) -> None:
-    """Show undelivered messages and why."""
+    """Show undelivered messages, with reasons."""
     lines = []
     for item in objects(field(await chat.ask("GET", "/queue"), "items", list)):
         agent, state = field(item, "agent", str), field(item, "state", str)
@@ -80,21 +80,21 @@ async def queue(chat: "Chat", words: list[str]) -> None:
 
 
 async def needs(chat: "Chat", words: list[str]) -> None:
-    """List what needs the person, with the line that answers each."""
+    """List the items that need the user, with the commands that answer each."""
     await chat.needs.look()
     lines = [row for line in list_lines(chat.look, chat.needs.items) for row in line.split("\n")]
     await chat.out.page("/needs", lines)
 
 
 async def rules(chat: "Chat", words: list[str]) -> None:
-    """List the commands that agents may run without asking."""
+    """List the commands that agents may run without approval."""
     items = objects(field(await chat.ask("GET", "/rules"), "items", list))
     lines = rule_lines(items) or ["no rules yet; /allow AGENT COMMAND adds one"]
     await chat.out.page("/rules", [visible(line) for line in lines])
 
 
 async def history(chat: "Chat", words: list[str]) -> None:
-    """Show the newest messages, of an agent if one is named."""
+    """Show the newest messages, from one agent if given."""
     numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
     named = [chat.known(word) for word in words if not (word.isascii() and word.isdigit())]
     limit = max(1, min(numbers[0], _MAX_PAGE)) if numbers else _HISTORY
@@ -103,13 +103,13 @@ async def history(chat: "Chat", words: list[str]) -> None:
 
 
 async def search(chat: "Chat", words: list[str]) -> None:
-    """Find messages with a text."""
+    """Find messages that contain a text."""
     found = await chat.page(q=words[0], limit=_HISTORY)
     await _show_items(chat, f"/search {words[0]}", found, f"no messages match {words[0]!r}")
 
 
 async def _show_items(chat: "Chat", title: str, items: list[dict[str, Any]], nothing: str) -> None:
-    # A vote stands in the words of who cast it.
+    # A vote appears in its voter's message.
     items = [item for item in items if item.get("type") != "vote"]
     lines = [line for item in items for line in said_line(chat.look, spoken_in(item)).split("\n")]
     end = chat.look.faint(f"--- {count(len(items), 'message')} ---") if items else visible(nothing)
@@ -125,7 +125,7 @@ async def show(chat: "Chat", words: list[str]) -> None:
         item = await item_at(chat, int(number))
     else:
         found = [item for item in await chat.page(limit=200) if item.get("type") != "system"]
-        # The last long one, which was folded.
+        # The last long message, which was folded.
         long = [item for item in found if _is_folded(chat, item)]
         item = max(long or found, key=lambda item: item.get("seq") or 0, default={})
     if not item:
@@ -139,14 +139,14 @@ def _is_folded(chat: "Chat", item: dict[str, Any]) -> bool:
 
 
 async def votes(chat: "Chat", words: list[str]) -> None:
-    """Show the tally with the proposals and the reasons, as far as they are unsealed."""
+    """Show the tally, the proposals and the reasons, as far as they are unsealed."""
     answer = await chat.ask("GET", "/mode")
     lines = vote_lines(answer if isinstance(answer, dict) else {})
     await chat.out.page("/votes", [wrapped(line, 0, chat.look.columns()) for line in lines])
 
 
 async def board(chat: "Chat", words: list[str]) -> None:
-    """Show the newest notes of the whiteboard, or one of them; write one; find some; have them summed up."""
+    """Show the newest whiteboard notes or a single one, or add, search or summarise notes."""
     form, _, rest = (words[0] if words else "").partition(" ")
     form, rest = (rest.strip(), "") if form == "show" else (form, rest.strip())
     if form in _BOARD_WORDS and not rest:

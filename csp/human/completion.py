@@ -1,4 +1,4 @@
-"""Complete what is being typed: agents, commands, their arguments."""
+"""Complete agents, commands and arguments in the input line."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -15,7 +15,7 @@ from csp.room.sessions.modes import mode_names
 
 
 def completions(text: str, agents: list[str]) -> list[tuple[str, str]]:
-    """Return the words that may stand at the end of a line in place of its last word, each with its help."""
+    """Return the possible replacements for the last word of a line, each with its help text."""
     line = text.lstrip()
     word = last_word(line)
     before, brace, start = word.rpartition("{")
@@ -33,19 +33,19 @@ def completions(text: str, agents: list[str]) -> list[tuple[str, str]]:
 
 
 def last_word(text: str) -> str:
-    """Return the word that the cursor is behind."""
+    """Return the word before the cursor."""
     return "" if not text or text[-1].isspace() else text.split()[-1]
 
 
 def common_start(words: list[str]) -> str:
-    """Return what all of some words begin with."""
+    """Return the longest common prefix of the words."""
     first, last = min(words), max(words)
     pairs = zip(first, last, strict=False)
     return first[: next((at for at, (one, other) in enumerate(pairs) if one != other), len(first))]
 
 
 def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
-    """Return what may stand at the place of the last word."""
+    """Return the candidates for the last word."""
     place = len(words) - (1 if word else 0) - 1
     name = words[0][1:].lower()
     if words[0].lower() == f"@{ROUTER}":
@@ -75,13 +75,13 @@ def _starting(names: Iterable[str], start: str) -> list[str]:
 
 
 class LineCompleter(Completer):
-    """Completes for prompt_toolkit."""
+    """Adapts the completions to prompt_toolkit."""
 
     def __init__(self, agents: Callable[[], list[str]]) -> None:
         self._agents = agents
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield what may stand where the cursor is."""
+        """Yield the completions at the cursor."""
         text = document.text_before_cursor
         word = last_word(text)
         for choice, help in completions(text, self._agents()):
@@ -89,11 +89,11 @@ class LineCompleter(Completer):
 
 
 def choices_row(state: CompletionState, columns: int) -> StyleAndTextTuples:
-    """Return one row of choices around the chosen one; the help of that, or of an only one, behind it."""
+    """Return one row of choices around the selected one, followed by help for it or for the only choice."""
     words = [choice.text for choice in state.completions]
     chosen = state.complete_index
     first = last = chosen or 0
-    # The row begins with the first word that leaves the chosen one its place.
+    # The row starts with the first word that leaves enough space for the selected one.
     while first and sum(len(word) + 2 for word in words[first - 1 : last + 1]) < columns - 2:
         first -= 1
     row: StyleAndTextTuples = [("", "… ")] if first else []

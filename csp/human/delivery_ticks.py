@@ -1,4 +1,4 @@
-"""Follow the person's own messages to their ends, telling each change once."""
+"""Track the user's own messages until they are delivered or fail, reporting each change once."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,9 +11,9 @@ from csp.protocol.enums import DeliveryState as S
 from csp.protocol.events import NoticePosted
 from csp.protocol.notices import OF_DELIVERIES
 
-#: The recipients of one message end within moments of each other: one line for all of them.
+#: The recipients of a message finish within moments of each other, so they share one line.
 GATHER_S: Final = 0.25
-#: What lasts no longer than this is not worth a line.
+#: A state that lasts no longer than this is not worth a line.
 STANDS_S: Final = 0.7
 _REASON: Final = 200
 _FINAL: Final = frozenset(set(S) - PENDING)
@@ -24,7 +24,7 @@ _ENDS: Final = {S.FAILED: "", S.WITHDRAWN: "withdrawn", S.EXPIRED: "expired"}
 
 @dataclass(slots=True)
 class _Step:
-    """Where a message stands with one recipient since when; `told` is what the person knows of it."""
+    """A message's state for one recipient, with its start; `told` is the state last shown to the user."""
 
     state: S | None = None
     reason: str = ""
@@ -47,13 +47,13 @@ class _Step:
 
 @dataclass(slots=True)
 class _Own:
-    """One message, or a button that was pressed."""
+    """A message that was sent, or a button that was pressed."""
 
     label: str
     since: float
     steps: dict[str, _Step] = field(default_factory=dict)
     is_accepted: bool = False
-    #: Whether only a failure is worth a line.
+    #: Whether only a failure is reported.
     is_quiet: bool = False
     was_asked: bool = False
 
@@ -63,35 +63,35 @@ class _Own:
 
 
 class DeliveryTicks:
-    """The person's messages on their way."""
+    """The user's messages in transit."""
 
     def __init__(self, look: Theme) -> None:
         self._look = look
         self._own: dict[str, _Own] = {}
 
     def expect(self, message: str, now: float, label: str = "") -> None:
-        """Follow a message from now on."""
+        """Start tracking a message."""
         self._own[message] = _Own(label=label, since=now)
 
     def keep_quiet(self, message: str) -> None:
-        """Say no more of a message than that it has failed."""
+        """Report nothing about a message except a failure."""
         if message in self._own:
             self._own[message].is_quiet = True
 
     def is_own(self, message: str) -> bool:
-        """Tell whether a message is being followed."""
+        """Return whether a message is being tracked."""
         return message in self._own
 
     def tells(self, notice: NoticePosted) -> bool:
-        """Tell whether a notice says no more than the tick of a message will."""
+        """Return whether a notice only repeats what a message's tick will report."""
         return notice.code in OF_DELIVERIES and notice.params.get("message") in self._own
 
     def forget(self, message: str) -> None:
-        """Follow a message no longer."""
+        """Stop tracking a message."""
         self._own.pop(message, None)
 
     def accept(self, message: str, seq: int, recipients: tuple[str, ...], now: float) -> None:
-        """Note that the room has taken a message for these recipients."""
+        """Record that the room has accepted a message for these recipients."""
         own = self._own.get(message)
         if own is None or own.is_accepted:
             return
@@ -101,7 +101,7 @@ class DeliveryTicks:
             own.steps.setdefault(agent, _Step(since=now))
 
     def move(self, message: str, agent: str, state: S, reason: str, now: float) -> None:
-        """Note how far a message has come."""
+        """Record a message's delivery state for one recipient."""
         own = self._own.get(message)
         if own is None:
             return
@@ -110,7 +110,7 @@ class DeliveryTicks:
             step.state, step.reason, step.since = state, reason, now
 
     def silent(self, now: float) -> list[str]:
-        """Return, once each, the messages that somebody has said nothing about for a while."""
+        """Return, once each, the messages without news from a recipient for a while."""
         found = [
             message
             for message, own in self._own.items()
@@ -124,7 +124,7 @@ class DeliveryTicks:
         return found
 
     def due(self, now: float) -> list[str]:
-        """Return the lines that are to be shown now."""
+        """Return the lines that are due."""
         lines = [line for own in self._own.values() if (line := self._line(own, now))]
         for message in [message for message, own in self._own.items() if own.is_over]:
             del self._own[message]
@@ -132,7 +132,7 @@ class DeliveryTicks:
 
     @property
     def waiting(self) -> int:
-        """How many are not at their end."""
+        """The number of messages in transit."""
         return len(self._own)
 
     # --- one line --------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class DeliveryTicks:
 
 
 def why_held(reason: str, agent: str) -> str:
-    """Return why a message waits, and what ends the wait."""
+    """Return why a message is waiting and how the wait can end."""
     known = catalogue.why_held(reason)
     if known is None:
         return visible(one_line(reason, _REASON)) or "it waits"

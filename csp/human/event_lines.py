@@ -1,4 +1,4 @@
-"""Turn what happens in the room into lines for a person."""
+"""Format the room's events as lines for a person."""
 
 import re
 import time
@@ -16,10 +16,10 @@ from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentState, Ending
 from csp.protocol.notices import HEADINGS, NoticeCode
 from csp.protocol.session_parts import TurnState
 
-#: What stays at the bottom of the screen: the line that is typed, the state of the room.
+#: The fixed rows at the bottom of the screen: the input line and the state of the room.
 _FIXED_ROWS: Final = 2
 _MAX_BODY: Final = 10
-#: Of a text that is folded no more is laid out: one of a megabyte would stop the keyboard for a second.
+#: The part of a folded text that is laid out; a whole megabyte would block the keyboard for a second.
 _LAID_OUT: Final = 20_000
 END_WORDS: Final = {entry.id: entry.text for entry in catalogue.END_REASONS}
 _SUBJECT: Final = 200
@@ -40,21 +40,21 @@ class SpokenLine:
     target: str
     text: str
     ending: str = ""
-    #: What a person should know about the words: that nobody else can read them yet, that they moved nothing.
+    #: A remark about the text, such as that nobody else can read it yet or that it had no effect.
     mark: str = ""
     is_notice: bool = False
-    #: Of a notice: its code, and what it is about.
+    #: The code and the parameters of a notice.
     code: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_of_turns(self) -> bool:
-        """Whether it says no more than the status line does: whose turn it is, in which round."""
+        """Whether it only repeats the turn and round in the status line."""
         return self.code in (NoticeCode.YOUR_TURN, NoticeCode.ROUND)
 
 
 def spoken_of(event: events.AnyEvent) -> SpokenLine | None:
-    """Return what an event says to the people of the room, if it does."""
+    """Return the line for an event that is a message or notice, else None."""
     if isinstance(event, events.Unknown) or events.type_of(event) not in events.HISTORY_TYPES:
         return None
     spoken = spoken_in(msgspec.to_builtins(event))
@@ -70,7 +70,7 @@ def _mark(*, sealed: object, late: object, stray: object) -> str:
 
 
 def spoken_in(item: Mapping[str, Any]) -> SpokenLine:
-    """Return what an item of the history says."""
+    """Return the line for a history item."""
     ending = item.get("ending")
     return SpokenLine(
         seq=int(item.get("seq") or 0),
@@ -79,7 +79,7 @@ def spoken_in(item: Mapping[str, Any]) -> SpokenLine:
         target=str(item.get("target") or ""),
         text=str(item.get("text") or ""),
         ending=f"({ending})" if ending else "",
-        # By now a seal may be broken.
+        # The seal may be broken by now.
         mark=_mark(sealed=False, late=item.get("late"), stray=item.get("out_of_turn")),
         is_notice=item.get("type") == "system",
         code=str(item.get("code") or ""),
@@ -88,9 +88,9 @@ def spoken_in(item: Mapping[str, Any]) -> SpokenLine:
 
 
 def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False, mode: str = "") -> str:
-    """Return a message as lines of text: who, to whom, what; a long one is folded to its head.
+    """Return a message as lines with sender, recipients and text; fold a long one to its first rows.
 
-    `mode` is the one that runs, which a notice of its end does not name.
+    `mode` is the running mode, which a notice about its end does not name.
     """
     head = f"{clock(spoken.ts)} {look.faint(f'#{spoken.seq}')}"
     if spoken.is_notice:
@@ -113,7 +113,7 @@ def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False, mode: 
 
 
 def own_line(look: Theme, to: str, text: str, *, urgent: bool = False) -> str:
-    """Return what the person has just said; its delivery is told later."""
+    """Return the line for the user's own new message; its delivery is shown later."""
     way = _way(look, "you", to, always=True) + (" (urgent)" if urgent else "")
     head, how_to_see = f"{clock(time.time())} {way}", "sent whole"
     if not look.columns():
@@ -122,7 +122,7 @@ def own_line(look: Theme, to: str, text: str, *, urgent: bool = False) -> str:
 
 
 def _way(look: Theme, sender: str, target: str, *, always: bool = False) -> str:
-    """Return who speaks, and to whom unless it is to everybody, in the colour of the sender."""
+    """Return the sender, and the recipients unless it is for everybody, in the sender's colour."""
     is_plain = target in ("", ALL, SYSTEM) or (target == HUMAN and sender != HUMAN)
     if is_plain and not always and sender != HUMAN:
         return look.name(sender)
@@ -132,10 +132,10 @@ def _way(look: Theme, sender: str, target: str, *, always: bool = False) -> str:
 def _message_rows(
     look: Theme, head: str, text: str, sender: str, *, how_to_see: str, is_speech: bool
 ) -> list[str]:
-    """Return a message of one row, or its head and its text below; `how_to_see` folds it.
+    """Return a message in one row, or its head with the text below; `how_to_see` folds it.
 
-    A message may be cut off at the top of the screen. Its last row names the sender again, so that no text on
-    the screen is without a name.
+    A message may be cut off at the top of the screen. Its last row repeats the sender, so that no text on
+    the screen is without one.
     """
     width = look.columns()
     laid_out = text[:_LAID_OUT] if how_to_see else text
@@ -161,7 +161,7 @@ def _signed(row: str, name: str, width: int) -> list[str]:
 
 
 def _body_rows_that_fit(look: Theme) -> int:
-    """Return how many rows a text may take below its head: three messages and their heads fit the screen."""
+    """Return the maximum rows of a text below its head, so that three messages fit on the screen."""
     rows = look.rows() or 24
     return max(1, min(_MAX_BODY, (rows - _FIXED_ROWS) // 3 - 1))
 
@@ -172,7 +172,7 @@ def _body_rows_that_fit(look: Theme) -> int:
 def _notice_line(look: Theme, spoken: SpokenLine, head: str, *, is_whole: bool, mode: str) -> str:
     first = f"{head} {look.signs.dot} "
     if not look.columns():
-        # A script reads what the room has said, word for word.
+        # A script gets the room's exact text.
         shown = visible(spoken.text if is_whole else folded(spoken.text, f"/show {spoken.seq}"))
         return first + (look.strong(shown) if spoken.code in HEADINGS else shown.replace("\n", "\n  "))
     title, *more = visible(spoken.text if is_whole else drawn_notice(spoken, mode)).split("\n")
@@ -197,16 +197,16 @@ _OF_A_MESSAGE: Final = re.compile(r"\bm-(\d+)\b")
 
 
 def as_typed_here(hint: str) -> str:
-    """Return a hint with what `csp` does in a shell as this pane does it."""
+    """Return a hint with shell commands replaced by those of this pane."""
     names = {row.name for row in catalogue.COMMANDS}
     return _IN_A_SHELL.sub(lambda found: f"/{found[1]}" if found[1] in names else found[0], hint)
 
 
 def drawn_notice(spoken: SpokenLine, mode: str = "") -> str:
-    """Return what a notice says in the pane; `/show` has the text of the room itself.
+    """Return a notice's text for the pane; `/show` prints the room's own text.
 
-    What was said or counted before is not said again at the end of a session. A message has its number, and
-    what can be typed is what the pane takes.
+    The end of a session does not repeat earlier text or counts. A message is named by its number, and
+    commands are those of the pane.
     """
     params = spoken.params
     match spoken.code:
@@ -240,15 +240,15 @@ def mode_name(mode: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Return foreign text that can be printed: nothing in it acts, its further lines stand further in."""
+    """Return external text that is safe to print, with all lines but the first indented."""
     return visible(text).replace("\n", "\n  ")
 
 
-# --- who comes, who goes, who asks ---------------------------------------------------------------
+# --- other events --------------------------------------------------------------------------------
 
 
 def news_line(look: Theme, event: events.AnyEvent) -> str:
-    """Return the line for an event that is no speech; nothing for most of them."""
+    """Return the line for an event that is not a message, or an empty string for most of them."""
     match event:
         case events.Joined():
             return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} joined"

@@ -1,6 +1,6 @@
-"""Lay out a text for a terminal: words wrapped, light markdown drawn, commands of agents said in words.
+"""Lay out text for a terminal: wrap words, render simple markdown, and describe agents' commands.
 
-Everything here is pure. The rows that are returned are safe to print; only their styles are escape sequences.
+All functions are pure. The returned rows are safe to print; only their styles are escape sequences.
 """
 
 import re
@@ -12,7 +12,7 @@ from prompt_toolkit.utils import get_cwidth
 from csp.human.safe_text import visible
 from csp.human.theme import Theme
 
-#: Narrower than this nothing is wrapped by us: the terminal breaks the rows.
+#: Below this width, rows are not wrapped here but by the terminal.
 NARROW: Final = 20
 _INDENT: Final = "  "
 _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
@@ -26,12 +26,12 @@ _WIDE_FROM: Final = 0x1100
 
 
 def cells(text: str) -> int:
-    """Return how many columns a text takes, without its styles."""
+    """Return the width of a text in columns, excluding styles."""
     return get_cwidth(_ESCAPE.sub("", text)) if text else 0
 
 
 def height(row: str, width: int) -> int:
-    """Return how many rows of the screen a row takes; one that was left unbroken may take several."""
+    """Return the number of screen rows that a row occupies; an unwrapped one may occupy several."""
     return max(1, -(-cells(row) // width)) if width else 1
 
 
@@ -39,7 +39,7 @@ def height(row: str, width: int) -> int:
 
 
 class _Word(NamedTuple):
-    """A piece that is not broken, with its width; `gap` tells whether a space stands before it."""
+    """An unbreakable piece of text with its width; `gap` is true if a space precedes it."""
 
     text: str
     width: int
@@ -47,7 +47,7 @@ class _Word(NamedTuple):
 
 
 def _words(look: Theme, text: str) -> list[_Word]:
-    """Return the words of a line, drawn; code is one word, whatever is in it."""
+    """Return the styled words of a line; a code span is always one word."""
     found: list[_Word] = []
     at, gap = 0, False
     for match in _STYLED.finditer(text) if look.has_colour else ():
@@ -75,7 +75,7 @@ def _plain_words(text: str, *, gap: bool) -> list[_Word]:
 
 
 def _breakable(word: str) -> list[str]:
-    """Return where a word may be broken: between the letters of a script that has no spaces."""
+    """Return a word's breakable pieces, split between the letters of scripts without spaces."""
     if word.isascii() or "://" in word or not any(_is_wide(letter) for letter in word):
         return [word]
     return re.findall(r"[^\u1100-\U0003ffff]+|.", word)
@@ -86,7 +86,7 @@ def _is_wide(letter: str) -> bool:
 
 
 def wrap(look: Theme, text: str, width: int, *, first: str = "", further: str = "") -> list[str]:
-    """Return a line of text as rows of at most `width` columns; a longer word has a row of its own."""
+    """Return a line of text as rows of at most `width` columns; a longer word has its own row."""
     rows: list[str] = []
     row, used = first, get_cwidth(first)
     is_empty = True
@@ -105,7 +105,7 @@ def wrap(look: Theme, text: str, width: int, *, first: str = "", further: str = 
 
 
 def body_rows(look: Theme, text: str, width: int, *, is_speech: bool = True) -> list[str]:
-    """Return a text as rows, two columns further in; commands of agents are drawn only in their speech."""
+    """Return a text as rows indented by two columns; commands are described only in agents' messages."""
     rows: list[str] = []
     fence = ""
     lines = visible(text).split("\n")
@@ -151,7 +151,7 @@ def _line_rows(look: Theme, line: str, width: int, *, is_speech: bool) -> list[s
 
 
 def _table(lines: list[str], width: int) -> list[str]:
-    """Return a table row by row, its columns even where that fits."""
+    """Return the rows of a table, with aligned columns if they fit."""
     rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
     is_even = len({len(row) for row in rows}) == 1
     if not is_even:
@@ -184,7 +184,7 @@ _REASON: Final = re.compile(r"REASON:\s*(?P<reason>.*)")
 
 
 def in_words(look: Theme, line: str) -> str | None:
-    """Return what a line of an agent does, if it is one of the commands that agents write."""
+    """Return a description of an agent's line if it is a command, else None."""
     if vote := _VOTE.fullmatch(line):
         reason = f": {vote['reason']}" if vote["reason"] else ""
         return f"{look.signs.done} votes {vote['label'].upper()}{reason}"
@@ -212,12 +212,12 @@ def in_words(look: Theme, line: str) -> str | None:
 
 
 def fold(rows: list[str], most: int, width: int, mark: Callable[[int], str]) -> list[str]:
-    """Return the head of a text that takes at most `most` rows of the screen, closed by a mark.
+    """Return the start of a text in at most `most` screen rows, ending with a mark.
 
-    The mark says how many rows are left out. Where there is no row for it, it ends the last row of the head.
+    The mark shows the number of omitted rows. If there is no row left for it, it is added to the last row.
     """
     if sum(height(row, width) for row in rows) <= most + 1:
-        # A mark would take the row that it stands for.
+        # A mark would occupy the row that it replaces.
         return rows
     kept = list(_first(rows, max(1, most - 1), width))
     if most > 1:
@@ -227,7 +227,7 @@ def fold(rows: list[str], most: int, width: int, mark: Callable[[int], str]) -> 
 
 
 def _first(rows: list[str], most: int, width: int) -> Iterator[str]:
-    """Yield the first rows that fit; of one that takes more rows alone, its beginning."""
+    """Yield the first rows that fit; if the first one alone does not fit, yield its beginning."""
     taken = 0
     for number, row in enumerate(rows):
         taken += height(row, width)
@@ -239,7 +239,7 @@ def _first(rows: list[str], most: int, width: int) -> Iterator[str]:
 
 
 def cut(row: str, width: int) -> str:
-    """Return the beginning of a row that is not wider than `width`, up to a space; its styles end with it."""
+    """Return the beginning of a row up to a space, at most `width` columns wide, with its styles closed."""
     if cells(row) <= width:
         return row
     shown, used = "", 0

@@ -1,4 +1,4 @@
-"""What needs the person: kept fresh from GET /attention, drawn, and answered by one key."""
+"""The items that need the user: update them from GET /attention, draw them, and answer them by key."""
 
 import asyncio
 import contextlib
@@ -22,10 +22,10 @@ from csp.protocol.events import AnyEvent, type_of
 from csp.room import human_input
 from csp.room.attention import EVENTS
 
-#: Changes come in bursts: one look for all of them, and not too many looks.
+#: Changes arrive in bursts, so they share one request, and requests are limited.
 _GATHER_S: Final = 0.1
 _REST_S: Final = 0.3
-#: What has only just come in cannot be what the person wanted to answer.
+#: An item that has only just appeared cannot be the one that the user wanted to answer.
 TOO_NEW_S: Final = 0.5
 _DETAIL: Final = 600
 _ROWS: Final = 6
@@ -35,7 +35,7 @@ Ask = Callable[[str, str], Awaitable[Any]]
 
 
 class Needs:
-    """What GET /attention said last; `tell` gets each item that waits for the person, once."""
+    """The last response of GET /attention; `tell` is called once for each item that waits for the user."""
 
     def __init__(self, ask: Ask, tell: Callable[[AttentionItem], None], changed: Callable[[], None]) -> None:
         self._ask = ask
@@ -43,25 +43,25 @@ class Needs:
         self._changed = changed
         self._stale = asyncio.Event()
         self.items: tuple[AttentionItem, ...] = ()
-        #: What was told already, with the time at which it came.
+        #: Items already reported, with their arrival times.
         self._told: dict[tuple[str, float], float] = {}
 
     @property
     def urgent(self) -> list[AttentionItem]:
-        """What waits for the person, oldest first."""
+        """The items that wait for the user, oldest first."""
         return [item for item in self.items if item.level is AttentionLevel.ACTION]
 
     def note(self, event: AnyEvent) -> None:
-        """Look again if an event may have changed the list."""
+        """Schedule an update if an event may have changed the list."""
         if type_of(event) in EVENTS:
             self.wake()
 
     def wake(self) -> None:
-        """Look again soon."""
+        """Schedule an update."""
         self._stale.set()
 
     async def keep_fresh(self) -> None:
-        """Look again whenever something has changed."""
+        """Update the list whenever something has changed, until cancelled."""
         while True:
             await self._stale.wait()
             await asyncio.sleep(_GATHER_S)
@@ -71,7 +71,7 @@ class Needs:
             await asyncio.sleep(_REST_S)
 
     async def look(self) -> None:
-        """Ask for the list; a gateway of another version may have none."""
+        """Request the list; a gateway of another version may not provide it."""
         answer = await self._ask("GET", "/attention")
         with contextlib.suppress(msgspec.ValidationError):
             self.items = msgspec.convert(answer, AttentionView).items
@@ -84,7 +84,7 @@ class Needs:
         self._changed()
 
     def find_answer(self, key: str) -> AttentionAnswer:
-        """Return the answer of a key to the newest item that waits; raise if it cannot be meant."""
+        """Return the answer for a key to the newest waiting item; raise if it is invalid or too early."""
         items = self.urgent or list(self.items)
         if not items:
             raise NotFound("nothing needs you", "see: /status")
@@ -103,7 +103,7 @@ class Needs:
 
 
 def need_lines(look: Theme, item: AttentionItem) -> str:
-    """Return an item as lines: what it is, what it is about, how to answer."""
+    """Return an item as lines with its title, its details and the possible answers."""
     sign = look.signs.call
     lines = [f"{look.alert(sign) if item.level is AttentionLevel.ACTION else sign} {visible(item.title)}"]
     detail = item.detail.strip().split("\n")
@@ -115,7 +115,7 @@ def need_lines(look: Theme, item: AttentionItem) -> str:
 
 
 def list_lines(look: Theme, items: tuple[AttentionItem, ...]) -> list[str]:
-    """Return the whole list, with the line that answers each item."""
+    """Return the whole list, with the commands that answer each item."""
     lines = []
     for item in items:
         lines.append(need_lines(look, item).rsplit("\n", 1)[0])
@@ -124,7 +124,7 @@ def list_lines(look: Theme, items: tuple[AttentionItem, ...]) -> list[str]:
 
 
 def row_text(items: list[AttentionItem], sign: str, width: int) -> str:
-    """Return the newest item in one row, with its keys; empty if nothing waits."""
+    """Return the newest item in one row, with its keys; empty if nothing is waiting."""
     if not items:
         return ""
     item = items[-1]

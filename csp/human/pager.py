@@ -1,4 +1,4 @@
-"""Show a long text where it can be read through: in a popup of tmux, else in a pager over the pane."""
+"""Show a long text in a pager, in a tmux popup if possible, else over the pane."""
 
 import asyncio
 import shutil
@@ -12,13 +12,13 @@ from typing import Final
 from csp.fast_start.child_environment import TOOL, USER, child_environment
 
 _KEYS: Final = "q closes it, space goes on, / searches"
-#: Options of a person's own `less` could end it at once, and it must not start programs.
+#: A user's own `less` options could end it immediately, and it must not start programs.
 _OWN: Final = {"LESS": "", "LESSSECURE": "1", "LESSCHARSET": "utf-8"}
 _CLIENTS: Final = "#{client_control_mode} #{client_activity} #{client_name}"
 
 
 def pager_command(file: Path, *, is_mouse: bool) -> list[str] | None:
-    """Return the command that shows a file until q is pressed; None where there is no pager."""
+    """Return the command that shows a file until q is pressed; None if there is no pager."""
     less = shutil.which("less")
     if less is None:
         return None
@@ -28,7 +28,7 @@ def pager_command(file: Path, *, is_mouse: bool) -> list[str] | None:
 
 @contextmanager
 def text_file(text: str) -> Iterator[Path]:
-    """Write a text to a file that only this user can read, for as long as it is shown."""
+    """Write a text to a file that only this user can read, and delete the file afterwards."""
     handle, name = tempfile.mkstemp(prefix="csp-", suffix=".txt")
     try:
         with open(handle, "w", encoding="utf-8") as file:
@@ -39,17 +39,17 @@ def text_file(text: str) -> Iterator[Path]:
 
 
 def read_through(command: list[str], env: Mapping[str, str]) -> None:
-    """Run a pager on this terminal to its end."""
+    """Run a pager on this terminal until it ends."""
     subprocess.run(command, env=child_environment(USER, env, _OWN), check=False)
 
 
 async def show_in_popup(env: Mapping[str, str], title: str, text: str) -> bool:
-    """Show a text in a popup over the terminal of who typed last; return whether that was possible."""
+    """Show a text in a popup on the most recently active terminal; return whether that was possible."""
     pane = env.get("TMUX_PANE", "")
     if not env.get("TMUX") or not pane:
         return False
     code, listed = await _tmux(env, "list-clients", "-t", pane, "-F", _CLIENTS)
-    # An emulator that draws the panes itself shows no popups.
+    # A terminal emulator that draws the panes itself shows no popups.
     clients = sorted(row.split(" ", 2)[1:] for row in listed.splitlines() if row.startswith("0 "))
     with text_file(text) as file:
         command = pager_command(file, is_mouse=True)

@@ -1,4 +1,4 @@
-"""Talk to the room line by line, where there is no terminal to draw in."""
+"""Use the room line by line, without a terminal to draw on."""
 
 import asyncio
 import contextlib
@@ -10,12 +10,12 @@ from typing import Final, TextIO
 from csp.human.chat import Chat, ChatOrder
 from csp.human.theme import Theme
 
-#: After the last line: how long to wait for the deliveries of the messages.
+#: How long to wait for message deliveries after the last line.
 PATIENCE_S: Final = 1.5
 
 
 class PlainChat:
-    """Prints lines as they come, reads lines until they end."""
+    """Prints lines as they arrive, and reads lines until the input ends."""
 
     def __init__(self, order: ChatOrder, look: Theme, stdin: TextIO, stdout: TextIO, stderr: TextIO) -> None:
         self._stdin, self._stdout, self._stderr = stdin, stdout, stderr
@@ -23,41 +23,41 @@ class PlainChat:
         self.chat = Chat(order, self, look)
 
     def put(self, text: str) -> None:
-        """Print data."""
+        """Print data to stdout."""
         self._stdout.write(f"{text}\n")
         self._stdout.flush()
 
     async def page(self, title: str, lines: list[str]) -> None:
-        """Print the answer to a command without its title: who reads it knows what was asked."""
+        """Print a command's output without its title, which a script does not need."""
         for line in lines:
             self.put(line)
 
     def talk(self, text: str) -> None:
-        """Print what is not data."""
+        """Print text that is not data to stderr."""
         self._stderr.write(f"{text}\n")
         self._stderr.flush()
 
     def bell(self) -> None:
-        """Ring, if somebody may hear it."""
+        """Ring the bell if a user may hear it."""
         if self._stderr.isatty():
             self._stderr.write("\a")
             self._stderr.flush()
 
     def refresh(self) -> None:
-        """Nothing stays on the screen here."""
+        """Do nothing, because no part of the output is fixed on the screen."""
 
     def leave(self) -> None:
-        """End, with what was typed before done."""
+        """End after executing the lines typed so far."""
         self._end.set()
 
     async def run(self) -> int:
-        """Do every line; return 1 if one of them failed."""
+        """Execute all lines; return 1 if any of them failed."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.leave)
         async with self.chat:
             serving = asyncio.ensure_future(self.chat.serve())
-            # Nothing is read before the room is known: a script's first line needs its agents.
+            # Nothing is read before the room is known, because a script's first line needs the agents.
             await self.chat.ready(serving)
             serving.add_done_callback(lambda _: self._end.set())
             if not serving.done():
@@ -71,7 +71,7 @@ class PlainChat:
         return 1 if self.chat.failures else 0
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        # The loop may have ended without us.
+        # The event loop may have ended in the meantime.
         with contextlib.suppress(RuntimeError):
             try:
                 for line in self._stdin:
@@ -82,5 +82,5 @@ class PlainChat:
 
 
 async def run_plain(order: ChatOrder, look: Theme) -> int:
-    """Talk to the room over stdin with stdout; return the exit code."""
+    """Use the room over stdin and stdout; return the exit code."""
     return await PlainChat(order, look, sys.stdin, sys.stdout, sys.stderr).run()

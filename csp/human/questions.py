@@ -1,4 +1,4 @@
-"""What is asked about a line before anything is done; the next line that is typed is the answer."""
+"""Questions about a line before it is executed; the next typed line is the answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from csp.room import human_input
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked; `then` makes of the answer what to do, or nothing."""
+    """A question; `then` returns the line to execute for an answer, or None."""
 
     text: str
     prompt: str
@@ -16,7 +16,7 @@ class Question:
 
 
 def yes_or_no(text: str, meant: human_input.TypedLine) -> Question:
-    """Return a question after whose yes `meant` is done."""
+    """Return a question after which `meant` is executed if the answer is yes."""
 
     def then(answer: str) -> human_input.TypedLine | None:
         return meant if answer.lower() in ("y", "yes") else None
@@ -25,7 +25,7 @@ def yes_or_no(text: str, meant: human_input.TypedLine) -> Question:
 
 
 def about_topic(text: str, wish: human_input.ModeLine) -> Question:
-    """Return the question what a mode is about; without an answer it is not started."""
+    """Return the question about a mode's topic; without an answer, the mode is not started."""
 
     def then(answer: str) -> human_input.TypedLine | None:
         is_topic = answer and not human_input.doubt_about(human_input.MessageLine(text=answer))
@@ -35,7 +35,7 @@ def about_topic(text: str, wish: human_input.ModeLine) -> Question:
 
 
 def before_sending(line: human_input.TypedLine, target: str) -> Question | None:
-    """Return what to ask before a text is sent that was hardly meant for agents."""
+    """Return a question to ask before sending a text that was probably not meant for agents, or None."""
     if not isinstance(line, human_input.MessageLine) or not human_input.doubt_about(line):
         return None
     return yes_or_no(human_input.question_before_sending(line, target), replace(line, to=target))

@@ -1,4 +1,4 @@
-"""Who is in the room, which mode runs: kept fresh for the bottom line."""
+"""The agents in the room and the running mode, kept up to date for the bottom line."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from csp.protocol.enums import ALL, HUMAN, AgentState
 from csp.protocol.events import AnyEvent, ControlSent, Joined, Left, MessageEvent, NoticePosted, Redacted
 from csp.session_status import SessionStatus, session_of
 
-#: Changes come in bursts: one look for all of them, and not too many looks.
+#: Changes arrive in bursts, so they share one request, and requests are limited.
 _GATHER_S: Final = 0.15
 _REST_S: Final = 0.6
 
@@ -21,7 +21,7 @@ Ask = Callable[[str, str], Awaitable[Any]]
 
 
 class Roster:
-    """What GET /agents and GET /mode said last."""
+    """The last responses of GET /agents and GET /mode."""
 
     def __init__(self, ask: Ask, changed: Callable[[], None]) -> None:
         self._ask = ask
@@ -46,25 +46,25 @@ class Roster:
         ]
 
     def summary(self) -> str:
-        """Return who is here in a few words."""
+        """Return a short description of who is here."""
         names = [f"{seat.id} {seat.state.replace('_', ' ')}" for seat in self.seats]
         return ", ".join(names) or "no agents yet"
 
     # --- names -----------------------------------------------------------------------------------
 
     async def learn_groups(self) -> None:
-        """Ask for the names that stand for several agents."""
-        # A gateway of another version may have none.
+        """Request the groups, which are names for several agents."""
+        # A gateway of another version may not support groups.
         with contextlib.suppress(NotFound, Broken):
             found = field(await self._ask("GET", "/catalogue"), "groups", dict)
             self.groups = {name: tuple(map(str, members)) for name, members in found.items()}
 
     def names(self) -> list[str]:
-        """Return who can be spoken to by name: the agents, then the groups."""
+        """Return the names that can be addressed: the agents, then the groups."""
         return [*self.ids, *(name for name in self.groups if name not in self.ids)]
 
     def known(self, agent: str) -> str:
-        """Return an agent's id as the room has it; where the room is known, refuse one it does not have."""
+        """Return an agent's id as used in the room; raise for an unknown one if the roster is known."""
         wanted = agent.removeprefix("@").lower()
         if wanted == HUMAN:
             raise BadInput("that is you", "name an agent, or all")
@@ -76,7 +76,7 @@ class Roster:
         return wanted
 
     def addressees(self, to: str) -> str:
-        """Return those whom a message is for, with commas between them; refuse an unknown name."""
+        """Return the recipients of a message, separated by commas; raise for an unknown name."""
         names = [self._addressee(name.removeprefix("@").lower()) for name in to.split(",")]
         return ",".join(dict.fromkeys(names))
 
@@ -89,10 +89,10 @@ class Roster:
             raise NotFound(f"no agent or group {name!r} is here", hint)
         return self.known(name)
 
-    # --- what it is kept fresh by ----------------------------------------------------------------
+    # --- updates ---------------------------------------------------------------------------------
 
     def note(self, event: AnyEvent) -> None:
-        """Note that something has happened which the bottom line may show; who has just come can be named."""
+        """Schedule an update after an event that the bottom line may show; add new agents immediately."""
         if isinstance(event, Joined) and event.sender not in self.ids:
             self._agents.append({"id": event.sender, "state": AgentState.STARTING})
         elif isinstance(event, Left) and event.removed:
@@ -103,11 +103,11 @@ class Roster:
             self.wake()
 
     def wake(self) -> None:
-        """Look again soon."""
+        """Schedule an update."""
         self._stale.set()
 
     async def keep_fresh(self) -> None:
-        """Look again whenever something has changed."""
+        """Update the state whenever something has changed, until cancelled."""
         while True:
             await self._stale.wait()
             await asyncio.sleep(_GATHER_S)
@@ -117,7 +117,7 @@ class Roster:
             await asyncio.sleep(_REST_S)
 
     async def look(self) -> None:
-        """Ask for the agents with the mode; a gateway without modes is in freeform."""
+        """Request the agents and the mode; a gateway without modes is in freeform."""
         self._agents = [item for item in objects(await self._ask("GET", "/agents")) if field(item, "id", str)]
         self.is_known = True
         try:

@@ -1,11 +1,11 @@
-"""Make texts fit to be shown: nobody's words drive the terminal, none fill it."""
+"""Make text safe to show: it can neither control the terminal nor flood it."""
 
 import re
 import textwrap
 import time
 from typing import Final
 
-#: C0 but tab and newline, DEL, C1, and what turns the direction of writing: each could fake a line.
+#: C0 except tab and newline, DEL, C1, and bidirectional controls, any of which could fake a line.
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _PICTURES: Final = 0x2400
 _DELETE: Final = 0x7F
@@ -15,7 +15,7 @@ MAX_CHARS: Final = 6000
 
 
 def visible(text: str) -> str:
-    """Return text with each control character shown as a picture or a code."""
+    """Return text with each control character replaced by a picture or a code."""
 
     def picture(match: re.Match[str]) -> str:
         code = ord(match.group())
@@ -35,7 +35,7 @@ def one_line(text: str, size: int, more: str = "…") -> str:
 
 
 def folded(text: str, how_to_see: str, max_lines: int = MAX_LINES) -> str:
-    """Return the head of a text that may be long, saying how to see it whole."""
+    """Return the start of a text that may be long, with a note on how to see the rest."""
     lines = text.split("\n")
     head = "\n".join(lines[: max_lines - 1]) if len(lines) > max_lines else text
     if len(head) > MAX_CHARS:
@@ -44,7 +44,7 @@ def folded(text: str, how_to_see: str, max_lines: int = MAX_LINES) -> str:
 
 
 def wrapped(text: str, taken: int, columns: int) -> str:
-    """Return text broken between words, all but its first line further in; `taken` stands before that."""
+    """Return text wrapped between words, with all but the first line indented; `taken` precedes it."""
     lines: list[str] = []
     for number, line in enumerate(text.split("\n")):
         start = "  " if number else " " * taken
@@ -61,25 +61,25 @@ def wrapped(text: str, taken: int, columns: int) -> str:
 
 
 def clock(when: float) -> str:
-    """Return a time of day; of another day than today, with its date."""
+    """Return a time of day, with the date unless it is today."""
     day = time.localtime(when)
     is_today = day[:3] == time.localtime()[:3]
     return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", day)
 
 
 def minutes(seconds: float) -> str:
-    """Return a span of time as a clock shows it: 0:42."""
+    """Return a duration in clock format, such as 0:42."""
     whole = max(0, int(seconds))
     return f"{whole // 60}:{whole % 60:02d}"
 
 
 def count(number: int, noun: str, nouns: str = "") -> str:
-    """Return a number with its noun; `nouns` where more of them are not spelt with an s."""
+    """Return a number with its noun; `nouns` is the plural if it is irregular."""
     return f"{number} {noun}" if number == 1 else f"{number} {nouns or f'{noun}s'}"
 
 
 def columns(rows: list[list[str]]) -> list[str]:
-    """Return rows of cells as lines, each column as wide as its widest cell."""
+    """Return rows of cells as lines, with each column as wide as its widest cell."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -1,6 +1,6 @@
-"""What the pane remembers from one run to the next: what was seen, what was typed.
+"""State that the pane keeps between runs: the last event seen, and the lines typed.
 
-Everything here is a comfort: where nothing can be written, the pane works and forgets.
+All of this is optional: if nothing can be written, the pane works without it.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 class SavedState:
-    """The files of one room's human, readable for nobody else."""
+    """The files of one room's human, which nobody else can read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -25,29 +25,29 @@ class SavedState:
         self._typed = self._folder / "typed"
         self._saved_seq = -1
 
-    # --- what was seen ---------------------------------------------------------------------------
+    # --- seen events -----------------------------------------------------------------------------
 
     def last_seen(self) -> int | None:
-        """Return the seq of the last event that was shown, if any ever was."""
+        """Return the seq of the last event that was shown, or None."""
         try:
             return int(self._seen.read_text("ascii"))
         except (OSError, ValueError):
             return None
 
     def save_seen(self, seq: int) -> None:
-        """Remember how far everything has been shown."""
+        """Store the seq up to which everything has been shown."""
         if seq == self._saved_seq:
             return
         self._saved_seq = seq
         with contextlib.suppress(OSError):
             make_private_dir(self._folder)
-            # Often, while a person types: not worth a wait for the disk.
+            # This runs often while a user types, so it does not wait for the disk.
             replace_file(self._seen, str(seq).encode(), is_durable=False)
 
-    # --- what was typed --------------------------------------------------------------------------
+    # --- typed lines -----------------------------------------------------------------------------
 
     def typed(self) -> list[str]:
-        """Return the lines typed before, oldest first; a file grown too long is cut."""
+        """Return the lines typed earlier, oldest first; truncate the file if it has grown too long."""
         try:
             raw = self._typed.read_bytes()[-_MAX_BYTES:].splitlines()
         except OSError:
@@ -64,7 +64,7 @@ class SavedState:
         return lines[-MAX_TYPED:]
 
     def add_typed(self, text: str) -> None:
-        """Remember a line."""
+        """Store a typed line."""
         with contextlib.suppress(OSError):
             make_private_dir(self._folder)
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_APPEND

@@ -1,4 +1,4 @@
-"""The bottom line: who is here, what is running, what waits."""
+"""The bottom line: agents, the running mode and waiting messages."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ _WORDS: Final[dict[str, str]] = {
     AgentState.NEEDS_HUMAN: "NEEDS YOU",
     AgentState.LIMITED: "limited",
 }
-#: Phases that come when the rounds are over.
+#: Phases that follow the last round.
 _LAST_PHASES: Final = ("ballot", "synthesis")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStatus:
-    """One agent as the bottom line shows it."""
+    """One agent's entry in the bottom line."""
 
     id: str
     state: str
@@ -28,7 +28,7 @@ class AgentStatus:
 
 
 def session_text(session: SessionStatus, signs: Signs, now: float) -> str:
-    """Return the mode with its turn clock: Debate 2/3 · codex 0:42."""
+    """Return the mode with its turn clock, such as Debate 2/3 · codex 0:42."""
     text = mode_text(session, signs)
     if text and session.current and session.deadline is not None:
         text += f" {minutes(session.deadline - now)}"
@@ -36,7 +36,7 @@ def session_text(session: SessionStatus, signs: Signs, now: float) -> str:
 
 
 def mode_text(session: SessionStatus, signs: Signs) -> str:
-    """Return the mode with who owes a reply: Debate 2/3 · codex; nothing in freeform."""
+    """Return the mode and the agent whose reply is due, such as Debate 2/3 · codex; empty in freeform."""
     if not session.is_running:
         return ""
     mode = session.mode.replace("_", " ").capitalize()
@@ -53,13 +53,13 @@ def mode_text(session: SessionStatus, signs: Signs) -> str:
 def bottom_text(
     seats: list[AgentStatus], session: SessionStatus, signs: Signs, now: float, width: int, away: str = ""
 ) -> str:
-    """Return the line, no longer than `width`; where it gets narrow, agents who do the same are counted."""
+    """Return the line, at most `width` columns wide; if space is short, count agents in the same state."""
     waiting = sum(seat.queued for seat in seats)
     rest = [session_text(session, signs, now), f"{waiting} waiting" if waiting else ""]
     words = [(seat.id, _WORDS.get(seat.state, visible(seat.state))) for seat in seats]
     counts = Counter(word for _, word in words)
     names = {word: agent for agent, word in words}
-    # Who calls for somebody is named first.
+    # Agents that need attention are named first.
     order = sorted(counts, key=lambda word: (word not in _WORDS.values(), word))
     each = [f"{agent} {word}" for agent, word in words] or ["no agents yet"]
     counted = [f"{names[word] if counts[word] == 1 else counts[word]} {word}" for word in order]

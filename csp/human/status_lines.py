@@ -8,7 +8,7 @@ from csp.http_client import Object, field, objects
 from csp.human.safe_text import clock, columns, count, one_line, visible
 from csp.room.duties import duty_of
 
-#: What was done to an agent, or to a message, by the verb that did it.
+#: Descriptions of what was done to an agent or a message, by verb.
 DONE: Final = {
     "pause": "paused",
     "resume": "resumed",
@@ -22,14 +22,14 @@ DONE: Final = {
     "cancel": "withdrew",
     "continue": "released",
 }
-#: These are worth something only once the agent has been seen to obey.
+#: Actions that count only once the agent is seen to have reacted.
 PROVED: Final = ("interrupt", "approve", "deny")
 _NAME: Final = 60
 _VOTED_TEXT: Final = 200
 
 
 def agent_row(item: Object, word: str, max_detail: int) -> list[str]:
-    """Return the columns of one agent; `word` is its state, or whether it is its turn."""
+    """Return the columns for one agent; `word` is its state or marks its turn."""
     until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
     word += f" until {clock(until)}" if isinstance(until, int | float) else ""
     word += f" ({one_line(str(detail), max_detail)})" if detail else ""
@@ -60,7 +60,7 @@ def rule_lines(items: list[Object]) -> list[str]:
 
 
 def spent_lines(usage: object) -> list[str]:
-    """Return a line for each agent and model, then whose prices these are; nothing where nothing was used."""
+    """Return a line per agent and model, then the source of the prices; nothing without usage."""
     lines = []
     for row in objects(field(usage, "items", list)):
         name, cost, unpriced = str(row.get("model") or ""), row.get("cost_usd"), field(row, "unpriced", int)
@@ -81,13 +81,13 @@ def spent_lines(usage: object) -> list[str]:
 
 
 def tokens_text(used: Object) -> str:
-    """Return the tokens as limits count them: those that are new, with the output in them; those cached."""
+    """Return token counts as used by limits: new tokens, including the output, and cached ones."""
     new, output, cached = (field(used, name, int) for name in ("new", "output", "cached"))
     return f"{new:,} new tokens ({output:,} output), {cached:,} cached"
 
 
 def session_spending(item: Object) -> str:
-    """Return what a session has used in all, nothing before its first reply."""
+    """Return a session's total usage; empty before its first reply."""
     tokens, cost = field(item, "tokens", int), item.get("cost_usd")
     if not tokens:
         return ""
@@ -99,7 +99,7 @@ def session_spending(item: Object) -> str:
 
 
 def vote_lines(view: Mapping[str, Any]) -> list[str]:
-    """Return the tally, what was voted on, who voted for what and why, as far as it is unsealed."""
+    """Return the tally, the proposals, and the votes with their reasons, as far as they are unsealed."""
     proposals: Mapping[str, Any] = view.get("proposals") or {}
     cast: Mapping[str, Any] = view.get("votes") or {}
     if not proposals and not cast:
@@ -122,7 +122,7 @@ def vote_lines(view: Mapping[str, Any]) -> list[str]:
 
 
 def _tally(owners: Mapping[str, str], cast: Mapping[str, Any]) -> str:
-    """Return the counts as the room counts: a vote for oneself only if there are no others."""
+    """Return the vote counts by the room's rule: votes for one's own proposal count only if all are."""
     labels = {agent: str(vote.get("label")) for agent, vote in cast.items()}
     others = [label for agent, label in labels.items() if owners.get(label) != agent]
     counts = Counter(others or labels.values())

@@ -1,4 +1,4 @@
-"""How the pane looks: signs by what the terminal can show, colours by agent."""
+"""The pane's appearance: signs that the terminal can show, and a colour per agent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from csp.human.safe_text import visible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """The few characters that are not letters."""
+    """The few signs that are not letters."""
 
     arrow: str = "→"
     done: str = "✓"
@@ -24,7 +24,7 @@ class Signs:
 UNICODE: Final = Signs()
 ASCII: Final = Signs(arrow="->", done="ok", failed="FAILED", waits="...", dot="|", call="!!", dash="--")
 
-#: Names of prompt_toolkit's 16 colours, which both dark and light terminals show; with their SGR codes.
+#: The names and SGR codes of prompt_toolkit colours that are readable on dark and light terminals.
 _COLOURS: Final = ("36", "32", "35", "33", "34", "31", "96", "92", "95", "93", "94", "91")
 _BOLD: Final = "1"
 _FAINT: Final = "2"
@@ -33,22 +33,22 @@ _ALERT: Final = "1;31"
 
 
 class Theme:
-    """Draws names and lines; without colour the words alone say everything."""
+    """Draws names and lines; without colour, the words alone are sufficient."""
 
     def __init__(self, signs: Signs, *, has_colour: bool) -> None:
         self.signs = signs
         self.has_colour = has_colour
         self._colours: dict[str, str] = {}
-        #: How wide a line may be, and how many rows the screen has; 0 where nobody knows, as for a script.
+        #: The width of a line and the number of rows on the screen; 0 if unknown, such as for a script.
         self.columns: Callable[[], int] = lambda: 0
         self.rows: Callable[[], int] = lambda: 0
 
     def name(self, agent: str) -> str:
-        """Return a name in the colour that it keeps for as long as the pane lives."""
+        """Return a name in a colour that it keeps for the lifetime of the pane."""
         return self.of(agent, agent)
 
     def of(self, agent: str, text: str) -> str:
-        """Return a text in the colour of an agent."""
+        """Return a text in an agent's colour."""
         if agent in ("human", "you"):
             return self._paint(_BOLD, visible(text))
         if agent not in self._colours:
@@ -56,19 +56,19 @@ class Theme:
         return self._paint(f"{_BOLD};{self._colours[agent]}", visible(text))
 
     def faint(self, text: str) -> str:
-        """Return what matters less than the rest."""
+        """Return text styled as less important."""
         return self._paint(_FAINT, text)
 
     def strong(self, text: str) -> str:
-        """Return what divides one part of the talk from the next."""
+        """Return text in bold."""
         return self._paint(_BOLD, text)
 
     def code(self, text: str) -> str:
-        """Return what is code."""
+        """Return text styled as code."""
         return self._paint(_CODE, text)
 
     def alert(self, text: str) -> str:
-        """Return what somebody has to see."""
+        """Return text styled as an alert."""
         return self._paint(_ALERT, text)
 
     def _paint(self, code: str, text: str) -> str:
@@ -76,7 +76,7 @@ class Theme:
 
 
 def look_for(env: Mapping[str, str], encoding: str | None, *, is_terminal: bool) -> Theme:
-    """Return the look for a stream of this encoding, in this environment."""
+    """Return the theme for a stream with this encoding, in this environment."""
     is_unicode = (encoding or "").lower().replace("-", "").startswith("utf")
     is_plain = (
         not is_terminal or bool(env.get("NO_COLOR")) or env.get("TERM", "dumb") in ("dumb", "unknown", "")

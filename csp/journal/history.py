@@ -1,4 +1,4 @@
-"""Answer queries of the history: the newest items from memory, the rest from the journal."""
+"""Answer history queries: the newest items from memory, the rest from the journal."""
 
 import asyncio
 import logging
@@ -21,22 +21,22 @@ from csp.protocol.events import AnyEvent, DeliveryMoved, is_intact, type_of
 log = logging.getLogger(__name__)
 
 _HIDDEN: Final = frozenset(name.encode() for name in HIDDEN_TYPES)
-# Small, because most matches are near the start, but large enough for a system call.
+# Small, because most matches are near the start, but large enough to be worth a system call.
 _SCAN_BYTES: Final = 64 * 1024
 _PLAIN: Final = re.compile(r"[!#-\[\]-~]+")
 _RECENT_BYTES: Final = 4 * 1024 * 1024
-# Reading this much is quicker than a broad query of the index.
+# Reading this much is faster than a broad query of the index.
 _NEAR_BYTES: Final = 512 * 1024
-# A page without conditions is nearly always within this; if not, there are many internal events.
+# A page without conditions nearly always fits within this, unless there are many internal events.
 _FAR_BYTES: Final = 1024 * 1024
-# The index is asked for a few more lines than needed, because some fail the check; then for more and more.
+# A query of the index requests a few extra lines, because some fail the check; each retry requests more.
 _SPARE: Final = 16
 _GROWTH: Final = 4
 _MOST_DELIVERIES: Final = 100_000
 
 
 class HistoryPage(NamedTuple):
-    """Items oldest first; `next` is the seq to continue from, None if nothing older is left."""
+    """Items, oldest first; `next` is the seq to continue from, or None if nothing older is left."""
 
     lines: list[bytes]
     next: int | None
@@ -63,22 +63,22 @@ class Hit(NamedTuple):
 
 
 class Scanner(NamedTuple):
-    """One query, prepared for reading a part of the journal, in either direction.
+    """One query, prepared for reading part of the journal in either direction.
 
-    Each block is first searched for bytes that every match must contain; only lines with these are decoded.
+    Each block is first searched for bytes that every match must contain; only lines with them are decoded.
     """
 
     query: HistoryQuery
     concerns: Concerns
 
     def newest_first(self, view: JournalView, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
-        """Yield (offset, hits newest first) for one block after another, from `end` down."""
+        """Yield (offset, hits newest first) block by block, backwards from `end`."""
         screen = _screen(self.query.q)
         for offset, data in blocks_back(view.file.fd, end, 0, _SCAN_BYTES):
             yield offset, self.checked(reversed(screen(data)))
 
     def oldest_first(self, view: JournalView, start: int, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
-        """Yield (end offset, hits in order) for one block after another, from `start` up to `end`."""
+        """Yield (end offset, hits in order) block by block, from `start` to `end`."""
         screen = _screen(self.query.q)
         for offset, data in blocks_forward(view.file.fd, start, end, _SCAN_BYTES):
             yield offset + len(data), self.checked(screen(data))
@@ -118,7 +118,7 @@ class History:
         self._floor = journal.last_seq
 
     def load_recent(self) -> None:
-        """Fill the memory from the end of the journal; the cost does not grow with the journal."""
+        """Load the newest items from the end of the journal; the cost does not grow with the journal."""
         self._recent.clear()
         self._recent_bytes = 0
         self._generation = self._journal.view.generation
@@ -146,7 +146,7 @@ class History:
             self._floor = gone.facets.seq
 
     async def page(self, query: HistoryQuery) -> HistoryPage:
-        """Return one page; what is not in memory is read in a thread."""
+        """Return one page; items that are not in memory are read in a thread."""
         hits = self._from_memory(query)
         if hits is None:
             hits = await asyncio.to_thread(self._from_disk, query)
@@ -172,7 +172,7 @@ class History:
             if query.after < self._floor:
                 return None
             after = query.after
-            # Readers that are up to date ask for a few new items very often, so start from the newest.
+            # Readers that are up to date often request a few new items, so start from the newest.
             newer = list(takewhile(lambda item: item.facets.seq > after, reversed(self._recent)))
             return list(islice(self._remembered(query, reversed(newer)), query.limit))
         hits = list(islice(self._remembered(query, reversed(self._recent)), query.limit + 1))
@@ -201,7 +201,7 @@ class History:
             clauses = clauses_of_types(query.types)
         plan = self._index.plan(view, clauses) if border > 0 else None
         if plan is not None:
-            # A broad query of the index starts slowly, so the nearest lines are read first.
+            # A broad query of the index is slow to start, so the nearest lines are read first.
             goal = min(plan.covered, border - _NEAR_BYTES) if plan.is_broad else plan.covered
             border = yield from _read_down(scanner, view, border, goal)
         count = query.limit + _SPARE
@@ -230,7 +230,7 @@ class History:
             if found is None:
                 break
             yield from scanner.checked(map(view.line_at, found))
-            # One byte past the start of a line already seen: a scan of the rest skips the remainder of it.
+            # One byte past the start of a line already seen: a scan of the rest skips that line's remainder.
             start = found[-1] + 1 if len(found) == count else border
             count *= _GROWTH
         yield from _read_up(scanner, view, start, end, end)
@@ -264,7 +264,7 @@ class History:
 
 
 def _read_down(scanner: Scanner, view: JournalView, border: int, goal: int) -> Generator[Hit, None, int]:
-    """Yield the hits before `border` newest first, down to about `goal`; return the offset reached."""
+    """Yield the hits before `border`, newest first, down to about `goal`; return the offset reached."""
     if border > goal:
         for offset, hits in scanner.newest_first(view, border):
             yield from hits
@@ -287,7 +287,7 @@ def _read_up(
 
 
 def _screen(q: str) -> Callable[[bytes], list[bytes]]:
-    """Return a function that picks the lines of a block that may match `q`, judging by their bytes alone."""
+    """Return a function that selects the lines of a block that may match `q`, judging only by their bytes."""
     wanted = history_query.pieces(q)
     if any(not piece.isascii() for piece in wanted):
         return lambda data: (

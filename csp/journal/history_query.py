@@ -1,4 +1,4 @@
-"""A query of the history, and the rules that decide which lines match it."""
+"""A history query, and the rules that decide which lines match it."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _WORD: Final = re.compile(r"[a-z0-9_]+\Z", re.ASCII)
 
 
 class HistoryQuery(NamedTuple):
-    """Which items of the history to return; `audience` limits them to what that agent may read."""
+    """Conditions for the history items to return; `audience` limits them to those an agent may read."""
 
     limit: int = 50
     after: int | None = None
@@ -34,7 +34,7 @@ class HistoryQuery(NamedTuple):
 
 
 class Facets(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a line that filters use."""
+    """The fields of a line that filters examine."""
 
     seq: int
     type: str
@@ -55,7 +55,7 @@ _text: Final = msgspec.json.Decoder(_Text)
 
 
 def facets_of(line: bytes) -> Facets | None:
-    """Read the facets of a line; None if it lacks the fields that all events have."""
+    """Return the facets of a line; None if it lacks the fields that all events have."""
     try:
         return _facets.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -87,7 +87,7 @@ def event_of(line: bytes) -> AnyEvent | None:
 
 @lru_cache(maxsize=256)
 def pieces(q: str) -> tuple[str, ...]:
-    """Split a search text into case-folded pieces, all of which must match."""
+    """Split search text into case-folded pieces, all of which must match."""
     return tuple(q.casefold().split())
 
 
@@ -99,7 +99,7 @@ def is_word(piece: str) -> bool:
 def matches(text: str, q: str) -> bool:
     """Return whether `text` contains every piece of `q`, ignoring case.
 
-    A piece of ASCII letters, digits and underscores must start a word; any other may be anywhere.
+    A piece of ASCII letters, digits and underscores must match at the start of a word, any other anywhere.
     """
     folded = text.casefold()
     return all(_piece_test(piece)(folded) for piece in pieces(q))

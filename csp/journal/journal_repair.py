@@ -1,9 +1,9 @@
-"""Repair a journal when it is opened: its end after a crash, and the order of its lines.
+"""Repair a journal when it is opened, both its end after a crash and the order of its lines.
 
 A restore or a manual copy can leave duplicate lines, or lines that are out of order. Everything that searches
-a journal relies on seqs that grow from line to line. A sound journal has as many lines as seqs, quick to
-count; every line is examined only if the counts differ or a seq goes back. Of two lines with the same seq
-the first one is kept, because it was there when the next seq was assigned.
+a journal relies on seqs that increase from line to line. An intact journal has as many lines as seqs, which
+is quick to check; every line is examined only if the counts differ or a seq decreases. Of two lines with the
+same seq, the first one is kept, because it was there when the next seq was assigned.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from csp.protocol.events import is_intact
 
 TORN_NAME: Final = "journal.torn"
 _BLOCK_BYTES: Final = 1 << 20
-#: In a longer journal only one line per block is examined, because a start must not take long.
+#: In a longer journal, only one line per block is examined, because a start must be fast.
 _FULL_CHECK_BYTES: Final = 16 << 20
 _SAMPLE_BYTES: Final = 64 << 10
 #: A range of whole lines, as the offsets of its first byte and of the byte after it.
@@ -28,7 +28,7 @@ _Range = tuple[int, int]
 def repair_tail(fd: int, folder: Path) -> tuple[int, list[str]]:
     """Make the file end with a newline; return its size and the warnings to report.
 
-    A last piece that lacks only its newline is an event and stays. Any other piece was never acknowledged:
+    A last piece that lacks only its newline is an event and is kept. Any other piece was never acknowledged:
     it is cut off and kept in `journal.torn` for inspection.
     """
     end = size = os.fstat(fd).st_size
@@ -58,7 +58,7 @@ def repair_tail(fd: int, folder: Path) -> tuple[int, list[str]]:
 def find_last_seq(fd: int, end: int) -> tuple[int, int]:
     """Return the seq of the last event and the number of damaged lines at the very end.
 
-    A damaged line counts as the events that it held, so that no seq is ever assigned twice.
+    A damaged line counts as many times as it contained events, so that no seq is ever assigned twice.
     """
     lost = damaged = 0
     for _, data in line_reader.blocks_back(fd, end):
@@ -79,9 +79,9 @@ def _end_with_newline(fd: int, offset: int) -> int:
 
 def keep_torn(folder: Path, piece: bytes) -> None:
     """Append a piece removed from a journal to `journal.torn`, for inspection."""
-    # Best effort: on a full disk the repair matters more than the copy.
+    # Best effort, because on a full disk the repair matters more than the copy.
     with contextlib.suppress(OSError):
-        # If a pipe is in its place, opening it must not block the start.
+        # If the path is a named pipe, opening it must not block the start.
         how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
         fd = os.open(folder / TORN_NAME, how, PRIVATE_FILE)
         try:
@@ -91,9 +91,9 @@ def keep_torn(folder: Path, piece: bytes) -> None:
 
 
 def repair_line_order(path: Path, fresh: Path, fd: int, end: int) -> str:
-    """Replace `path` by a sorted journal without duplicates; return what was done, or "".
+    """Replace `path` with a sorted journal without duplicates; return a description of the repair, or "".
 
-    `fresh` is the name of the temporary file. If something was done, the caller must reopen the file. The
+    `fresh` is the path of the temporary file. After a repair, the caller must reopen the file. The
     duplicates are kept in `journal.torn`.
     """
     if _is_complete(fd, end) and _is_ascending(fd, end):
@@ -137,7 +137,7 @@ def _is_complete(fd: int, end: int) -> bool:
 
 
 def _is_ascending(fd: int, end: int) -> bool:
-    """Return whether no examined line has a lower seq than the one before it."""
+    """Return whether every examined line has a seq no lower than the one before it."""
     if end <= _FULL_CHECK_BYTES:
         lines = (line for _, data in blocks_forward(fd, 0, end) for line in data.split(b"\n"))
     else:
@@ -157,7 +157,7 @@ def _is_ascending(fd: int, end: int) -> bool:
 def _sort_lines(fd: int, end: int) -> tuple[list[_Range], list[_Range], bool]:
     """Examine every line; return them in the order of their seqs, the duplicates, and whether it was kept.
 
-    A damaged line has no seq and stays after the line that it follows.
+    A damaged line has no seq and stays after its predecessor.
     """
     placed: list[tuple[int, bool, _Range]] = []
     duplicates: list[_Range] = []
@@ -177,7 +177,7 @@ def _sort_lines(fd: int, end: int) -> tuple[list[_Range], list[_Range], bool]:
     ordered = sorted(placed, key=lambda line: line[:2])
     kept: list[_Range] = []
     for _, _, place in ordered:
-        # Neighbours are copied together.
+        # Neighbouring lines are copied together.
         if kept and kept[-1][1] == place[0]:
             kept[-1] = (kept[-1][0], place[1])
         else:

@@ -1,4 +1,4 @@
-"""The committed part of a journal at one moment, safe to read in any thread."""
+"""The committed part of a journal at one moment, safe to read from any thread."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from csp.journal import line_reader
 class JournalFile:
     """A descriptor that stays open as long as this object is referenced.
 
-    A rewrite swaps the file while other threads read it; each thread finishes with the file it started on.
+    A rewrite replaces the file while other threads read it; each thread keeps the file it started with.
     """
 
     __slots__ = ("fd",)
@@ -25,14 +25,14 @@ class JournalFile:
 
 
 class Cursor(NamedTuple):
-    """A position between two lines; invalid after a rewrite, which starts a new generation."""
+    """A position between two lines; a rewrite starts a new generation and invalidates it."""
 
     generation: int
     offset: int
 
 
 class Chunk(NamedTuple):
-    """Intact lines in order; `end` is true if nothing more is committed."""
+    """Intact lines in order; `end` is true if no more lines are committed."""
 
     lines: list[bytes]
     last_seq: int
@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
 class JournalView(NamedTuple):
     """The first `end` bytes of `file`, whose last event is `seq`.
 
-    `generation` grows by one whenever a rewrite replaces the file.
+    `generation` increases by one whenever a rewrite replaces the file.
     """
 
     file: JournalFile
@@ -52,7 +52,7 @@ class JournalView(NamedTuple):
     generation: int
 
     def offset_after(self, seq: int) -> int:
-        """Return the offset of the first intact line with a higher seq, or `end`."""
+        """Return the offset of the first intact line with a seq above `seq`, or `end`."""
         # The usual case: the reader is up to date.
         if seq >= self.seq:
             return self.end
@@ -67,7 +67,7 @@ class JournalView(NamedTuple):
     ) -> Chunk:
         """Read the lines after `seq`: about `max_bytes`, but at least one line unless the end is reached.
 
-        Damaged lines are skipped. Pass the last chunk's `cursor` back to avoid a search for the position.
+        Damaged lines are skipped. Pass the previous chunk's `cursor` to avoid a search for the position.
         """
         known = cursor is not None and cursor.generation == self.generation
         start = cursor.offset if cursor is not None and known else self.offset_after(seq)
@@ -90,7 +90,7 @@ class JournalView(NamedTuple):
             yield from (line for line in data.split(b"\n") if line_reader.intact_seq(line) is not None)
 
     def read_back(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (seq, line) of the intact lines, newest first."""
+        """Yield (seq, line) for each intact line, newest first."""
         for _, data in line_reader.blocks_back(self.file.fd, self.end):
             for line in reversed(data.split(b"\n")):
                 seq = line_reader.intact_seq(line)

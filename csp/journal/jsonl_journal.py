@@ -1,4 +1,4 @@
-"""A journal in one file of JSON lines that one process writes."""
+"""A journal in one file of JSON lines, written by one process."""
 
 import errno
 import fcntl
@@ -28,10 +28,10 @@ REWRITE_NAME: Final = "journal.jsonl.new"
 _LOCK_NAME: Final = "journal.lock"
 _PROBE_NAME: Final = "journal.probe"
 _PROBE_BYTES: Final = 256 * 1024
-#: Why nothing can be written, and what to do about it.
+#: The reason why nothing can be written, and the remedy.
 MOVED: Final = (
-    "the journal was deleted or moved under the running gateway, the room is read-only",
-    "put its folder back, or restart the gateway to begin a new room",
+    "the journal was deleted or moved under the running gateway; the room is read-only",
+    "restore its folder, or restart the gateway to start a new room",
 )
 #: The system's error numbers for a full disk.
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -52,12 +52,12 @@ class JsonlJournal:
             warnings.append(f"the last {damaged} journal lines are damaged; they are skipped")
         self._lock_fd = lock_fd
         self._end = end
-        #: What readers may see.
+        #: The part of the journal that readers may see.
         self.view = JournalView(file, end, self.last_seq, 0)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Lock the room's folder and repair the journal; JournalLocked if another gateway holds it.
+        """Lock the room's folder and repair the journal; raise JournalLocked if another gateway uses it.
 
         The journal itself is locked as well, because people delete lock files.
         """
@@ -73,7 +73,7 @@ class JsonlJournal:
                 file = _locked(path)
                 end = os.fstat(file.fd).st_size
                 warnings.append(done)
-            # The last lines may have been written just before a kill; callers that ask again rely on them.
+            # The last lines may have been written just before a kill; callers that retry rely on them.
             sync_data(file.fd)
             journal = cls(folder, lock_fd, file, end, warnings)
         except (OSError, JournalLocked) as exc:
@@ -94,7 +94,7 @@ class JsonlJournal:
     # --- writing ---------------------------------------------------------------------------------
 
     def append(self, lines: Sequence[bytes], first_seq: int) -> None:
-        """Write the lines of one batch; on StorageFull or StorageFailed none of them is in the file."""
+        """Write the lines of one batch; after StorageFull or StorageFailed, none of them is in the file."""
         if first_seq != self.last_seq + 1:
             raise Broken(f"journal is at seq {self.last_seq}, got a batch that starts at {first_seq}")
         if not lines:
@@ -111,7 +111,7 @@ class JsonlJournal:
         self.last_seq += len(lines)
 
     def sync(self) -> None:
-        """Return when everything appended is on the disk; blocks, so call it in a thread."""
+        """Block until everything appended is on disk; call it in a thread."""
         try:
             sync_data(self.view.file.fd)
         except OSError as exc:
@@ -128,14 +128,14 @@ class JsonlJournal:
         self.last_seq = self.view.seq
 
     def is_in_place(self) -> bool:
-        """Return whether the file is still at its path; it may have been deleted or moved."""
+        """Return whether the file is still at its path; a user may have deleted or moved it."""
         try:
             return os.path.samestat(os.stat(self.path), os.fstat(self.view.file.fd))
         except OSError:
             return False
 
     def can_grow(self) -> bool:
-        """Return whether the disk has space again, by writing a probe file and removing it."""
+        """Return whether the disk has space again, by writing and deleting a probe file."""
         if not self.is_in_place():
             return False
         path = self.folder / _PROBE_NAME
@@ -153,12 +153,12 @@ class JsonlJournal:
         return True
 
     def adopt(self, file: JournalFile, end: int) -> None:
-        """Switch to a rewritten file that holds everything committed; for csp.journal.rewrite."""
+        """Switch to a rewritten file that contains everything committed; only for csp.journal.rewrite."""
         self._end = end
         self.view = JournalView(file, end, self.last_seq, self.view.generation + 1)
 
     def close(self) -> None:
-        """Release the locks; readers in other threads may finish."""
+        """Release the locks; readers in other threads may still finish."""
         if self._lock_fd >= 0:
             fcntl.flock(self.view.file.fd, fcntl.LOCK_UN)
             os.close(self._lock_fd)
@@ -209,7 +209,7 @@ def _lock(folder: Path) -> int:
 
 
 def storage_error(act: str, exc: OSError) -> StorageFull | StorageFailed:
-    """Return the error to raise for `exc`: a full disk may pass, anything else stops the gateway."""
+    """Return the error to raise for `exc`: a full disk may be temporary, anything else stops the gateway."""
     if exc.errno in FULL_ERRNOS:
         return StorageFull(f"cannot {act}: {exc.strerror}", "free some space; the room resumes by itself")
-    return StorageFailed(f"cannot {act}: {exc.strerror}", "look at the disk and the folder's permissions")
+    return StorageFailed(f"cannot {act}: {exc.strerror}", "check the disk and the folder's permissions")

@@ -1,4 +1,4 @@
-"""Read whole lines of a journal file by position.
+"""Read whole lines from a journal file by position.
 
 All functions use pread on a given descriptor, so any number of threads may read the same file.
 """
@@ -12,30 +12,30 @@ from csp.protocol.events import is_intact
 
 BLOCK_BYTES: Final = 256 * 1024
 _PROBE_BYTES: Final = 8 * 1024
-#: Matches the head of every line; groups: type, seq.
+#: Matches the head of every line; the groups are type and seq.
 HEAD: Final = re.compile(rb'\{"v":\d+,"type":"([^"\\]*)","seq":(\d+),')
 _LINE_START: Final = b'{"v":1,"type":"'
 
 
 def type_and_seq(line: bytes) -> tuple[bytes, int] | None:
-    """Read the type and the seq of a line without decoding it or verifying its checksum."""
+    """Return the type and the seq of a line without decoding it or verifying its checksum."""
     head = HEAD.match(line)
     return None if head is None else (head[1], int(head[2]))
 
 
 def intact_seq(line: bytes) -> int | None:
-    """Return the seq of a line with a valid checksum, else None."""
+    """Return the seq of a line if its checksum is valid, else None."""
     head = HEAD.match(line)
     return int(head[2]) if head is not None and is_intact(line) else None
 
 
 def seqs_lost(damaged: bytes) -> int:
-    """Return how many events a damaged line held: a lost newline joins two lines."""
+    """Return the number of events in a damaged line; a lost newline joins two lines."""
     return max(1, damaged.count(_LINE_START))
 
 
 def read_at(fd: int, offset: int, size: int) -> bytes:
-    """Read `size` bytes at `offset`; fewer only at the end of the file."""
+    """Return `size` bytes from `offset`, or fewer at the end of the file."""
     data = os.pread(fd, size, offset)
     while len(data) < size:
         more = os.pread(fd, size - len(data), offset + len(data))
@@ -48,7 +48,7 @@ def read_at(fd: int, offset: int, size: int) -> bytes:
 def blocks_forward(
     fd: int, start: int, end: int, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, bytes) pieces of whole lines from `start`, the start of a line, up to `end`.
+    """Yield (offset, bytes) pieces of whole lines from `start`, which must be the start of a line, to `end`.
 
     Only the last piece may lack its newline, and only if the file itself does.
     """
@@ -70,13 +70,13 @@ def blocks_forward(
 def blocks_back(
     fd: int, end: int, start: int = 0, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, bytes) pieces of whole lines, the last piece first; `start` and `end` bound lines."""
+    """Yield (offset, bytes) pieces of whole lines, last piece first, between two line boundaries."""
     size = block_bytes
     while end > start:
         at = max(start, end - size)
         data = read_at(fd, at, end - at)
         if at > start:
-            # The bytes before the first newline belong to a line that began before `at`.
+            # The bytes before the first newline belong to a line that starts before `at`.
             cut = data.find(b"\n") + 1
             if cut in (0, len(data)):
                 size *= 2
@@ -111,7 +111,7 @@ def line_at(fd: int, offset: int, end: int) -> bytes:
 
 
 def seek_after(fd: int, end: int, seq: int) -> int:
-    """Return the offset of the first intact line with a higher seq, or `end`, by binary search."""
+    """Return the offset of the first intact line with a seq above `seq`, or `end`, by binary search."""
     low, high = 0, end
     while high - low > _PROBE_BYTES:
         middle = (low + high) // 2
@@ -130,7 +130,7 @@ def seek_after(fd: int, end: int, seq: int) -> int:
 
 def _first_intact(fd: int, middle: int, high: int, end: int) -> tuple[int, int] | None:
     """Return (seq, end) of the first intact line that starts in [middle, high)."""
-    # A line starts at `middle` itself if the byte before it is a newline.
+    # A line starts at `middle` itself if the preceding byte is a newline.
     start = middle - 1
     while start < high:
         data = read_at(fd, start, _PROBE_BYTES)

@@ -1,4 +1,4 @@
-"""Files beside a journal that can always be rebuilt from it, mostly SQLite databases."""
+"""Files next to a journal that can always be rebuilt from it, mostly SQLite databases."""
 
 import contextlib
 import os
@@ -14,15 +14,15 @@ from csp.journal.line_reader import line_at, read_at
 
 SEARCH_NAME: Final = "search.sqlite"
 BOARD_NAME: Final = "board.sqlite"
-#: Earlier versions kept the vectors of notes here.
+#: The file in which earlier versions stored the notes' vectors.
 _FORMER_VECTORS_NAME: Final = "board.vectors"
 _PUNCTUATION: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-#: An FTS5 tokenizer that splits only at blanks, escaped for use between double quotes in SQL.
+#: An FTS5 tokenizer that splits only at spaces, escaped for use between double quotes in SQL.
 BLANKS_ONLY: Final = "ascii tokenchars '{}'".format(_PUNCTUATION.replace("'", "''")).replace('"', '""')
 PLACE_TABLE: Final = "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)"
 _SIDE_FILES: Final = ("", "-wal", "-shm", "-journal")
 _MARK_BYTES: Final = 64
-#: SQLite's error codes for a full disk; for the files beside a database it reports I/O errors.
+#: SQLite's error codes for a full disk; for a database's auxiliary files it reports I/O errors.
 _FULL_CODES: Final = frozenset(
     {
         sqlite3.SQLITE_FULL,
@@ -37,7 +37,7 @@ _FULL_CODES: Final = frozenset(
 
 
 class JournalPlace(NamedTuple):
-    """How far a journal was read; the bytes at both ends identify the journal."""
+    """The position up to which a journal was read; the bytes at both ends identify the journal."""
 
     inode: int
     first: bytes
@@ -61,7 +61,7 @@ def is_of(view: JournalView, place: JournalPlace) -> bool:
 
 
 def delete_files(folder: Path) -> None:
-    """Delete everything derived from a journal; it is rebuilt when it is next needed."""
+    """Delete all files derived from a journal; they are rebuilt when next needed."""
     delete_database(folder / SEARCH_NAME)
     delete_board(folder)
 
@@ -74,7 +74,7 @@ def delete_board(folder: Path) -> None:
 
 
 def delete_database(path: Path) -> None:
-    """Delete a database and the files that SQLite keeps beside it."""
+    """Delete a database and SQLite's auxiliary files for it."""
     for suffix in _SIDE_FILES:
         with contextlib.suppress(OSError):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def connect(path: Path) -> sqlite3.Connection:
         raise sqlite3.OperationalError(str(exc)) from exc
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
-        # After a kill or a power cut the index must not silently lack lines.
+        # After a kill or a power failure, no lines may be silently missing from the index.
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
     except sqlite3.Error:
@@ -98,7 +98,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def create_tables(db: sqlite3.Connection, statements: Iterable[str]) -> sqlite3.Connection:
-    """Run the statements of a new database in one transaction and return it; close it on an error."""
+    """Execute the statements on a new database in one transaction and return it; close it on error."""
     try:
         with transaction(db):
             for statement in statements:
@@ -110,7 +110,7 @@ def create_tables(db: sqlite3.Connection, statements: Iterable[str]) -> sqlite3.
 
 
 def reached(db: sqlite3.Connection, schema_version: int, view: JournalView) -> int:
-    """Return how far a database has read this journal; 0 if it belongs to another journal or version."""
+    """Return the offset up to which this journal was read; 0 for a database of another journal or version."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
     row = db.execute("SELECT inode, first, upto, last FROM place").fetchone() if version else None
     place = JournalPlace(*row) if row else None
@@ -118,18 +118,18 @@ def reached(db: sqlite3.Connection, schema_version: int, view: JournalView) -> i
 
 
 def write_place(db: sqlite3.Connection, view: JournalView, upto: int) -> None:
-    """Store how far a database has read its journal."""
+    """Store the position up to which a database has read its journal."""
     db.execute("DELETE FROM place")
     db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
 
 
 def quoted(token: str) -> str:
-    """Return a token as a string of an FTS5 query."""
+    """Return a token as a quoted string for an FTS5 query."""
     return '"' + token.replace('"', '""') + '"'
 
 
 def is_full(exc: sqlite3.Error) -> bool:
-    """Return whether the disk was full; for a file that could not be opened, check the cause of the error."""
+    """Return whether the disk was full; if a file could not be opened, check the cause of the error."""
     cause = exc.__cause__
     if isinstance(cause, OSError):
         return cause.errno in FULL_ERRNOS
@@ -138,7 +138,7 @@ def is_full(exc: sqlite3.Error) -> bool:
 
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Run the block in a transaction; on an error the caller rolls back or closes."""
+    """Run the block in a transaction; on error the caller must roll back or close."""
     db.execute("BEGIN IMMEDIATE")
     yield
     db.execute("COMMIT")

@@ -1,7 +1,7 @@
-"""Remove text from a journal permanently while its room keeps running.
+"""Permanently remove text from a journal while its room keeps running.
 
-`prepare` copies everything committed into a new file; `finish` adds what was committed since and replaces the
-journal by the new file. A crash leaves one of them complete, because the rename is atomic.
+`prepare` copies everything committed into a new file; `finish` adds later commits and replaces the
+journal with the new file. A crash leaves one of the files complete, because the rename is atomic.
 """
 
 import contextlib
@@ -26,12 +26,12 @@ from csp.journal.rebuildable_files import delete_files
 from csp.protocol.enums import MessageId
 
 REDACTED: Final = "[redacted]"
-# The content of a damaged line is unknown, so only its place in the sequence is kept.
+# The content of a damaged line is unknown, so only its position in the sequence is kept.
 _DAMAGED: Final = b"damaged"
 
 
 class Transform(NamedTuple):
-    """A change of each line, given its seq (None drops the line), and an optional new first line."""
+    """A function that changes or drops (None) a line, given its seq, and an optional new first line."""
 
     change: Callable[[int, bytes], bytes | None]
     first: bytes | None = None
@@ -39,7 +39,7 @@ class Transform(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Rewrite:
-    """A new file with the content of the old one up to `copied` bytes."""
+    """A new file with the content of the old one, up to `copied` bytes."""
 
     journal: JsonlJournal
     transform: Transform
@@ -51,7 +51,7 @@ class Rewrite:
 
 
 def redaction(ids: Iterable[MessageId]) -> Transform:
-    """Replace the text of these messages; drop the task of a handoff and the tags of a note."""
+    """Return a transform that redacts these messages, including handoff tasks and note tags."""
     wanted = frozenset(ids)
     needles = tuple(b'"%b"' % message_id.encode() for message_id in wanted)
 
@@ -61,7 +61,7 @@ def redaction(ids: Iterable[MessageId]) -> Transform:
         facets = facets_of(line)
         if facets is None or facets.id not in wanted:
             return line
-        # As fields rather than as an event, so that an event of a newer CSP keeps all its fields.
+        # As fields rather than as an event, so that events from a newer CSP version keep all their fields.
         fields: dict[str, object] = msgspec.json.decode(line)
         if fields.get("text"):
             fields["text"] = REDACTED
@@ -74,7 +74,7 @@ def redaction(ids: Iterable[MessageId]) -> Transform:
 
 
 def pruning(before_seq: int, base_line: bytes) -> Transform:
-    """Drop every line before `before_seq`; start with `base_line`, an encoded Base with the seq before it."""
+    """Return a transform that drops all lines before `before_seq` and starts with `base_line`, encoded."""
     if intact_seq(base_line) != before_seq - 1:
         raise Broken(f"base line of a journal pruned before {before_seq} must have seq {before_seq - 1}")
 
@@ -85,7 +85,7 @@ def pruning(before_seq: int, base_line: bytes) -> Transform:
 
 
 def prepare(journal: JsonlJournal, transform: Transform) -> Rewrite:
-    """Copy everything committed so far; slow, so call it in a thread while the room keeps running."""
+    """Copy everything committed so far; this is slow, so call it in a thread while the room keeps running."""
     view = journal.view
     path = journal.folder / REWRITE_NAME
     if transform.first is not None and (intact_seq(transform.first) or 0) > view.seq:
@@ -107,9 +107,9 @@ def prepare(journal: JsonlJournal, transform: Transform) -> Rewrite:
 
 
 def finish(rewrite: Rewrite) -> None:
-    """Replace the journal by the new file; quick, and no append may run meanwhile.
+    """Replace the journal with the new file; this is quick, but no append may run meanwhile.
 
-    On StorageFull the old journal stays. Afterwards no file in the folder holds any of the removed text; all
+    On StorageFull, the old journal remains. Afterwards, no file in the folder contains removed text; all
     snapshots are deleted.
     """
     journal = rewrite.journal
@@ -119,7 +119,7 @@ def finish(rewrite: Rewrite) -> None:
     with _storage_errors(rewrite):
         _copy(rewrite, journal.view)
         sync_data(rewrite.file.fd)
-        # Before the rename: a crash may cost a slow start, but it leaves no copy of the removed text.
+        # Before the rename: a crash may make the next start slow, but it leaves no copy of the removed text.
         snapshots.delete_all(journal.folder)
         delete_files(journal.folder)
         (journal.folder / TORN_NAME).unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def finish(rewrite: Rewrite) -> None:
 
 
 def discard(rewrite: Rewrite) -> None:
-    """Abandon a prepared rewrite; the journal stays as it is."""
+    """Abandon a prepared rewrite; the journal is unchanged."""
     with contextlib.suppress(OSError):
         (rewrite.journal.folder / REWRITE_NAME).unlink(missing_ok=True)
 
@@ -152,7 +152,7 @@ def _copy(rewrite: Rewrite, view: JournalView) -> None:
             if known is not None:
                 numbered = [(known, line)]
             else:
-                # A damaged line becomes as many lines as it held events.
+                # A damaged line becomes as many lines as it contained events.
                 first = rewrite.last_seq + 1
                 numbered = [(seq, _DAMAGED) for seq in range(first, first + seqs_lost(line))]
             for seq, content in numbered:

@@ -1,4 +1,4 @@
-"""The secret of a room, from which the tokens of its agents and pages are made."""
+"""The secret of a room, from which the tokens for its agents and pages are derived."""
 
 import secrets
 from hashlib import sha256
@@ -14,7 +14,7 @@ _RESTORE: Final = "restore it from a backup, or delete it; agents and pages must
 
 
 def load_secret(folder: Path) -> bytes:
-    """Return the room's 32 secret bytes, created by the first call and never changed.
+    """Return the room's 32 secret bytes; the first call creates them, and they never change.
 
     Raise Broken if the file is damaged: a new secret would silently lock out every agent and page.
     """
@@ -27,13 +27,13 @@ def load_secret(folder: Path) -> bytes:
             path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             replace_file(path, _with_checksum(made))
         except OSError as exc:
-            hint = "look at the disk and the folder's permissions"
+            hint = "check the disk and the folder's permissions"
             raise Broken(f"the room's secret {str(path)!r} cannot be written: {exc.strerror}", hint) from exc
         return made
     except OSError as exc:
         raise Broken(f"the room's secret {str(path)!r} cannot be read: {exc.strerror}", _RESTORE) from exc
     secret = kept[:_SECRET_BYTES]
-    # Secrets of older rooms have no checksum.
+    # The secrets of older rooms have no checksum.
     if len(kept) != _SECRET_BYTES and kept != _with_checksum(secret):
         raise Broken(f"the room's secret {str(path)!r} is damaged", _RESTORE)
     return secret

@@ -1,4 +1,4 @@
-"""Find damaged lines of a journal and damaged snapshots beside it.
+"""Find damaged lines in a journal and damaged snapshots next to it.
 
 The check blocks every other thread, so a gateway runs it in a separate process (`csp doctor --journal`)
 unless the journal is small.
@@ -20,7 +20,7 @@ _MOST_DAMAGE: Final = 1000
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem: in a line of the journal (counted from 1), or in a snapshot (line 0)."""
+    """One problem, in a line of the journal (numbered from 1) or in a snapshot (line 0)."""
 
     line_number: int
     offset: int
@@ -29,7 +29,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScrubReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of lines read and the problems found; the list holds a thousand, `problems` counts all."""
+    """The lines read and the problems found; `problems` counts all, the list contains at most a thousand."""
 
     checked: int
     problems: int
@@ -71,7 +71,7 @@ class _Scrub:
 
 
 def scrub(path: Path, patience_s: float = 1.0) -> ScrubReport:
-    """Check the journal file at `path`, up to its present size, and the snapshots beside it.
+    """Check the journal file at `path`, up to its current size, and the snapshots next to it.
 
     If the last line has no newline, a gateway may be writing it: wait up to `patience_s` for the rest.
     """
@@ -80,7 +80,7 @@ def scrub(path: Path, patience_s: float = 1.0) -> ScrubReport:
         try:
             read_snapshot(snapshot)
         except FileNotFoundError:
-            # A newer snapshot replaced it in the meantime.
+            # A newer snapshot has replaced it in the meantime.
             continue
         except (OSError, ValueError) as exc:
             state.report(0, f"{snapshot.name}: {exc}", line_number=0)
@@ -107,7 +107,7 @@ def _last_lines(fd: int, offset: int, patience_s: float) -> bytes:
 
 
 def _scrub_block(state: _Scrub, offset: int, data: bytes) -> None:
-    # This runs for a million lines, so the usual case does as little as possible.
+    # This runs for up to a million lines, so the usual case does as little as possible.
     head_of, checked, seq, usual = HEAD.match, 0, state.last_seq, not state.after_damage
     for at, line in split(offset, data):
         head = head_of(line)

@@ -1,7 +1,7 @@
-"""Find lines by their tokens, in an SQLite file beside the journal that can always be rebuilt.
+"""Find lines by their tokens, in an SQLite file next to the journal that can always be rebuilt.
 
-The id of a row is the offset of its line, so a hit costs one read. The index only says where to look; the
-caller checks the line. It may lack the newest lines, but no others.
+The id of a row is the offset of its line, so a hit costs one read. The index only locates candidates; the
+caller checks the line. It may be missing the newest lines, but no others.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _SCHEMA: Final = (
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
 # Joining the lists of a few hundred words takes milliseconds. SQLite's own prefix search first copies the
-# lists of all words, so it is used only for prefixes that more words share.
+# lists of all words, so it is used only for prefixes shared by more words.
 _MAX_WORDS: Final = 256
 _BATCH_TOKENS: Final = 200_000
 _BATCH_BYTES: Final = 1024 * 1024
@@ -42,7 +42,7 @@ _PAUSE_S: Final = 30.0
 class SearchPlan(NamedTuple):
     """An FTS5 query (empty: no line matches) that is valid for the first `covered` bytes.
 
-    A broad query starts slowly, so it is worth reading the nearest lines first.
+    A broad query is slow to start, so it is worth reading the nearest lines first.
     """
 
     covered: int
@@ -51,7 +51,7 @@ class SearchPlan(NamedTuple):
 
 
 class SearchIndex:
-    """The search index of one journal; any thread may call any method. No method raises sqlite3.Error."""
+    """The search index of one journal; its methods are thread-safe and never raise sqlite3.Error."""
 
     def __init__(self, journal: JsonlJournal) -> None:
         self._journal = journal
@@ -66,12 +66,12 @@ class SearchIndex:
 
     @property
     def lag_bytes(self) -> int:
-        """How many bytes of the journal are not indexed yet, as far as known without opening the index."""
+        """The number of bytes not indexed yet, as far as is known without opening the index."""
         view = self._journal.view
         return view.end - (self._upto if self._generation == view.generation else 0)
 
     def catch_up(self, max_lines: int = 1000) -> int:
-        """Index the next lines; return how many bytes of the journal are left, 0 if it must wait."""
+        """Index the next lines; return the number of bytes left to index, or 0 if it must wait."""
         with self._locked():
             view = self._journal.view
             db = None if time.monotonic() < self._grows_from else self._attached(view)
@@ -94,7 +94,7 @@ class SearchIndex:
         return 0
 
     def plan(self, view: JournalView, clauses: Sequence[Clause]) -> SearchPlan | None:
-        """Return how to find the lines of `view` that meet all clauses; None if the journal must be read."""
+        """Return a plan for finding the lines that meet all clauses; None if the journal must be read."""
         with self._locked():
             db = self._attached(view)
             return None if db is None else _plan(db, clauses, self._upto)
@@ -103,7 +103,7 @@ class SearchIndex:
     def offsets(
         self, view: JournalView, plan: SearchPlan, low: int, high: int, count: int, *, newest_first: bool
     ) -> list[int] | None:
-        """Return the offsets of the first `count` such lines in [low, high); None if they must be read."""
+        """Return the offsets of the plan's first `count` lines in [low, high); None if they must be read."""
         if not plan.expression:
             return []
         with self._locked():
@@ -124,7 +124,7 @@ class SearchIndex:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock; an error of SQLite ends the block, and the index is dropped or waits."""
+        """Hold the lock; an SQLite error ends the block, and the index is dropped or waits."""
         with self._lock:
             try:
                 yield
@@ -134,7 +134,7 @@ class SearchIndex:
     # --- with the lock held ----------------------------------------------------------------------
 
     def _attached(self, view: JournalView) -> sqlite3.Connection | None:
-        """Return the database of this journal file, a new one if necessary; None while it must wait."""
+        """Return this journal file's database, a new one if necessary; None while it must wait."""
         if time.monotonic() < self._paused_until:
             return None
         if self._db is None or self._generation != view.generation:
@@ -145,8 +145,8 @@ class SearchIndex:
 
     def _give_up(self, exc: sqlite3.Error) -> None:
         if files.is_full(exc):
-            # Keep the index as it is; what it has so far can still be found.
-            log.warning("search index has no space", extra={"path": str(self._path), "problem": str(exc)})
+            # Keep the index as it is, so that everything indexed so far can still be found.
+            log.warning("no space for the search index", extra={"path": str(self._path), "problem": str(exc)})
             self._grows_from = time.monotonic() + _PAUSE_S
             if self._db is None:
                 self._paused_until = self._grows_from
@@ -189,7 +189,7 @@ def _open(path: Path, view: JournalView) -> tuple[sqlite3.Connection, int]:
 
 
 def _next_rows(view: JournalView, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
-    """Return (offset, tokens) of the lines from `upto` on, and the offset after the last line read."""
+    """Return (offset, tokens) for the lines from `upto` on, and the offset after the last line read."""
     rows: list[tuple[int, frozenset[str]]] = []
     seen = weight = size = 0
     for offset, data in blocks_forward(view.file.fd, upto, view.end):
@@ -212,7 +212,7 @@ def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Se
     for clause in clauses:
         tokens: Sequence[str] = clause.tokens
         if clause.prefix:
-            # "{" is the character after "z", the last one that a word may contain.
+            # "{" follows "z", the last character that a word may contain.
             rows = db.execute(
                 "SELECT word FROM words WHERE word >= ? AND word < ? LIMIT ?",
                 (clause.prefix, clause.prefix + "{", _MAX_WORDS + 1),
@@ -228,6 +228,6 @@ def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Se
     try:
         expression.encode()
     except UnicodeEncodeError:
-        # A lone surrogate from a broken client is in no line, and SQLite rejects it.
+        # No line contains a lone surrogate from a broken client, and SQLite rejects it.
         expression = ""
     return SearchPlan(covered, expression, is_broad=not exact)

@@ -1,13 +1,13 @@
-"""Turn lines into the tokens of the search index, and queries into conditions on tokens.
+"""Convert lines to tokens of the search index, and queries to conditions on tokens.
 
 Three kinds of tokens share one index and cannot be confused:
 - words: runs of ASCII letters, digits and underscores;
-- marks: every other visible character, alone and together with each neighbour;
+- marks: every other visible character, on its own and together with each neighbour;
 - facets: a private character, a letter for the kind, then the value.
 
-FTS5's trigram tokenizer would replace words and marks. It was measured and not chosen: the index of a million
-lines grows from 50 to over 166 MB, and a search for one or two characters, such as a Chinese word, has to
-read the whole journal (0.6 s of CPU instead of 1 ms).
+FTS5's trigram tokenizer would replace words and marks, but measurements ruled it out: the index of a million
+lines would grow from 50 to over 166 MB, and a search for one or two characters, such as a Chinese word, would
+read the whole journal (0.6 s of CPU time instead of 1 ms).
 """
 
 import re
@@ -19,9 +19,9 @@ from csp.journal.history_query import HIDDEN_TYPES, HistoryQuery, facets_of, is_
 from csp.protocol.enums import ALL, MessageId
 from csp.protocol.events import HISTORY_TYPES
 
-#: Longer words are indexed by their beginning; the check of the line decides.
+#: Longer words are indexed by their first characters; checking the line decides.
 MAX_WORD: Final = 64
-# A long search text has more conditions; those beyond this are checked line by line.
+# A long search text has more conditions; those beyond this limit are checked line by line.
 _MAX_CLAUSES: Final = 24
 _FACET: Final = "\ue000"
 _WORDS: Final = re.compile(r"[a-z0-9_]+", re.ASCII)
@@ -30,14 +30,14 @@ _MARKS: Final = re.compile(r"[^a-z0-9_\s\x00-\x1f\x7f]")
 
 
 class Clause(NamedTuple):
-    """One condition: the line has any of these tokens, or a word that starts with `prefix`."""
+    """A condition that the line contains any of these tokens, or a word that starts with `prefix`."""
 
     tokens: tuple[str, ...] = ()
     prefix: str = ""
 
 
 def tokens_of_line(line: bytes) -> frozenset[str]:
-    """Return the tokens of a line; for hidden types only those that `clauses_of_message` needs."""
+    """Return the tokens of a line; for hidden types, only those that `clauses_of_message` needs."""
     facets = facets_of(line)
     if facets is None:
         return frozenset()
@@ -79,7 +79,7 @@ def clauses_of(query: HistoryQuery) -> tuple[Clause, ...]:
         clauses.append(Clause((_facet("a", query.audience), _facet("a", ALL))))
     if query.session is not None:
         clauses.append(Clause((_facet("n", query.session),)))
-    # The usual types are nearly all lines: checking the hits is quicker than joining such a list.
+    # Nearly all lines have the usual types: checking the hits is faster than joining such a long list.
     if not query.types >= HISTORY_TYPES:
         clauses += clauses_of_types(query.types)
     for piece in pieces(query.q):
@@ -98,7 +98,7 @@ def clauses_of_message(message_id: MessageId) -> tuple[Clause, ...]:
 
 
 def _facet(kind: str, value: str) -> str:
-    # The tokenizer splits at whitespace, so it is replaced; the check of a hit compares the real values.
+    # The tokenizer splits at whitespace, so it is replaced; checking a hit compares the actual values.
     return _FACET + kind + _UNSEEN.sub("\ue001", value)
 
 
@@ -107,7 +107,7 @@ def _cut(chunk: str) -> frozenset[str]:
     return frozenset(words | _marks(chunk))
 
 
-# Words followed by a full stop or a comma are frequent.
+# Words are often followed by a full stop or a comma.
 _cut_again = lru_cache(maxsize=8192)(_cut)
 
 
@@ -120,7 +120,7 @@ def _marks(chunk: str) -> set[str]:
 
 
 def _clauses_of_marks(piece: str) -> list[Clause]:
-    """Return the conditions of a piece that is not a plain word."""
+    """Return the conditions for a piece that is not a plain word."""
     marks = _marks(piece)
     # A single mark adds nothing to the pairs that contain it.
     pairs = {mark for mark in marks if len(mark) == 2}

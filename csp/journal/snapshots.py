@@ -1,4 +1,4 @@
-"""Store copies of the room's state beside the journal, so that a start does not read all of it."""
+"""Store copies of the room's state next to the journal, so that a start need not read all of it."""
 
 import contextlib
 import logging
@@ -23,14 +23,14 @@ _NAME: Final = re.compile(r"snapshot-(\d{1,19})\.json\Z")
 
 
 class Snapshot(NamedTuple):
-    """The room's encoded state after the event `seq`."""
+    """The room's encoded state after event `seq`."""
 
     seq: int
     state: bytes
 
 
 class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`line` is the checksum of the journal's line `seq`; older snapshots have none."""
+    """The head of a snapshot; `line` is the checksum of journal line `seq`, empty in older snapshots."""
 
     v: int
     seq: int
@@ -48,8 +48,8 @@ def save(
 ) -> None:
     """Write a snapshot atomically and delete all but the newest two; a failure is only logged.
 
-    `sync` writes the journal to the disk first: a snapshot must not outlive the lines it was made from.
-    With `view` the snapshot is valid for that journal only.
+    `sync` first flushes the journal to disk, because a snapshot must not outlive the lines it was made from.
+    With `view`, the snapshot is valid only for that journal.
     """
     try:
         line = "" if view is None else _line_checksum(view, seq)
@@ -67,13 +67,13 @@ def save(
 
 
 def load(folder: Path, last_seq: int, view: JournalView | None = None) -> Snapshot | None:
-    """Return the newest intact snapshot of this journal; delete snapshots that are ahead of it.
+    """Return the newest intact snapshot of this journal; delete snapshots that are ahead of the journal.
 
     A snapshot that was made from another journal than `view` is skipped.
     """
     ahead = [path for path in snapshot_files(folder) if _seq(path) > last_seq]
     if ahead:
-        # They belong to lines that the journal has lost; other lines will get their seqs.
+        # They belong to lines that the journal has lost; their seqs will be reused by other lines.
         extra = {"path": str(ahead[0]), "last_seq": last_seq}
         log.warning("snapshot ahead of the journal deleted", extra=extra)
         try:
@@ -102,18 +102,18 @@ def read_snapshot(path: Path, view: JournalView | None = None) -> Snapshot:
     if head.v != _VERSION:
         raise ValueError(f"snapshot has version {head.v}, expected {_VERSION}")
     if path.name != _name(head.seq) or head_line != msgspec.json.encode(head):
-        raise ValueError("snapshot head is damaged: it does not fit its name")
+        raise ValueError("snapshot head is damaged: it does not match its name")
     state = rest[:-1]
     if rest[-1:] != b"\n" or head.crc != _checksum(state):
         raise ValueError("snapshot does not match its checksum")
-    # A damaged or missing line proves nothing: the snapshot may be all that is left of it.
+    # A damaged or missing line proves nothing: the snapshot may be the only remaining copy of its content.
     if view is not None and head.line and _line_checksum(view, head.seq) not in ("", head.line):
         raise ValueError("snapshot was made from another journal")
     return Snapshot(seq=head.seq, state=state)
 
 
 def delete_all(folder: Path) -> None:
-    """Delete every snapshot, complete or not."""
+    """Delete all snapshots, including incomplete ones."""
     for path in (*snapshot_files(folder), *folder.glob("snapshot-*.tmp")):
         path.unlink(missing_ok=True)
 

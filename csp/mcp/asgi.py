@@ -29,7 +29,7 @@ def load() -> "App":
 
 
 class App:
-    """The application; it serves any number of callers inside `run`."""
+    """The application; it serves any number of callers while `run` is active."""
 
     def __init__(self) -> None:
         # The SDK logs each request at INFO, and malformed ones with their content above that.
@@ -41,18 +41,18 @@ class App:
             return door
 
         server = ServedRoom(door_of).server()
-        # Progress needs a stream of events; everything else is one JSON answer.
+        # Progress needs an event stream; any other response is a single JSON document.
         self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._streaming = StreamableHTTPSessionManager(server, json_response=False, stateless=True)
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Serve while the context lasts."""
+        """Serve callers inside the context."""
         async with self._plain.run(), self._streaming.run():
             yield
 
     async def answer(self, headers: Headers, body: bytes, door: RoomClient, send: Send) -> None:
-        """Answer one POST of the caller that `door` belongs to."""
+        """Respond to one POST from the caller that `door` belongs to."""
         is_heard = any(name == b"accept" and _EVENTS in value for name, value in headers)
         manager = self._streaming if is_heard and _WANTS_PROGRESS in body else self._plain
         scope = {
@@ -72,7 +72,7 @@ class App:
 
 
 class _Body:
-    """Receive a body that has already been read, then wait to be cancelled."""
+    """An ASGI receive channel that delivers a body already read, then waits to be cancelled."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body

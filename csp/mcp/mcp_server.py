@@ -1,4 +1,4 @@
-"""The MCP server of a room, based on the official SDK; every call brings its own room and caller."""
+"""A room's MCP server, based on the official SDK; every call has its own room client and caller."""
 
 import contextlib
 import re
@@ -24,27 +24,27 @@ from csp.protocol.enums import Role
 from csp.room.sessions.modes import mode_entries
 
 Context = ServerRequestContext[Any, Any]
-#: Returns the room client of a call.
+#: A function that returns the room client for a call.
 DoorOf = Callable[[Context], RoomClient]
 _TOOLS_FILE: Final = "tools.md"
 _MODES_FILE: Final = "start_modes.md"
-#: The code of the older specification; the stateless one uses one code for both errors.
+#: The error code in the older specification; the stateless one uses the same code for both errors.
 _RESOURCE_NOT_FOUND: Final = -32002
 _STATELESS_SINCE: Final = "2026"
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 _MODE_ARGUMENTS: Final = (
-    ("topic", "what it is about", True),
-    ("agents", "who takes part, separated by commas; default: all who are online", False),
-    ("rounds", "how many rounds", False),
+    ("topic", "the topic", True),
+    ("agents", "participants, separated by commas; default: all online agents", False),
+    ("rounds", "number of rounds", False),
 )
 
 
 class ServedRoom:
-    """The handlers of the server."""
+    """The server's request handlers."""
 
     def __init__(self, door_of: DoorOf) -> None:
         self._door_of = door_of
-        #: Makes the ids of this server's calls unique.
+        #: Makes the ids of calls to this server unique.
         self._instance = uuid4().hex
 
     def server(self) -> Server[Any]:
@@ -70,7 +70,7 @@ class ServedRoom:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         role = Role.AGENT
-        # Without a room the role is unknown; each call will report the error.
+        # Without a room, the role is unknown; each call will report the error.
         with contextlib.suppress(CspError):
             role = (await me(self._door_of(ctx))).role
         return types.ListToolsResult(
@@ -102,11 +102,11 @@ class ServedRoom:
         return _result(dumps(found, is_ascii=False), structured=found)
 
     def _key(self, ctx: Context, params: types.CallToolRequestParams) -> str:
-        """Return an idempotency id for a call; a repeated request has the same."""
+        """Return an idempotency id for a call; repeated requests have the same id."""
         if ctx.request is not None or ctx.request_id is None:
-            # Over HTTP several clients use the same request ids.
+            # Over HTTP, several clients use the same request ids.
             return f"mcp-{uuid4().hex}"
-        # A client may use one id for different calls.
+        # A client may reuse an id for different calls.
         asked = dumps([ctx.request_id, params.name, params.arguments or {}])
         return f"mcp-{self._instance}-{sha256(asked.encode()).hexdigest()[:32]}"
 

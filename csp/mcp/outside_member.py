@@ -1,4 +1,4 @@
-"""Join a room as an agent, for an MCP client that runs outside of it."""
+"""Join a room as an agent, for an MCP client that runs outside the room."""
 
 import fcntl
 import os
@@ -16,11 +16,11 @@ from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.room.agent_names import to_id
 from csp.room_registry import Address
 
-#: Kept apart from the tokens of panes, where the same name may occur.
+#: Separate from the tokens of panes, because a pane may have the same name.
 _TOKEN_KIND: Final = "mcp"
 _WAIT_S: Final = 50
 _PAUSE_S: Final = 1.0
-#: A position after every message, so that the wait never ends early.
+#: A position after all messages, so that the wait never ends early.
 _LAST_SEQ: Final = 2**53
 
 
@@ -39,12 +39,12 @@ class OutsideMember:
         """Join or rejoin the room; return the gateway client of this agent."""
         address = self._find()
         if not address.room:
-            # Only its address is known here, so there is no folder for a token.
+            # Only the room's address is known here, so there is no folder for a token.
             return self._join(address, "")
         path = token_path(self._state_dir, address.room, self._file, _TOKEN_KIND)
         try:
             make_private_dir(os.path.dirname(path))
-            # If two start at once, the second finds the token of the first.
+            # If two start at the same time, the second finds the token of the first.
             with open(f"{path}.lock", "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 return self._join(address, self._known_token(address.room))
@@ -71,7 +71,7 @@ class OutsideMember:
             return ""
 
     def stay(self) -> None:
-        """Stay online from now on: an agent without a call for a minute counts as offline."""
+        """Start calling the room regularly, because an agent counts as offline after a minute of silence."""
         threading.Thread(target=self._stay, daemon=True, name="csp-mcp-stay").start()
 
     def _stay(self) -> None:
@@ -86,7 +86,7 @@ class OutsideMember:
                 time.sleep(_PAUSE_S)
 
     def leave(self) -> None:
-        """Leave the room; a room that cannot be reached will notice by itself."""
+        """Leave the room; a room that cannot be reached detects the absence by itself."""
         if not self.id:
             return
         try:

@@ -1,4 +1,4 @@
-"""The MCP resources: transcript, boards and runs."""
+"""The MCP resources, such as the transcript, boards and runs."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ class ResourceText(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """A resource; `{}` in its address is an id."""
+    """A resource; `{}` in its URI stands for an id."""
 
     uri: str
     name: str
@@ -57,18 +57,18 @@ async def _catalogue(door: RoomClient, id: str) -> str:
 
 
 RESOURCES: Final = (
-    Resource("csp://transcript", "transcript", "what was said last in the room", _TEXT, _transcript),
-    Resource("csp://transcript/{session}", "session", "what was said in a session", _TEXT, _transcript),
+    Resource("csp://transcript", "transcript", "the latest messages in the room", _TEXT, _transcript),
+    Resource("csp://transcript/{session}", "session", "the messages in a session", _TEXT, _transcript),
     Resource("csp://board", "board", "the notes on the whiteboard", _JSON, _board),
     Resource("csp://board/{session}", "board of a session", "the notes of a session", _JSON, _board),
-    Resource("csp://runs", "runs", "the runs of builders with their reviewers", _JSON, _runs),
+    Resource("csp://runs", "runs", "the review runs", _JSON, _runs),
     Resource("csp://runs/{run}", "run", "a run with all its messages", _JSON, _runs),
-    Resource("csp://catalogue", "catalogue", "the modes, states and commands of people", _JSON, _catalogue),
+    Resource("csp://catalogue", "catalogue", "the modes, states and user commands", _JSON, _catalogue),
 )
 
 
 async def read(door: RoomClient, uri: str) -> ResourceText:
-    """Return the resource at an address, or raise NotFound."""
+    """Return the content of the resource with this URI, or raise NotFound."""
     base, _, id = uri.removeprefix(SCHEME).partition("/")
     for resource in RESOURCES:
         known = resource.uri.removeprefix(SCHEME).partition("/")

@@ -1,7 +1,7 @@
-"""Clients of a room's gateway for the MCP tools.
+"""Gateway clients for the MCP tools.
 
-`csp mcp` goes over the network; /mcp, which is part of the gateway, calls its routes directly. Either way the
-gateway identifies the caller by the token, decides, and returns its own errors.
+`csp mcp` uses the network; /mcp, which is part of the gateway, calls its routes directly. In both cases the
+gateway identifies the caller by its token, decides, and returns its own errors.
 """
 
 import asyncio
@@ -17,24 +17,24 @@ from csp.http_client import GatewayClient, Query
 from csp.protocol.enums import ParticipantKind, Role
 from csp.protocol.responses import MeView
 
-#: A killed gateway is restarted within this time.
+#: The time within which a killed gateway is restarted.
 PATIENCE_S: Final = 20.0
 _PAUSE_S: Final = 0.2
-#: Idempotent calls: they carry an id, or repeat a known fact.
+#: Calls that are idempotent because they carry an id or repeat a known fact.
 _SAFE: Final = frozenset({"/message", "/agent-output", "/board", "/delivery", "/state"})
-#: Idempotent if they carry an id.
+#: Calls that are idempotent if they carry an id.
 _SAFE_WITH_ID: Final = frozenset({"/mode", "/sessions", "/stop", "/collaborations", "/runs"})
 _SAFE_BELOW: Final = "/turn/"
 
 
 class RoomClient(Protocol):
-    """A client of one room for one caller."""
+    """The interface of a client for one room and one caller."""
 
     async def get(self, path: str, **query: Query) -> Any:
-        """Return the answer to a GET, or raise the gateway's error."""
+        """Return the response to a GET, or raise the gateway's error."""
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Return the answer to a POST, or raise the gateway's error."""
+        """Return the response to a POST, or raise the gateway's error."""
 
 
 async def me(door: RoomClient) -> MeView:
@@ -48,13 +48,13 @@ def reads_inbox(who: MeView) -> bool:
 
 
 class HttpRoomClient:
-    """A room client over HTTP; `connect` finds the gateway again after a failure."""
+    """A room client over HTTP; it calls `connect` to find the gateway again after a failure."""
 
     def __init__(self, connect: Callable[[], GatewayClient]) -> None:
         self._connect = connect
         self._gateway: GatewayClient | None = None
         self._has_answered = False
-        # Connecting may join the room, which concurrent calls must do once.
+        # Connecting may join the room, which concurrent calls must do only once.
         self._connecting = threading.Lock()
 
     async def get(self, path: str, **query: Query) -> Any:
@@ -65,11 +65,11 @@ class HttpRoomClient:
         return await _in_thread(lambda: self._ask(lambda it: it.post(path, body), is_safe=is_safe))
 
     def ask(self, call: Callable[[GatewayClient], Any]) -> Any:
-        """Make a blocking call that may be repeated."""
+        """Make a blocking, repeatable call, and retry it while the gateway is being restarted."""
         return self._ask(call, is_safe=True)
 
     def _ask(self, call: Callable[[GatewayClient], Any], *, is_safe: bool) -> Any:
-        # A room that has never answered may not be running at all: fail at once.
+        # A room that has never responded may not be running at all, so fail immediately.
         deadline = time.monotonic() + (PATIENCE_S if self._has_answered else 0)
         while True:
             is_sent = False

@@ -1,4 +1,4 @@
-"""Serve a room over standard input and output, until the client closes them."""
+"""Serve a room over standard input and output until the client closes them."""
 
 from typing import Any, Final, Self
 
@@ -13,7 +13,7 @@ from csp.mcp.mcp_server import ServedRoom
 from csp.mcp.room_client import RoomClient
 
 Item = SessionMessage | Exception
-#: Fields that only an answer has.
+#: Fields that occur only in a response.
 _ANSWERS: Final = {"result", "error"}
 
 
@@ -30,9 +30,9 @@ async def _serve(door: RoomClient) -> None:
 
 
 class _Answering(AsyncResource):
-    """Reads a client's messages and answers invalid lines, which the SDK does only over HTTP.
+    """Reads a client's messages and responds to invalid lines, which the SDK does only over HTTP.
 
-    Without an answer, the sender of an unreadable call would wait for ever.
+    Without a response, the sender of an unreadable call would wait forever.
     """
 
     def __init__(self, read_stream: Any, write_stream: Any) -> None:
@@ -73,7 +73,7 @@ def _complaint(error: ValidationError) -> types.JSONRPCError | None:
             return None
         said = types.ErrorData(code=types.PARSE_ERROR, message=first["msg"])
         return types.JSONRPCError(jsonrpc="2.0", id=None, error=said)
-    said = types.ErrorData(code=types.INVALID_REQUEST, message="this is no JSON-RPC message")
+    said = types.ErrorData(code=types.INVALID_REQUEST, message="this is not a JSON-RPC message")
     # The id of an otherwise invalid call.
     calls = [one["input"] for one in problems if isinstance(one["input"], dict)]
     ids = (call.get("id") for call in calls if not _ANSWERS & call.keys())

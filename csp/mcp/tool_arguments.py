@@ -1,4 +1,4 @@
-"""The arguments of each tool as types; clients see their JSON schemas."""
+"""The types of each tool's arguments; clients see their JSON schemas."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,37 +8,37 @@ from msgspec import Meta
 from csp.protocol.enums import MAX_TEXT_BYTES, Id, Mode, Name, OwnId, ReportedAgentState, Thread
 from csp.protocol.notes import BoardName
 
-#: The longest wait for a collaboration.
+#: The maximum wait for a collaboration, in seconds.
 LONGEST_S = 1800
 
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES)]
-Said = Annotated[Text, Meta(description="what to say")]
-Key = Annotated[OwnId, Meta(description="an id of your own: sent again with the same id, it is sent once")]
+Said = Annotated[Text, Meta(description="the text to send")]
+Key = Annotated[OwnId, Meta(description="an optional id; a message with the same id is sent only once")]
 InThread = Annotated[Thread, Meta(description="thread; default: the room's own")]
 Session = Annotated[Id, Meta(description="a session, such as s-12")]
 OnBoard = Annotated[BoardName, Meta(description="the board of a session, such as s-12; default: the room's")]
 TagWord = Annotated[str, Meta(min_length=1, max_length=64)]
-Tags = Annotated[list[TagWord], Meta(max_length=16, description="single words to find it by")]
-Agents = Annotated[list[Name], Meta(max_length=1000, description="default: all who are online")]
+Tags = Annotated[list[TagWord], Meta(max_length=16, description="single words for searches")]
+Agents = Annotated[list[Name], Meta(max_length=1000, description="default: all online agents")]
 Rounds = Annotated[int, Meta(ge=1, le=1000)]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
-WaitS = Annotated[float, Meta(ge=0, le=60, description="seconds to wait for something new")]
+WaitS = Annotated[float, Meta(ge=0, le=60, description="seconds to wait for new messages")]
 Short = Annotated[str, Meta(max_length=2000)]
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The arguments of one call."""
+    """The base class of all arguments."""
 
 
 class Nothing(Arguments, frozen=True, forbid_unknown_fields=True):
-    """No argument."""
+    """The type of a call without arguments."""
 
 
 class SendMessage(Arguments, frozen=True, forbid_unknown_fields=True):
     to: Annotated[Name, Meta(description="a participant's id, human, or all")]
     text: Said
-    reply_to: Annotated[Id, Meta(description="the message that this answers")] | None = None
-    turn: Annotated[Id, Meta(description="your turn that this answers, such as t-17")] | None = None
+    reply_to: Annotated[Id, Meta(description="the message to which this is a reply")] | None = None
+    turn: Annotated[Id, Meta(description="your turn to which this is the reply, such as t-17")] | None = None
     urgent: Annotated[bool, Meta(description="interrupt what the recipient is doing")] = False
     thread: InThread | None = None
     id: Key | None = None
@@ -52,21 +52,21 @@ class Broadcast(Arguments, frozen=True, forbid_unknown_fields=True):
 
 class ReadMessages(Arguments, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
-    after: Annotated[Seq, Meta(description="only what came after this seq")] | None = None
+    after: Annotated[Seq, Meta(description="only messages after this seq")] | None = None
     wait: WaitS = 0
 
 
 class SetStatus(Arguments, frozen=True, forbid_unknown_fields=True):
     state: ReportedAgentState
-    detail: Annotated[Short, Meta(description="what you are doing, in a few words")] = ""
+    detail: Annotated[Short, Meta(description="your current activity, in a few words")] = ""
 
 
 class Working(Arguments, frozen=True, forbid_unknown_fields=True):
-    note: Annotated[Short, Meta(description="what takes so long")] = ""
+    note: Annotated[Short, Meta(description="the reason for the delay")] = ""
 
 
 class HandOver(Arguments, frozen=True, forbid_unknown_fields=True):
-    to: Annotated[Name, Meta(description="who shall go on")]
+    to: Annotated[Name, Meta(description="the agent to continue")]
     task: Annotated[str, Meta(min_length=1, max_length=500, description="one clear task")]
     session: Session | None = None
 
@@ -85,18 +85,18 @@ class BoardAdd(Arguments, frozen=True, forbid_unknown_fields=True):
 
 
 class BoardSearch(Arguments, frozen=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(min_length=1, max_length=1000, description="words, or an exact name")]
+    query: Annotated[str, Meta(min_length=1, max_length=1000, description="words or an exact name")]
     session: OnBoard | None = None
     author: Name | None = None
     kind: Literal["note", "reply", "summary"] | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 10
-    rerank: Annotated[bool, Meta(description="look closer: slower, better by meaning")] = False
+    rerank: Annotated[bool, Meta(description="compare more closely: slower, but better by meaning")] = False
 
 
 class QueryLog(Arguments, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
-    search: Annotated[str, Meta(max_length=1000, description="words that it must have")] | None = None
-    agent: Annotated[Name, Meta(description="only what this one said or was told")] | None = None
+    search: Annotated[str, Meta(max_length=1000, description="words that it must contain")] | None = None
+    agent: Annotated[Name, Meta(description="only messages from or to this participant")] | None = None
     session: Session | None = None
     after: Seq | None = None
     before: Seq | None = None
@@ -109,11 +109,11 @@ class StartMode(Arguments, frozen=True, forbid_unknown_fields=True):
     rounds: Rounds | None = None
     steps: Rounds | None = None
     first: Name | None = None
-    synth: Annotated[Name, Meta(description="who writes the synthesis")] | None = None
-    ballot: Annotated[bool, Meta(description="of a debate: vote at the end")] | None = None
+    synth: Annotated[Name, Meta(description="the agent that writes the synthesis")] | None = None
+    ballot: Annotated[bool, Meta(description="for a debate: vote at the end")] | None = None
     respect_final: bool | None = None
     thread: InThread | None = None
-    own_thread: Annotated[bool, Meta(description="begin it beside what runs, in a thread of its own")] = False
+    own_thread: Annotated[bool, Meta(description="start it in a new thread, alongside running work")] = False
 
 
 class ModeStatus(Arguments, frozen=True, forbid_unknown_fields=True):
@@ -127,23 +127,23 @@ class Stop(Arguments, frozen=True, forbid_unknown_fields=True):
 
 
 _Models = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
-_Goal = Annotated[Text, Meta(description="the task to solve together; needed to begin")]
-_Handle = Annotated[Id, Meta(description="a collaboration to go on with, or a name for a new one")]
+_Goal = Annotated[Text, Meta(description="the task to solve together; required to start")]
+_Handle = Annotated[Id, Meta(description="a collaboration to continue, or a name for a new one")]
 _Guidance = Annotated[str, Meta(max_length=MAX_TEXT_BYTES, description="guidance for the next steps")]
 _LEADS = Meta(description="round_robin, the default, or orchestrator: the first of models leads")
-_Steps = Annotated[int, Meta(ge=1, le=1000, description="how many turns at most, by default 10")]
-_Parallel = Annotated[int, Meta(ge=1, le=100, description="how many work at once, by default 1")]
-_StepS = Annotated[float, Meta(gt=0, le=LONGEST_S, description="seconds for one turn, by default 300")]
-_Usd = Annotated[float, Meta(gt=0, le=1e9, description="no call is made that could pass it")]
-_NOTES = Meta(ge=2, le=1_000_000, description="notes until the board is summed up, by default 50")
-_END_S = Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end; 0 returns the handle at once")
+_Steps = Annotated[int, Meta(ge=1, le=1000, description="the maximum number of turns, by default 10")]
+_Parallel = Annotated[int, Meta(ge=1, le=100, description="how many agents work at once, by default 1")]
+_StepS = Annotated[float, Meta(gt=0, le=LONGEST_S, description="seconds allowed for a turn, by default 300")]
+_Usd = Annotated[float, Meta(gt=0, le=1e9, description="calls that could exceed this are not made")]
+_NOTES = Meta(ge=2, le=1_000_000, description="number of notes before a summary, by default 50")
+_END_S = Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end; 0 returns the handle immediately")
 
 
 class ChatterCollaborate(Arguments, frozen=True, forbid_unknown_fields=True):
-    """The terms of a collaboration; one that continues keeps what is omitted."""
+    """The terms of a collaboration; one that continues keeps the values of omitted fields."""
 
     objective: _Goal | None = None
-    models: Annotated[_Models, Meta(description="agents that take part; needed to begin")] | None = None
+    models: Annotated[_Models, Meta(description="the participants; required to start")] | None = None
     session_id: _Handle | None = None
     user_input: _Guidance | None = None
     mode: Annotated[Literal["round_robin", "orchestrator"], _LEADS] | None = None
@@ -156,9 +156,9 @@ class ChatterCollaborate(Arguments, frozen=True, forbid_unknown_fields=True):
 
 
 class ChatterPoll(Arguments, frozen=True, forbid_unknown_fields=True):
-    handle: Annotated[Id, Meta(description="as chatter_collaborate returned it")]
+    handle: Annotated[Id, Meta(description="the handle returned by chatter_collaborate")]
     wait: Annotated[float, Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end")] = 0
-    stop: Annotated[bool, Meta(description="end it instead")] = False
+    stop: Annotated[bool, Meta(description="stop the collaboration instead")] = False
 
 
 def schema_of(kind: type[Arguments]) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def schema_of(kind: type[Arguments]) -> dict[str, Any]:
 
 
 def _plain(value: Any, parts: dict[str, Any]) -> Any:
-    """Inline all references; remove what a caller does not need."""
+    """Return a schema with all references inlined and without parts that a caller does not need."""
     if isinstance(value, list):
         return [_plain(one, parts) for one in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The MCP tools, one row each: name, arguments and handler."""
+"""The MCP tools in one table of names, arguments and handlers."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -15,16 +15,16 @@ from csp.room import roles
 from csp.room.roles import Party, RoleRow, check_call, check_row, row_of
 
 Progress = Callable[[float, float, str], Awaitable[None]]
-#: Messages of agents and people, without notices of the room.
+#: Messages from agents and people, excluding notices from the room.
 _SPEECH: Final = "human_message,agent_call,agent_response"
 _POLL_S: Final = 20.0
-#: The fields of an event for a reader, some of them under another name.
+#: The fields of an event that a reader sees, some of them renamed.
 _SHOWN: Final = ("seq", "id", "type", "sender", "target", "text", "replyTo", "session_id", "turn", "ts")
 _OTHER_NAMES: Final = {"sender": "from", "target": "to", "replyTo": "reply_to", "session_id": "session"}
 
 
 class ToolCall(NamedTuple):
-    """One call: the room client, a unique id, and a callback for progress."""
+    """One call, with its room client, a unique id and a progress callback."""
 
     door: RoomClient
     key: str
@@ -35,12 +35,12 @@ Handler = Callable[[ToolCall, Any], Awaitable[Any]]
 
 
 class Tool(NamedTuple):
-    """A tool; the table of roles says who may call it."""
+    """A tool; the table of roles defines who may call it."""
 
     name: str
     takes: type[args.Arguments]
     run: Handler
-    #: Whether it changes nothing.
+    #: Whether the tool changes nothing.
     is_reading: bool = False
 
     @property
@@ -49,24 +49,24 @@ class Tool(NamedTuple):
 
 
 def shown_to(role: Role) -> list[Tool]:
-    """Return the tools of a role; the gateway refuses the others, so they are not listed."""
+    """Return the tools to list for a role, without those that the gateway would refuse."""
     return [tool for tool in TOOLS if Party(role) in tool.row.parties]
 
 
 async def check_tool(tool: Tool, door: RoomClient) -> None:
-    """Raise Forbidden unless the table of roles lets the caller use a tool."""
+    """Raise Forbidden unless the table of roles allows the caller to use a tool."""
     if Party.AGENT not in tool.row.parties:
         check_call(tool.row, Party((await me(door)).role), f"call {tool.name!r}")
 
 
 def read_arguments(tool: Tool, given: dict[str, Any]) -> args.Arguments:
-    """Return the parsed arguments of a call, or raise BadInput with the wrong field."""
+    """Return a call's parsed arguments, or raise BadInput with the name of the invalid field."""
     try:
         return msgspec.convert(given, tool.takes)
     except msgspec.ValidationError as exc:
         known = ", ".join(schema_field.encode_name for schema_field in msgspec.structs.fields(tool.takes))
         problem = str(exc)
-        hint = f"{tool.name} takes: {known}" if known else f"{tool.name} takes no argument"
+        hint = f"{tool.name} accepts: {known}" if known else f"{tool.name} accepts no arguments"
         raise BadInput(problem[:1].lower() + problem[1:], hint) from exc
 
 
@@ -91,7 +91,7 @@ async def broadcast(asked: ToolCall, call: args.Broadcast) -> Any:
 
 
 async def read_messages(asked: ToolCall, call: args.ReadMessages) -> Any:
-    """Read the caller's inbox and confirm its messages; a caller with a pane only reads the history."""
+    """Read and confirm the messages in the caller's inbox; a caller with a pane only reads the history."""
     who = await me(asked.door)
     if not reads_inbox(who):
         page = await asked.door.get(
@@ -182,7 +182,7 @@ async def stop(asked: ToolCall, call: args.Stop) -> Any:
 
 
 async def chatter_collaborate(asked: ToolCall, call: args.ChatterCollaborate) -> Any:
-    """Start a collaboration; wait for its end, or return its handle when that takes too long."""
+    """Start a collaboration; wait for it to end, or return its handle if that takes too long."""
     fields = msgspec.structs.asdict(call)
     wait_s = fields.pop("wait")
     begun = await asked.door.post("/collaborations", _given(**fields, id=asked.key))
@@ -198,7 +198,7 @@ async def chatter_poll(asked: ToolCall, call: args.ChatterPoll) -> Any:
 
 
 async def _until_ended(asked: ToolCall, handle: str, wait_s: float) -> Any:
-    """Wait until a collaboration has ended or time is up; report each step meanwhile."""
+    """Wait until a collaboration ends or time runs out, and report each step."""
     deadline = time.monotonic() + wait_s
     told: list[Any] = []
     while True:

@@ -1,7 +1,7 @@
-"""The tmux panes of a room, opened by `csp up` and ended by `csp down`.
+"""A room's tmux panes, opened by `csp up` and closed by `csp down`.
 
-`up` decides who takes part (members), starts the gateway in the background (start_gateway), builds the panes
-(tmux_session), waits for the agents (wait_ready); `down` ends all of it but what is kept for the next time
-(resume_state). Both ask one object what runs of a room and who its members are (room_processes). The human
-pane shows the agents' states in the borders (pane_borders).
+`up` chooses the members (members), starts the gateway in the background (start_gateway), builds the panes
+(tmux_session), and waits for the agents (wait_ready). `down` ends them but saves state for the next start
+(resume_state). Both use one object to find a room's processes and members (room_processes). The human
+pane shows the agents' states in the pane borders (pane_borders).
 """

@@ -1,4 +1,4 @@
-"""End a room: its panes, its gateway and their files, and nothing else; or close the pane of one agent."""
+"""End a room's panes and gateway and remove their files, or close one agent's pane."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ from csp.sidecar.run_record import SidecarRecord
 
 @dataclass(slots=True)
 class EndReport:
-    """What was ended, what would not end, and what was left running."""
+    """The parts of a room that were ended, those that would not end, and those left running."""
 
     ended: list[str] = field(default_factory=list)
     stubborn: list[Process] = field(default_factory=list)
@@ -33,7 +33,7 @@ class EndReport:
 def end_room(
     state_dir: Path, room: str, history: Path, show: Callable[[str], None], panes: TmuxSession | None
 ) -> EndReport:
-    """End everything of a room; `panes` is None on a machine without tmux."""
+    """End all processes of a room; `panes` is None on a machine without tmux."""
     report, processes = EndReport(), RoomProcesses(state_dir, room)
     running = processes.running()
     ours, foreign = sidecars_of(processes)
@@ -56,7 +56,7 @@ def end_room(
                 os.kill(pid, signal.SIGHUP)
         report.stubborn += end(ending)
     report.ended += [run.agent for run in ours if run.pid in pids]
-    # A CLI may have written its conversation only just before its end.
+    # A CLI may have written its conversation just before it ended.
     save_conversations(kept, conversations_of(processes.sidecars()))
     if running is not None:
         end_gateway(report, running, show)
@@ -65,14 +65,14 @@ def end_room(
 
 
 def sidecars_of(processes: RoomProcesses) -> tuple[list[SidecarRecord], list[SidecarRecord]]:
-    """Return the sidecars of our panes, ended ones included, and those that run elsewhere."""
+    """Return the sidecars of our panes, including ended ones, and those that run elsewhere."""
     known, key = processes.sidecars(), room_key(processes.state_dir, processes.name)
     foreign = [run for run in known if run.is_running and run.env.get(MARK) != key]
     return [run for run in known if run not in foreign], foreign
 
 
 def _is_relay(run: SidecarRecord) -> bool:
-    """Return whether the process of a record is still the sidecar; pids are reused."""
+    """Return whether a record's process is still the sidecar, because pids are reused."""
     # A relay has its own process title, or the command line of the sidecar.
     signs = (f"csp-sidecar-{run.agent}", f" --name {run.name} ")
     commands = [process.command for process in family([run.pid]) if process.pid == run.pid]
@@ -80,13 +80,13 @@ def _is_relay(run: SidecarRecord) -> bool:
 
 
 def end_gateway(report: EndReport, room: RunningRoom, show: Callable[[str], None]) -> None:
-    """End the gateway with its supervisor."""
+    """End the gateway and its supervisor."""
     show("waiting for the gateway to end…")
     pids = [pid for pid in (room.supervisor, room.pid) if pid]
     processes = family(pids)
     if not processes:
         return
-    # A supervisor forwards the signal; without one this is the gateway itself.
+    # A supervisor forwards the signal; without one, this is the gateway itself.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pids[0], signal.SIGTERM)
     report.stubborn += end(processes)
@@ -116,7 +116,7 @@ def remove_files(processes: RoomProcesses, runs: list[SidecarRecord], *, keep_fo
 
 
 def forget_terminals(folder: Path) -> None:
-    """Remove the records that killed relays left for closed terminals."""
+    """Remove the records of closed terminals that killed relays left behind."""
     for record in folder.glob("tty-*"):
         terminal = record.name.removeprefix("tty").partition(".")[0].replace("-", "/")
         if not os.path.exists(terminal):
@@ -124,7 +124,7 @@ def forget_terminals(folder: Path) -> None:
 
 
 def purge(history: Path, env: Mapping[str, str]) -> list[Path]:
-    """Remove the history of a room; return the worktrees kept for their uncommitted work."""
+    """Remove a room's history; return the worktrees that were kept because of uncommitted work."""
     if not history.is_dir():
         return []
     kept = remove_worktrees(history, env)
@@ -144,7 +144,7 @@ def _remove(path: Path) -> None:
 
 
 def check_ended(report: EndReport) -> None:
-    """Raise if something would not end."""
+    """Raise if any process would not end."""
     left = alive(set(report.stubborn))
     if left:
         names = ", ".join(f"{process.pid} ({process.command[:60]})" for process in sorted(left))
@@ -152,20 +152,20 @@ def check_ended(report: EndReport) -> None:
 
 
 class RemovedPane(StrEnum):
-    """What became of the pane of an agent that was removed from the room."""
+    """The state of a removed agent's pane."""
 
     NONE = "none"
     CLOSED = "closed"
-    #: Its program still runs there.
+    #: The agent's program is still running in the pane.
     RUNNING = "running"
 
 
 def close_pane_of(
     state_dir: Path, room: str, agent: str, show: Callable[[str], None], *, ends_program: bool
 ) -> RemovedPane:
-    """Close the pane of a removed agent, so that `up` does not start it again.
+    """Close a removed agent's pane, so that `up` does not start the agent again.
 
-    A pane whose program still runs is closed only if `ends_program`.
+    A pane whose program is still running is closed only if `ends_program` is true.
     """
     processes = RoomProcesses(state_dir, room)
     if not shutil.which("tmux") or agent not in {member.agent for member in processes.lineup()}:

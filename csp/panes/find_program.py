@@ -1,7 +1,7 @@
-"""Find the program of a command: on the PATH, where its CLI installs itself, or in a shell alias.
+"""Find a command's program on the PATH, in the CLI's own install location, or in a shell alias.
 
-A shell resolves aliases only for what is typed into it, so a program that starts `claude` by name does not
-find one that is only an alias. The shell is asked for its aliases; its answer is data and is never run.
+A shell resolves aliases only in typed commands, so a program that starts `claude` by name does not
+find one that is only an alias. We query the shell for its aliases; its output is data and is never run.
 """
 
 import os
@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 from csp.clis.profile import GENERIC, profile_for
 from csp.fast_start.child_environment import USER, child_environment
 
-#: How long the start-up files of a shell may take, and how much of its output is read.
+#: The time limit for a shell's start-up files, and the maximum amount of its output to read.
 ALIASES_S: Final = 5.0
 _MAX_BYTES: Final = 1_000_000
-#: Shells that list their aliases as `name=value`, quoted the way a shell reads them.
+#: Shells that list their aliases as `name=value`, with shell quoting.
 _SHELLS: Final = frozenset({"ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"})
 _ALIAS: Final = re.compile(r"(?:alias )?(?P<name>[A-Za-z0-9][\w.+-]*)=(?P<value>.+)")
 #: Shell syntax; an alias that uses it is ignored.
@@ -32,14 +32,14 @@ _HOME_VARIABLE: Final = re.compile(r"\$HOME(?=/)|\$\{HOME\}(?=/)")
 
 
 class FoundProgram(NamedTuple):
-    """A command that can be started, and its profile if the program name does not show it."""
+    """A command that can be started, and its profile if the program's name does not imply it."""
 
     command: tuple[str, ...]
     profile: str = ""
 
 
 def find(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> FoundProgram | None:
-    """Return the command as it can be started from `cwd`; None if its program is not found."""
+    """Return the command in a form that can be started from `cwd`; None if its program is not found."""
     program, *rest = command
     where = str(cwd / program) if "/" in program else program
     if shutil.which(where, path=env.get("PATH")):
@@ -47,7 +47,7 @@ def find(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> FoundProg
     if "/" in program:
         return None
     profile = profile_for(program)
-    # A known CLI may be installed outside of the PATH.
+    # A known CLI may be installed outside the PATH.
     places = (_at_home(place, env) for place in profile.installs)
     words = next(([place] for place in places if _is_program(place)), [])
     if not words:
@@ -63,7 +63,7 @@ def find(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> FoundProg
 
 
 def aliases(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the aliases of the user's interactive shell; none if it does not answer."""
+    """Return the aliases of the user's interactive shell, or none if it does not respond."""
     shell = env.get("SHELL", "")
     if not shell.startswith("/") or Path(shell).name not in _SHELLS:
         return {}
@@ -72,7 +72,7 @@ def aliases(env: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=4)
 def _aliases(shell: str, env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Read the output of `alias`; start-up files may print too, or never end."""
+    """Return the output of `alias`, within limits because start-up files may print text or never end."""
     with tempfile.TemporaryFile() as out:
         try:
             process = subprocess.Popen(
@@ -95,7 +95,7 @@ def _aliases(shell: str, env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, s
         out.seek(0)
         lines = out.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
     found = [match for line in lines if (match := _ALIAS.fullmatch(line.strip()))]
-    # The value is quoted for a shell, so it has to parse as one word.
+    # The value is quoted for a shell, so it must parse as one word.
     read = [(match["name"], _split(match["value"])) for match in found]
     return tuple((name, words[0]) for name, words in read if len(words) == 1)
 
@@ -108,7 +108,7 @@ def _split(text: str) -> list[str]:
 
 
 def _at_home(place: str, env: Mapping[str, str]) -> str:
-    """Expand `~` in a path."""
+    """Return the path with `~` expanded."""
     return _HOME.sub(lambda _: env.get("HOME", ""), place)
 
 

@@ -1,4 +1,4 @@
-"""Choose the members: the agents of csp.toml, else the installed CLIs, else the demo agents."""
+"""Choose the members: the agents in csp.toml, else the installed CLIs, else the demo agents."""
 
 import shlex
 import sys
@@ -19,7 +19,7 @@ from csp.room.agent_names import ORCHESTRATOR, to_id
 if TYPE_CHECKING:
     from csp.model_providers import Provider
 
-#: The command that runs this program again, independent of directory and PATH.
+#: The command that runs this program, independent of directory and PATH.
 CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
 DEMO: Final = ("ada", "bob", "cy")
 CONDUCTOR: Final = "conductor"
@@ -28,9 +28,9 @@ DEMO_PROFILE: Final = "demo"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaneMember:
-    """An agent that gets a pane; an empty profile means the one of its command.
+    """An agent that gets a pane; an empty profile means its command's default profile.
 
-    `source` is the variable or the file that has set the command of a known CLI.
+    `source` is the variable or file that sets the command of a known CLI.
     """
 
     name: str
@@ -39,24 +39,24 @@ class PaneMember:
     cwd: Path
     profile: str = ""
     role: str = "agent"
-    #: What it does, in one word that the others are shown; what it is told when it starts.
+    #: A one-word role that is shown to the others, and the instructions that it gets when it starts.
     duty: str = ""
     prompt: str = ""
     worktree: bool = False
     source: str = ""
-    #: The provider of an API model, which has no CLI.
+    #: The provider, for an API model without a CLI.
     provider: str = ""
 
     @property
     def shown_command(self) -> str:
-        """The command line as a person would type it."""
+        """The command line as a user would type it."""
         is_ours = self.command[: len(CSP)] == CSP
         return shlex.join(("csp", *self.command[len(CSP) :]) if is_ours else self.command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRequest:
-    """The options of the command line; an empty `only` means all agents."""
+    """The options on the command line; an empty `only` means all agents."""
 
     dir: Path
     demo: bool = False
@@ -70,13 +70,13 @@ class MemberRequest:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether agents were chosen by name only."""
+        """Return whether agents were chosen only by name."""
         return bool(self.only) and not self.demo and not self.orchestrator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineup:
-    """The chosen members, the orchestrator first, and notices about the choice."""
+    """The chosen members, orchestrator first, and notices about the choice."""
 
     members: tuple[PaneMember, ...]
     notes: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def choose(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> L
 
 
 def wants_worktree(member: PaneMember, own: bool | None, settings: Settings) -> bool:
-    """Return whether an agent works in a git worktree: by its own setting, the room's, or as before."""
+    """Return whether an agent uses a git worktree, by its own setting, the room's, or its previous state."""
     if member.provider:
         return False
     if own is not None:
@@ -121,7 +121,7 @@ def _chosen(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> 
     found = [(member, startable(member, env)) for member in wanted]
     there = [member for _, member in found if member is not None]
     missing = [member for member, one in found if one is None]
-    # An explicit choice wins over what happens to be installed.
+    # An explicit choice takes precedence over the CLIs that happen to be installed.
     missing.sort(key=lambda member: not member.source)
     if missing and (settings.strict_cli_check or wish.only):
         raise _not_installed(missing[0])
@@ -135,7 +135,7 @@ def _chosen(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> 
         first = [need(member_for(ORCHESTRATOR, (), settings, wish.dir, role="orchestrator"), env)]
     seen: dict[str, str] = {}
     for member in (*first, *others):
-        # The room would rename one of them.
+        # Otherwise, the room would rename one of them.
         if member.agent in seen:
             problem = f"agents {seen[member.agent]!r} and {member.name!r} would both be {member.agent!r}"
             raise BadInput(problem, "give one of them another name")
@@ -184,7 +184,7 @@ def need(member: PaneMember, env: Mapping[str, str]) -> PaneMember:
     return found
 
 
-# --- who could ------------------------------------------------------------------------------------
+# --- possible members -----------------------------------------------------------------------------
 
 
 def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> PaneMember:
@@ -229,7 +229,7 @@ def model_for(spec: AgentSpec, place: Path) -> PaneMember:
 
 
 def renamed(member: PaneMember, agent: str) -> PaneMember:
-    """Return an agent under another id; the command of an API model contains its name."""
+    """Return an agent with another id; the command of an API model contains its name."""
     command = member.command
     if member.provider:
         at = command.index("--name") + 1
@@ -238,7 +238,7 @@ def renamed(member: PaneMember, agent: str) -> PaneMember:
 
 
 def _only(members: list[PaneMember], wish: MemberRequest) -> list[PaneMember]:
-    """Return the requested members, in their given order."""
+    """Return the requested members in the given order."""
     if not wish.only:
         return members
     names = {member.name for member in members} | {member.agent for member in members}
@@ -280,7 +280,7 @@ def _demo_member(name: str, persona: str, dir: Path, role: str = "agent") -> Pan
     return PaneMember(name=name, agent=name, command=command, cwd=dir, profile=DEMO_PROFILE, role=role)
 
 
-# --- what is missing ------------------------------------------------------------------------------
+# --- missing programs -----------------------------------------------------------------------------
 
 
 def _not_installed(member: PaneMember) -> NotFound:
@@ -310,7 +310,7 @@ def _advice(member: PaneMember) -> str:
 
 
 def _provider(name: str) -> "Provider":
-    """Return a provider of models; loaded late, because most rooms have no API model."""
+    """Return a model provider; imported late, because most rooms have no API models."""
     from csp.model_providers import provider_named
 
     return provider_named(name)

@@ -1,7 +1,7 @@
 """Show agent states in the pane borders and the mode in the status line.
 
-One tmux client in control mode is held for as long as somebody wants to show states, so that no process is
-started for a change of them. The same client updates the layout when the window changes its size.
+One tmux client in control mode is kept open as long as states are shown, so that no process is
+started to change them. The same client updates the layout when the window is resized.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from csp.terminal.pane_layout import (
     layout,
 )
 
-#: In the environment of our panes; tells `down` that a sidecar runs in one of them.
+#: Set in the environment of our panes; shows `down` that a sidecar runs in one of them.
 MARK: Final = "CSP_PANES"
 HUMAN: Final = "human"
 
-#: The word is complete; colour only helps to find agents that call, work or are away.
+#: The word alone is sufficient; colour only helps to spot agents that need attention, work or are away.
 _CALLS: Final = "#{m/r:^needs,#{@csp_state}}"
 _WORKS: Final = "#{m/r:^(busy|YOUR TURN)$,#{@csp_state}}"
 _AWAY: Final = "#{m/r:^(offline|removed|paused|limited|benched)$,#{@csp_state}}"
@@ -35,7 +35,7 @@ _WORD_SHOWN: Final = "[#{@csp_state}]"
 
 
 def _styled(is_so: str, style: str, otherwise: str) -> str:
-    # Resetting a style that was not set makes tmux 3.3 draw the next blank as border.
+    # Resetting a style that was not set makes tmux 3.3 draw the next space as border.
     return f"#{{?{is_so},#[{style}]{_WORD_SHOWN}#[default],{otherwise}}}"
 
 
@@ -45,7 +45,7 @@ _STATE: Final = _styled(
 _BORDER: Final = (
     f" #{{?@csp_role,#{{@csp_agent}} (#{{@csp_role}}),#{{@csp_agent}}}}#{{?@csp_state, {_STATE},}} "
 )
-#: The options of our windows.
+#: The options set on our windows.
 WINDOW_OPTIONS: Final = (
     ("remain-on-exit", "on"),
     ("pane-border-status", "top"),
@@ -54,15 +54,15 @@ WINDOW_OPTIONS: Final = (
     ("allow-rename", "off"),
     ("window-size", "latest"),
 )
-#: How long until the turn that runs is over. tmux knows the time of day as %s in its status line.
+#: The time left in the current turn. tmux provides the time of day as %s in its status line.
 _LEFT_S: Final = "#{e|-:#{@csp_until},%s}"
 _SECONDS: Final = f"#{{e|m:{_LEFT_S},60}}"
 _CLOCK: Final = (
     f"#{{?#{{e|>:{_LEFT_S},0}},#{{e|/:{_LEFT_S},60}}:#{{?#{{e|<:{_SECONDS},10}},0,}}{_SECONDS},0:00}}"
 )
-#: The mode and its turn clock, before the rest of the right end of the status line.
+#: The mode and its turn clock, placed before the rest of the right side of the status line.
 MODE_STATUS: Final = f"#{{?@csp_mode,#{{@csp_mode}}#{{?@csp_until, {_CLOCK},}} | ,}}"
-#: The windows of ours that have no place for the human pane.
+#: Our windows that do not contain the human pane.
 FURTHER: Final = "agents"
 
 _FORM: Final = (
@@ -70,12 +70,12 @@ _FORM: Final = (
     " #{@csp_layout}:#{@csp_share} #{window_name}"
 )
 _LIST: Final = f"list-panes -s -F '{_FORM}'"
-#: A window that has lost its active pane must not lose its last one before tmux has told its control clients
-#: of the first loss: tmux 3.3 crashes over that, with every session of the user.
+#: A window that has lost its active pane must not lose its last one before tmux has notified control clients
+#: of the first loss: otherwise tmux 3.3 crashes, with all of the user's sessions.
 _LET_TMUX_TELL: Final = "run-shell -d 0.02"
-#: Said by tmux once panes have been moved: what it tells of them before that is old.
+#: Printed by tmux once panes have been moved; earlier notifications about them are outdated.
 _MOVED: Final = "csp-panes-moved"
-#: Said by tmux once a window has its new layout.
+#: Printed by tmux once a window has its new layout.
 _LAID_OUT: Final = "csp-laid-out"
 _CHANGED: Final = re.compile(r"%layout-change (@\d+) ([0-9a-f]{4},(\d+)x(\d+),\S+) \S+ ?(\S*)")
 _PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (\w*:\d*) (.*)")
@@ -87,27 +87,27 @@ _AGAIN_S: Final = 1.0
 
 
 def read_form(text: str) -> LayoutForm:
-    """Return the form that the options of the session state; the usual one where they are missing."""
+    """Return the layout form from the session's options, with defaults for missing ones."""
     name, _, share = text.replace(":", " ").partition(" ")
     usual = default_form(Size(cols=1, rows=1), LayoutName(name) if name in set(LayoutName) else None)
     return LayoutForm(usual.name, int(share)) if share.isdigit() else usual
 
 
 def resize_hook(human: str, form: LayoutForm) -> str:
-    """Return what tmux does with the human pane when its window is resized, even if no chat runs in it."""
+    """Return the tmux command that resizes the human pane with its window, even if no chat runs in it."""
     flag = "-x" if form.name is LayoutName.LEFT else "-y"
     return f"if-shell -F '#{{window_zoomed_flag}}' '' {{ resize-pane -t {human} {flag} {form.share // 10}% }}"
 
 
 def _as_word(text: str) -> str:
-    """Quote a command with quotes of its own for tmux."""
+    """Quote a tmux command that itself contains quotes."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
 
 
 class PaneBorders:
-    """The borders of the panes around us; outside of a room's tmux session nothing is shown.
+    """The borders of the panes around us; outside a room's tmux session, nothing is shown.
 
-    `set_state` returns at once and never fails: a border is not worth an error.
+    `set_state` returns immediately and never fails, because a border is not worth an error.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -117,18 +117,18 @@ class PaneBorders:
         self._states: dict[str, str] = {}
         self._shown: dict[str, str] = {}
         self._panes: dict[str, tuple[str, str]] = {}
-        #: Who is in a window of ours without the human pane, in the order of the windows.
+        #: The agents in our windows without the human pane, in window order.
         self._outside: dict[str, None] = {}
         self._mode: tuple[str, float | None] = "", None
         self._shown_mode: tuple[str, float | None] | None = None
         self._sizes: dict[str, Size] = {}
         self._moves = 0
         self._layouts = 0
-        #: The form of the windows, as tmux states it or as a person has chosen it.
+        #: The layout form of the windows, as reported by tmux or chosen by a user.
         self.form = default_form(Size(cols=1, rows=1))
 
     async def start(self) -> None:
-        """Connect to tmux; do nothing outside of it."""
+        """Connect to tmux; do nothing outside it."""
         if not self._pane or self._process is not None:
             return
         self._process = await self._connect()
@@ -152,7 +152,7 @@ class PaneBorders:
         return process
 
     def set_state(self, agent: str, word: str) -> None:
-        """Show the state of an agent, as soon as it has a pane."""
+        """Show an agent's state as soon as it has a pane."""
         self._states[agent] = _WORD.sub("", word)
         if agent in self._panes:
             self._show(agent)
@@ -160,13 +160,13 @@ class PaneBorders:
             self._tell(_LIST)
 
     def set_states(self, words: Mapping[str, str]) -> None:
-        """Show the states of all agents in the room; a removed one is marked."""
+        """Show the states of all agents in the room; mark removed ones."""
         gone = dict.fromkeys(self._states.keys() - words.keys(), _REMOVED)
         for agent, word in {**words, **gone}.items():
             self.set_state(agent, word)
 
     def set_mode(self, text: str, until: float | None) -> None:
-        """Show the mode in the status line, and the time left for its turn; empty text shows nothing."""
+        """Show the mode and the time left in its turn in the status line; empty text shows nothing."""
         self._mode = _NO_FORMAT.sub("", text), until if text else None
         self._show_mode()
 
@@ -176,12 +176,12 @@ class PaneBorders:
         self._shown_mode = text, until = self._mode
         self._tell(f"set-option -t {self._pane} @csp_mode '{text}'")
         self._tell(f"set-option -t {self._pane} @csp_until '{'' if until is None else int(until)}'")
-        # tmux updates the clock and redraws only that line.
+        # tmux updates the clock and redraws only the status line.
         unset, every_s = ("-u", "") if until is None else ("", "1")
         self._tell(f"set-option {unset} -t {self._pane} status-interval {every_s}")
 
     async def close(self) -> None:
-        """Disconnect from tmux; the borders stay, the mode is removed because nobody updates it."""
+        """Disconnect from tmux; keep the borders but remove the mode, because nobody updates it."""
         if self._panes.get(HUMAN, ("", ""))[0] == self._pane:
             self.set_mode("", None)
         process, self._process = self._process, None
@@ -202,7 +202,7 @@ class PaneBorders:
     # --- from tmux -------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        """Read notifications of tmux until it ends."""
+        """Read notifications from tmux until it ends."""
         stream = self._process.stdout if self._process else None
         while stream is not None:
             try:
@@ -216,7 +216,7 @@ class PaneBorders:
             self._take(line.decode(errors="replace").rstrip("\n"))
 
     async def _come_back(self) -> None:
-        """Reconnect: every client of the session was detached, or the session is gone."""
+        """Reconnect if all clients of the session were detached; stop if the session is gone."""
         await asyncio.sleep(_AGAIN_S)
         self._shown.clear()
         self._panes.clear()
@@ -261,7 +261,7 @@ class PaneBorders:
             self._show(agent)
 
     def _arrange(self, window: str, size: Size, text: str, *, is_zoomed: bool) -> None:
-        """Update the layout of a window if its size changed; otherwise a person's changes stay."""
+        """Update a window's layout if its size changed; otherwise keep the user's changes."""
         before = self._sizes.get(window)
         if is_zoomed:
             return
@@ -270,12 +270,12 @@ class PaneBorders:
             self._keep_share(window, size, text)
         elif before is not None:
             self._lay_out(window, size)
-            # Until then, the news of tmux are about what it and we have done to the panes.
+            # Until then, notifications from tmux are about changes made by tmux and by us.
             self._layouts += 1
             self._tell(f"display-message -p {_LAID_OUT}")
 
     def _keep_share(self, window: str, size: Size, text: str) -> None:
-        """Remember the size that a person has given to the human pane, for every later size of the window."""
+        """Remember the share of the window that a user has given to the human pane, for later resizes."""
         agents, has_human = self._agents_in(window)
         if not has_human or not agents or self._moves or self._layouts:
             return
@@ -294,7 +294,7 @@ class PaneBorders:
             self._tell(f"set-hook -w -t {window} window-resized {_as_word(resize_hook(pane, form))}")
 
     def choose(self, name: LayoutName) -> None:
-        """Give the windows another form; the human pane gets its usual share of it."""
+        """Change the layout form of the windows, with the default share for the human pane."""
         self._set_form(default_form(Size(cols=1, rows=1), name))
         if HUMAN in self._panes:
             _, window = self._panes[HUMAN]
@@ -303,7 +303,7 @@ class PaneBorders:
             self._tell(f"display-message -p {_LAID_OUT}")
 
     def _relieve(self) -> None:
-        """Update windows that had become too full before we connected."""
+        """Update windows that became too full before we connected."""
         for window, size in self._sizes.items():
             agents, has_human = self._agents_in(window)
             if len(agents) > capacity(size, self.form, has_human=has_human):
@@ -337,14 +337,14 @@ class PaneBorders:
             self._tell(f"select-layout -t {window} '{text}'")
 
     def _move_out(self, agent: str) -> None:
-        """Move an agent to its own window, because there is no usable place left."""
+        """Move an agent to its own window, because there is no usable space left."""
         pane, _ = self._panes.pop(agent)
         self._tell(f"break-pane -d -n {FURTHER} -s {pane}")
         for name, value in WINDOW_OPTIONS:
             self._tell(f"set-option -w -t {pane} {name} '{value}'")
 
     def _move_in(self, agent: str, window: str) -> None:
-        """Move an agent back to the window of the human pane, which has a place again."""
+        """Move an agent back to the window of the human pane, which has space again."""
         pane, _ = self._panes.pop(agent)
         last = [pane for pane, where in self._panes.values() if where == window][-1]
         self._tell(f"join-pane -d -s {pane} -t {last}")

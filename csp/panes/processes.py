@@ -1,4 +1,4 @@
-"""Find processes with their descendants and end them reliably."""
+"""Find processes and their descendants, and end them reliably."""
 
 import contextlib
 import os
@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 from csp.fast_start.child_environment import TOOL, child_environment
 from csp.fast_start.process_environment import process_environment
 
-#: The signals for processes that do not end, each with its delay in seconds.
+#: The signals for processes that do not end, each with a delay in seconds.
 STEPS: Final = ((6.0, signal.SIGTERM), (3.0, signal.SIGKILL), (3.0, None))
 _POLL_S: Final = 0.1
-#: The field of /proc/PID/stat with the start time, counted after the parent's pid.
+#: The index of the start time in /proc/PID/stat, counted from the parent's pid.
 _STARTED: Final = 17
 
 
 class Process(NamedTuple):
-    """A process; its start time tells it from a later one with the same pid."""
+    """A process; its start time distinguishes it from a later one with the same pid."""
 
     pid: int
     started: str
@@ -35,7 +35,7 @@ class _Row(NamedTuple):
 
 
 def _table() -> dict[int, _Row]:
-    # A small Debian has no ps; a Mac has no /proc.
+    # A minimal Debian system has no ps, and macOS has no /proc.
     rows = _from_proc() if sys.platform == "linux" else _from_ps()
     return {row.process.pid: row for row in rows}
 
@@ -44,11 +44,11 @@ def _from_proc() -> Iterator[_Row]:
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
-        # A process may end while it is read.
+        # A process may end while its data is being read.
         with contextlib.suppress(OSError):
             stat = Path(entry.path, "stat").read_text(errors="replace")
             words = Path(entry.path, "cmdline").read_bytes().decode(errors="replace").split("\0")
-            # The name in brackets may contain blanks and brackets.
+            # The name in parentheses may contain spaces and parentheses.
             state, parent, *more = stat.rpartition(")")[2].split()
             process = Process(int(entry.name), more[_STARTED], " ".join(words).rstrip())
             yield _Row(process, int(parent), state == "Z")
@@ -67,7 +67,7 @@ def _from_ps() -> Iterator[_Row]:
 
 
 def family(pids: Iterable[int]) -> set[Process]:
-    """Return the living ones of processes and their descendants."""
+    """Return those of the processes and their descendants that are alive."""
     table = _table()
     children: dict[int, list[int]] = {}
     for row in table.values():
@@ -83,19 +83,19 @@ def family(pids: Iterable[int]) -> set[Process]:
 
 
 def is_child(pid: int, parent: int) -> bool:
-    """Return whether a process is a child of another one; orphans have a new parent."""
+    """Return whether a process is a child of another one; orphans have a different parent."""
     row = _table().get(pid)
     return row is not None and row.parent == parent
 
 
 def matching(words: str) -> set[Process]:
-    """Return the processes whose command line contains these words."""
+    """Return the processes whose command line contains this text."""
     rows = _table().values()
     return {row.process for row in rows if words in row.process.command and not row.is_zombie}
 
 
 def alive(processes: set[Process]) -> set[Process]:
-    """Return the processes that still run; zombies do not."""
+    """Return the processes that are still running, excluding zombies."""
     table = _table() if processes else {}
     rows = (table.get(process.pid) for process in processes)
     living = {(row.process.pid, row.process.started) for row in rows if row and not row.is_zombie}
@@ -103,7 +103,7 @@ def alive(processes: set[Process]) -> set[Process]:
 
 
 def end(processes: set[Process]) -> set[Process]:
-    """Wait for processes to end, then send stronger signals; return those that remain."""
+    """Wait for processes to end, then send increasingly strong signals; return those that remain."""
     for patience_s, number in STEPS:
         deadline = time.monotonic() + patience_s
         while (processes := alive(processes)) and time.monotonic() < deadline:

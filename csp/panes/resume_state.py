@@ -1,6 +1,6 @@
-"""The conversation of each CLI and the form of the windows, for the next start.
+"""Save each CLI's conversation and the window layout for the next start.
 
-They lie beside the room's journal, so that `down` or a restart of the machine may take everything else away.
+The files are stored next to the room's journal, so they survive `down` and a restart of the machine.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ _HEAD_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedConversation:
-    """The last conversation of an agent; without a session it cannot be resumed.
+    """An agent's last conversation; without a session, it cannot be resumed.
 
-    Its token allows leaving the room later, if the room has not noticed its end.
+    Its token allows it to leave the room later, if the room has not detected its end.
     """
 
     profile: str
@@ -35,13 +35,13 @@ class SavedConversation:
 
 
 def save_form(history: Path, form: LayoutForm) -> None:
-    """Keep the form of the windows for the next start."""
+    """Save the layout form of the windows for the next start."""
     with contextlib.suppress(OSError):
         replace_file(history / "layout.json", json.dumps([form.name, form.share]).encode(), is_durable=False)
 
 
 def load_form(history: Path) -> LayoutForm | None:
-    """Return the form that the windows had last; None if there is none that can be read."""
+    """Return the last layout form of the windows; None if there is no readable one."""
     try:
         name, share = json.loads((history / "layout.json").read_bytes())
         return LayoutForm(LayoutName(name), min(1000, max(50, int(share))))
@@ -55,7 +55,7 @@ def conversations_path(history: Path) -> Path:
 
 
 def load_conversations(path: Path) -> dict[str, SavedConversation]:
-    """Return the readable conversations by agent."""
+    """Return the saved conversations that can be read, by agent."""
     try:
         rows = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -73,27 +73,27 @@ def _save(path: Path, conversations: Mapping[str, SavedConversation]) -> None:
 
 
 def save_conversations(path: Path, new: Mapping[str, SavedConversation]) -> None:
-    """Add conversations to the saved ones; a room that was never up has none."""
+    """Add conversations to the saved ones; do nothing if the room was never started."""
     known = load_conversations(path)
     merged = {**known, **new}
     for agent, old in known.items():
         row = merged[agent]
         if not row.session and (old.profile, old.cwd) == (row.profile, row.cwd):
-            # A CLI that was spoken to before, not yet again, is still in its old session.
+            # A CLI that has not received a message since its restart is still in its old session.
             merged[agent] = replace(row, session=old.session, transcript=old.transcript)
     if merged != known and path.parent.is_dir():
         _save(path, merged)
 
 
 def forget_conversation(path: Path, agent: str) -> None:
-    """Remove the saved conversation of an agent."""
+    """Remove an agent's saved conversation."""
     known = load_conversations(path)
     if agent in known:
         _save(path, known | {agent: replace(known[agent], session="", transcript="")})
 
 
 def conversations_of(runs: Iterable[SidecarRecord]) -> dict[str, SavedConversation]:
-    """Return the conversations of sidecars by agent: those that the CLI has written to disk."""
+    """Return the sidecars' conversations by agent, as far as the CLIs have written them to disk."""
     found = {}
     for run in runs:
         paths = [path for path in map(Path, run.transcripts) if path.is_file()] or _unrecorded(run)
@@ -105,18 +105,18 @@ def conversations_of(runs: Iterable[SidecarRecord]) -> dict[str, SavedConversati
             cwd=run.cwd,
             token=run.token,
             session=session,
-            # It may be known by a path through a home of the run, which is removed with the run.
+            # Its path may lead through the run's home directory, which is removed with the run.
             transcript=str(newest.resolve()) if newest and session else "",
         )
     return found
 
 
 def _unrecorded(run: SidecarRecord) -> list[Path]:
-    """Return the transcript of a run whose brain did not record it; none if ambiguous."""
+    """Return the transcript of a run whose brain did not record it; None if ambiguous."""
     hint = Path(run.transcript)
     if not run.transcript or hint.is_file():
         return [hint] if run.transcript else []
-    # A transcript has the id of its session, or else its directory, in its head.
+    # The head of a transcript contains the id of its session, or else its directory.
     mark = (run.session_id or json.dumps(run.cwd)).encode()
     fresh = (path for path in hint.rglob("*.json*") if path.stat().st_mtime >= run.started)
     found = []
@@ -128,7 +128,7 @@ def _unrecorded(run: SidecarRecord) -> list[Path]:
 
 
 def resumed(member: PaneMember, cwd: Path, known: Mapping[str, SavedConversation]) -> tuple[str, ...]:
-    """Return the command of an agent, resuming its conversation in this directory if it has one."""
+    """Return an agent's command, which resumes its conversation in this directory if it has one."""
     from csp.clis.profile import load_profile, profile_for
 
     before = known.get(member.agent)
@@ -138,7 +138,7 @@ def resumed(member: PaneMember, cwd: Path, known: Mapping[str, SavedConversation
         return member.command
     profile = load_profile(member.profile) if member.profile else profile_for(*member.command)
     adapter = find_adapter(profile.capture)
-    # A conversation that the person has chosen stands.
+    # A conversation that the user has chosen takes precedence.
     if profile.name != before.profile or adapter.has_chosen_session(member.command):
         return member.command
     return tuple(adapter.resume(member.command, before.session))

@@ -1,4 +1,4 @@
-"""What runs of a room on this machine, the files that say so, and their lock."""
+"""A room's processes on this machine, the files that record them, and their lock."""
 
 import fcntl
 import json
@@ -23,14 +23,14 @@ _POLL_S: Final = 0.05
 
 
 class RoomProcesses:
-    """The gateway, the sidecars and the members of one room; each call looks again."""
+    """The gateway, sidecars and members of one room; nothing is cached between calls."""
 
     def __init__(self, state_dir: Path, name: str) -> None:
         self.state_dir = state_dir
         self.name = name
-        #: The folder with one folder for each sidecar.
+        #: The folder that contains one folder per sidecar.
         self.agents_dir = agents_dir(state_dir, name)
-        # Not *.json, which are rooms.
+        # Not *.json, because those files describe rooms.
         self._lineup = state_dir / f"{name}.lineup"
 
     def running(self) -> RunningRoom | None:
@@ -38,23 +38,23 @@ class RoomProcesses:
         return running_room(self.state_dir, self.name)
 
     def gateway(self) -> GatewayClient:
-        """Return a client of the gateway at its current address."""
+        """Return a client for the gateway at its current address."""
         found = self.running()
         if found is None:
             raise Broken(f"the gateway of room {self.name!r} has ended", "see: csp logs gateway")
         return GatewayClient(found.url, found.token)
 
     def sidecars(self) -> list[SidecarRecord]:
-        """Return the readable records of the sidecars, ended ones included."""
+        """Return the sidecars' readable records, including those of ended ones."""
         runs = [SidecarRecord.load(folder) for folder in sorted(self.agents_dir.glob("*/"))]
         return [run for run in runs if run is not None]
 
     def directories(self) -> dict[str, str]:
-        """Return the directory that each agent of this machine works in."""
+        """Return the working directory of each agent on this machine."""
         return {run.agent: run.cwd for run in self.sidecars()}
 
     def lineup(self) -> tuple[PaneMember, ...]:
-        """Return the members that were saved, or none; they lie there for as long as the room is up."""
+        """Return the saved members, or none; they are stored as long as the room is up."""
         try:
             return tuple(
                 PaneMember(**row | {"cwd": Path(row["cwd"]), "command": tuple(row["command"])})
@@ -64,7 +64,7 @@ class RoomProcesses:
             return ()
 
     def save_prompt(self, member: PaneMember) -> str:
-        """Save what a member is told when it starts; return the path, or nothing if there is nothing."""
+        """Save a member's initial instructions; return their path, or an empty string if there are none."""
         if not member.prompt:
             return ""
         path = prompt_path(self.agents_dir, member.agent)
@@ -79,7 +79,7 @@ class RoomProcesses:
 
 
 def prompt_path(agents_dir: Path, agent: str) -> Path:
-    """Return the file of what an agent is told when it starts."""
+    """Return the path of the file with an agent's initial instructions."""
     return agents_dir / f"{agent}.prompt"
 
 
@@ -87,13 +87,13 @@ def prompt_path(agents_dir: Path, agent: str) -> Path:
 
 
 def lock_path(state_dir: Path, room: str) -> Path:
-    """Return the lock file of a room."""
+    """Return the path of a room's lock file."""
     return state_dir / f"{room}.up.lock"
 
 
 @contextmanager
 def locked(state_dir: Path, room: str, show: Callable[[str], None]) -> Iterator[None]:
-    """Hold the room's lock; call `show` while another process has it."""
+    """Hold the room's lock; call `show` while another process holds it."""
     path = lock_path(state_dir, room)
     deadline = time.monotonic() + LOCK_PATIENCE_S
     while True:

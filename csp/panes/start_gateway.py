@@ -1,4 +1,4 @@
-"""Start the gateway of a room in the background."""
+"""Start a room's gateway in the background."""
 
 import contextlib
 import os
@@ -28,12 +28,12 @@ _TAIL_BYTES: Final = 4096
 
 
 def log_path(state_dir: Path, room: str) -> Path:
-    """Return the log path of a background gateway."""
+    """Return the path of a background gateway's log."""
     return state_dir / f"{room}.gateway.log"
 
 
 def running_room(state_dir: Path, name: str) -> RunningRoom | None:
-    """Return the running room of this name, if any."""
+    """Return the running room with this name, if any."""
     return next((room for room in running_rooms(state_dir) if room.room == name), None)
 
 
@@ -47,7 +47,7 @@ def start_gateway(
     port: str = "",
     reach: Sequence[str] = (),
 ) -> RunningRoom:
-    """Start a supervised gateway that outlives this command; return once it answers."""
+    """Start a supervised gateway that outlives this command; return once it responds."""
     path = log_path(settings.state_dir, settings.room)
     argv = [*CSP, "gateway", "--supervise", "--room", settings.room]
     argv += ["--dir", str(dir), "--history", str(history or settings.history_dir)]
@@ -57,7 +57,7 @@ def start_gateway(
         process = subprocess.Popen(
             argv,
             cwd=cwd,
-            # The gateway is not an agent and talks to no other gateway.
+            # The gateway is not an agent and does not call another gateway.
             env=child_environment(USER, env, pipe.variables),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -79,7 +79,7 @@ def start_gateway(
                 time.sleep(_POLL_S)
             raise Unreachable(f"the gateway gave no answer within {READY_S:g} s", f"its log is {path}")
         except BaseException:
-            # On a loaded machine SIGTERM may be handled too late, and nobody else would end it.
+            # On a loaded machine, SIGTERM may be handled too late, and nothing else would end it.
             processes = family([process.pid])
             process.terminate()
             end(processes)
@@ -94,12 +94,12 @@ def supervise_again(
     show: Callable[[str], None],
     reach: Sequence[str] | None = None,
 ) -> RunningRoom:
-    """Restart the gateway of a room at the same address, with a supervisor.
+    """Restart a room's gateway at the same address, with a supervisor.
 
-    `reach` says how it is to be reached; without it, as before.
+    `reach` contains the options that define how it can be reached; None keeps the previous ones.
     """
     show("waiting for the gateway to end…")
-    # The number of a supervisor that is gone may belong to another process.
+    # The pid of a supervisor that is gone may belong to another process.
     pids = [room.pid] if room.supervisor is None or has_lost_supervisor(room) else [room.supervisor, room.pid]
     processes = family(pids)
     with contextlib.suppress(ProcessLookupError):
@@ -113,7 +113,7 @@ def supervise_again(
 def open_to_lan(
     settings: Settings, room: RunningRoom, address: str, env: Mapping[str, str], show: Callable[[str], None]
 ) -> RunningRoom:
-    """Make a running room reachable at an address of this machine; its gateway is restarted for that."""
+    """Make a running room reachable at an address of this machine, by restarting its gateway."""
     reach = ["--lan", address]
     if shlex.split(room.options) == reach:
         return room
@@ -128,12 +128,12 @@ def open_to_lan(
 
 
 def has_lost_supervisor(room: RunningRoom) -> bool:
-    """Return whether a gateway has lost the supervisor that would restart it."""
+    """Return whether a gateway's supervisor, which would restart it, is gone."""
     return room.supervisor is not None and not is_child(room.pid, room.supervisor)
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open the log, readable by its user only; truncate a long one."""
+    """Open the log, readable only by the user; truncate it if it is long."""
     try:
         is_long = path.stat().st_size > _MAX_LOG_BYTES
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom | None:
-    """Return the running room once it answers; a supervisor may be restarting it."""
+    """Return the running room once it responds; a supervisor may be restarting it."""
     deadline = time.monotonic() + RESTART_S
     while room := running_room(settings.state_dir, settings.room):
         if answers(room):
@@ -161,7 +161,7 @@ def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom
 
 
 def answers(room: RunningRoom) -> bool:
-    """Return whether the gateway of a room answers; raise if its certificate is not trusted."""
+    """Return whether a room's gateway responds; raise if its certificate is not trusted."""
     try:
         return bool(GatewayClient(room.url, room.token).get("/health"))
     except UntrustedCertificate:
@@ -171,7 +171,7 @@ def answers(room: RunningRoom) -> bool:
 
 
 def last_line(log: Path, before: int) -> str:
-    """Return what a gateway logged last after position `before`."""
+    """Return the last line that a gateway logged after position `before`."""
     with log.open("rb") as file:
         file.seek(max(before, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode(errors="replace").splitlines()

@@ -1,6 +1,6 @@
-"""Build the tmux session of a room on the user's own server.
+"""Build a room's tmux session on the user's own server.
 
-Everything that is set is set on this session, its windows, its panes: nothing of the server's is touched.
+All options are set on this session, its windows or its panes; nothing is changed on the server.
 """
 
 import contextlib
@@ -32,25 +32,25 @@ OLDEST_TMUX: Final = (3, 2)
 DEFAULT_SIZE: Final = Size(cols=200, rows=49)
 _VERSION: Final = re.compile(r"(?<!\d)(\d++)\.(\d+)")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: These belong to the terminal or the shell of the caller.
+#: Variables that belong to the caller's terminal or shell.
 _NOT_PASSED: Final = frozenset(
     {"PWD", "OLDPWD", "SHLVL", "_", "TERM", "TERMCAP", "COLUMNS", "LINES", "TERM_PROGRAM", MARK}
 )
-#: A placeholder until the layout is complete, so that each CLI starts in its final size.
+#: A placeholder until the layout is complete, so that each CLI starts at its final size.
 _PLACEHOLDER: Final = "cat"
-#: Short enough for a narrow pane.
+#: A message that is short enough for a narrow pane.
 _ENDED: Final = "#{@csp_agent} ended#{?pane_dead_status, (#{pane_dead_status}),}; start it: csp up"
 _ENDED_LINE: Final = re.compile(r"\S* ended(?: \(\d+\))?; start it|Pane is dead")
-#: Beside the name of the session: brackets, a space, a little of what a user has put there.
+#: The space next to the session's name, for brackets, a space and a little of the user's own text.
 _STATUS_LEFT: Final = 20
 _STATUS_RIGHT: Final = 100
-#: The keys of a room's session: back to the human pane, and the current pane in full size and back.
+#: The keys of a room's session: go to the human pane, and toggle the zoom of the current pane.
 KEY_TABLE: Final = "csp"
 KEYS: Final = (
     ("F10", 'run-shell -C "select-window -t #{@csp_human} ; select-pane -t #{@csp_human}"'),
     ("F11", "resize-pane -Z"),
 )
-#: tmux does not attach without these.
+#: Capabilities without which tmux does not attach.
 _ABILITIES: Final = ("clear", "cup")
 _OTHER_TERMINAL: Final = "set TERM to one such as xterm-256color, or stay out of it with --detach"
 _BUSY_SERVER: Final = ("server exited", "lost server")
@@ -63,7 +63,7 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPane:
-    """One pane of ours."""
+    """One of our panes."""
 
     pane: str
     window: str
@@ -73,7 +73,7 @@ class AgentPane:
 
 
 def check_tmux(env: Mapping[str, str]) -> str:
-    """Return the version of tmux; raise if it is missing or too old."""
+    """Return tmux's version; raise if it is missing or too old."""
     path = shutil.which("tmux", path=env.get("PATH"))
     if path is None:
         hint = "install it: apt install tmux, dnf install tmux or brew install tmux"
@@ -87,7 +87,7 @@ def check_tmux(env: Mapping[str, str]) -> str:
 
 
 def check_terminal(env: Mapping[str, str]) -> None:
-    """Raise if tmux cannot draw on this terminal; inside tmux there is nothing to check."""
+    """Raise if tmux cannot draw on this terminal; do nothing inside tmux."""
     import curses
 
     if env.get("TMUX"):
@@ -108,18 +108,18 @@ def session_name(room: str) -> str:
 
 
 def room_key(state_dir: Path, room: str) -> str:
-    """Return the mark that tells our session from another one of the same name."""
+    """Return the mark that distinguishes our session from another one of the same name."""
     return f"{room}@{hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]}"
 
 
 class TmuxSession:
-    """The tmux session of one room; `id` is empty while there is none."""
+    """One room's tmux session; `id` is empty if it does not exist."""
 
     def __init__(self, room: str, state_dir: Path) -> None:
         self._form: LayoutForm | None = None
         self.name = session_name(room)
         self._key = room_key(state_dir, room)
-        # Names the tmux server that has the session: the caller may use another one.
+        # Identifies the tmux server that has the session, because the caller may use another one.
         self._socket_file = state_dir / f"{room}.tmux"
         self._server = libtmux.Server()
         try:
@@ -131,7 +131,7 @@ class TmuxSession:
         self.id = self.id or self._find_elsewhere()
 
     def _find_elsewhere(self) -> str:
-        """Return the session on the server that it was opened on; stay on the caller's if it is not there."""
+        """Return the session on the server where it was opened; stay on the caller's if it is not there."""
         try:
             path = self._socket_file.read_text("utf-8")
         except (OSError, UnicodeError):
@@ -145,7 +145,7 @@ class TmuxSession:
 
     @property
     def elsewhere(self) -> str:
-        """The socket of the session's server where that is not the caller's; empty where it is."""
+        """The socket of the session's server if it is not the caller's server, else an empty string."""
         return str(self._server.socket_path or "")
 
     def _find(self) -> str:
@@ -162,7 +162,7 @@ class TmuxSession:
     # --- building --------------------------------------------------------------------------------
 
     def open(self, size: Size, dir: Path, env: Mapping[str, str], form: LayoutForm | None = None) -> None:
-        """Make the session with the place of the human pane, in the form that suits its size by default."""
+        """Create the session with a pane for the human, by default in the layout form that suits its size."""
         words = ["new-session", "-d", "-s", self.name, "-n", "chat"]
         words += ["-x", str(size.cols), "-y", str(size.rows), "-c", _plain(str(dir))]
         for name, value in {**passed_on(env), MARK: self._key}.items():
@@ -182,7 +182,7 @@ class TmuxSession:
         (seat,) = self._rows()
         self._form = form or default_form(size)
         own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
-        # The status line has to have room for the session's name and for the mode.
+        # The status line must have space for the session's name and the mode.
         for name, value in (
             ("status-left-length", str(len(self.name) + _STATUS_LEFT)),
             ("status-right-length", str(_STATUS_RIGHT)),
@@ -196,9 +196,9 @@ class TmuxSession:
         self._name_pane(seat.pane, HUMAN, "")
 
     def _bind_keys(self) -> None:
-        """Give this session keys of its own; those of the user's other sessions stay as they are.
+        """Give this session its own key bindings; those of the user's other sessions are unchanged.
 
-        A session reads one table of keys, so that of ours begins as a copy of the user's.
+        A session uses one key table, so ours starts as a copy of the user's.
         """
         known = self._try("list-keys", "-T", "root").stdout
         copied = [line.replace("-T root", f"-T {KEY_TABLE}", 1) for line in known]
@@ -206,21 +206,21 @@ class TmuxSession:
         self._run_script("\n".join([*copied, *own, f"set-option -t {self.name}: key-table {KEY_TABLE}", ""]))
 
     def _source(self, lines: Sequence[Sequence[str]]) -> None:
-        """Send commands to tmux over standard input: other users could read arguments."""
+        """Send commands to tmux over standard input, because other users could read arguments."""
         self._run_script("".join(" ".join(map(_quoted, words)) + "\n" for words in lines))
 
     def _run_script(self, script: str) -> None:
         for _ in range(_TRIES):
             done = subprocess.run(
                 [*self._command, "start-server", ";", "source-file", "-"],
-                # A server passes the environment it was started with to all its panes.
+                # A server passes the environment in which it was started to all its panes.
                 env=child_environment(USER, process_environment()),
                 input=script.encode("utf-8", "surrogateescape"),
                 capture_output=True,
                 check=False,
             )
             problem = (done.stderr + done.stdout).decode(errors="replace").strip()
-            # A server that is just ending fails a new client.
+            # A server that is ending rejects a new client.
             if not any(words in problem for words in _BUSY_SERVER):
                 break
         if done.returncode or problem:
@@ -229,7 +229,7 @@ class TmuxSession:
     def _dress_window(self, window: str, human: str = "") -> None:
         for name, value in WINDOW_OPTIONS:
             self._do("set-option", "-w", "-t", window, name, value)
-        # Older than 3.3 has no such option.
+        # Versions before 3.3 have no such option.
         self._try("set-option", "-w", "-t", window, "remain-on-exit-format", _ENDED)
         if human:
             self._try("set-option", "-t", f"{self.name}:", "@csp_human", human)
@@ -237,14 +237,14 @@ class TmuxSession:
 
     @property
     def form(self) -> LayoutForm:
-        """The form of the windows: the one that a person chose, or that suited the first terminal."""
+        """The layout form of the windows, chosen by a user or to suit the first terminal."""
         if self._form is None:
             said = self._try("display-message", "-p", "-t", self.id, "#{@csp_layout} #{@csp_share}").stdout
             self._form = read_form("".join(said[:1]))
         return self._form
 
     def place(self, agent: str, role: str) -> str:
-        """Create the pane of an agent; it waits for its command."""
+        """Create an agent's pane, which waits for its command."""
         pane = self._split()
         if not pane:
             words = ("new-window", "-d", "-P", "-F", "#{window_id} #{pane_id}", "-t", f"{self.id}:")
@@ -254,7 +254,7 @@ class TmuxSession:
         return pane
 
     def place_human(self) -> str:
-        """Create the human pane again, after it was closed."""
+        """Recreate the human pane after it was closed."""
         first = self._rows()[0]
         words = ("split-window", "-d", "-b", "-f", "-P", "-F", "#{pane_id}", "-t", first.pane)
         pane = self._do(*words, _PLACEHOLDER)[0]
@@ -264,7 +264,7 @@ class TmuxSession:
         return pane
 
     def _split(self) -> str:
-        """Return a new pane in the first window with room for it; an empty string if there is none."""
+        """Return a new pane in the first window with space for it, or an empty string if there is none."""
         windows: dict[str, list[AgentPane]] = {}
         for seat in self._rows():
             windows.setdefault(seat.window, []).append(seat)
@@ -282,16 +282,16 @@ class TmuxSession:
         return ""
 
     def arrange(self, window: str) -> None:
-        """Lay out the panes of a window for its size."""
+        """Lay out the panes of a window to suit its size."""
         seats = [seat for seat in self._rows() if seat.window == window]
         has_human = bool(seats) and seats[0].agent == HUMAN
         text = layout(len(seats) - has_human, self._size(window), self.form, has_human=has_human)
         self._try("select-layout", "-t", window, text)
 
     def run(self, pane: str, argv: Sequence[str], dir: Path, env: Mapping[str, str] = _NOTHING) -> None:
-        """Run a command in a pane without a shell; the old process is ended.
+        """Run a command in a pane without a shell, ending the old process.
 
-        `env` is what it gets beside the session's own environment.
+        `env` contains variables to add to the session's own environment.
         """
         words = ("respawn-pane", "-k", "-t", pane, "-c", _plain(str(dir)))
         if env:
@@ -301,7 +301,7 @@ class TmuxSession:
             self._do(*words, "--", *argv)
 
     def close(self, seat: AgentPane) -> None:
-        """Close a pane; the others of its window share its space."""
+        """Close a pane; the other panes in its window share its space."""
         self._do("kill-pane", "-t", seat.pane)
         if any(other.window == seat.window for other in self._rows()):
             self.arrange(seat.window)
@@ -312,17 +312,17 @@ class TmuxSession:
             self._do("set-option", "-p", "-t", pane, "@csp_role", role)
 
     def set_state(self, pane: str, word: str) -> None:
-        """Show a state in the border of a pane, unless the human pane has already shown a newer one.
+        """Show a state in a pane's border, unless the human pane has already shown a newer one.
 
-        The human pane keeps it true. What we know is older: it would stay until the next change.
+        The human pane keeps states current; an older state from here would remain until the next change.
         """
         is_old = "#{||:#{==:#{@csp_state},},#{==:#{@csp_state},starting}}"
         self._try("if-shell", "-F", "-t", pane, is_old, f"set-option -p -t {pane} @csp_state '{word}'")
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- queries ---------------------------------------------------------------------------------
 
     def seats(self) -> dict[str, AgentPane]:
-        """Return our panes by agent; the human pane is `human`."""
+        """Return our panes by agent; the human pane has the key `human`."""
         return {seat.agent: seat for seat in self._rows() if seat.agent != "-"} if self.id else {}
 
     def pids(self) -> list[int]:
@@ -351,21 +351,21 @@ class TmuxSession:
         return said[-1] if said else ""
 
     def client_size(self, env: Mapping[str, str]) -> Size | None:
-        """Return the size of the terminal that this tmux is shown in, for a caller inside tmux."""
+        """Return the size of the terminal that shows this tmux, for a caller inside tmux."""
         form = "#{client_width} #{client_height}"
         rows = self._try("display-message", "-p", form).stdout if env.get("TMUX") else []
         cols, _, lines = (rows[0] if rows else "").partition(" ")
         return Size(cols=int(cols), rows=int(lines) - 1) if cols and lines else None
 
-    # --- ending, attaching -----------------------------------------------------------------------
+    # --- ending and attaching --------------------------------------------------------------------
 
     @property
     def socket(self) -> str:
-        """The path of the socket of the session's server; empty if the server does not run."""
+        """The path of the socket of the session's server; empty if the server is not running."""
         return "".join(self._try("display-message", "-p", "#{socket_path}").stdout[:1])
 
     def announce(self, text: str) -> None:
-        """Show a line to everybody who looks at the session, for some seconds."""
+        """Show a line in all clients of the session for a few seconds."""
         form = "#{client_control_mode} #{client_name}"
         for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
             is_control, _, client = line.partition(" ")
@@ -373,17 +373,17 @@ class TmuxSession:
                 self._try("display-message", "-d", str(_ANNOUNCED_MS), "-c", client, _plain(text))
 
     def save_socket(self) -> None:
-        """Write down which server has the session, so that it is found from another one."""
+        """Record the server that has the session, so that it can be found from another one."""
         make_private_dir(self._socket_file.parent)
         replace_file(str(self._socket_file), self.socket.encode(), is_durable=False)
 
     def kill(self) -> None:
-        """End the session; the server and its other sessions stay."""
+        """End the session, but not the server or its other sessions."""
         path = self.socket
         form = "#{client_name} #{client_last_session}"
         for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
             client, _, session = line.partition(" ")
-            # tmux would detach them; they go back to where they were.
+            # tmux would detach the clients; return them to their previous sessions instead.
             if session and session != self.name:
                 self._try("switch-client", "-c", client, "-t", f"={session}")
         others = len(self._try("list-sessions").stdout) - 1
@@ -400,13 +400,13 @@ class TmuxSession:
         self._try("select-window", "-t", f"{self.id}:^")
         if env.get("TMUX") and not self.elsewhere:
             return ["tmux", "switch-client", "-t", self.id]
-        # Inside another tmux server the session can only be shown within its pane.
+        # Inside another tmux server, the session can only be shown within the current pane.
         outside = ["env", "-u", "TMUX"] if env.get("TMUX") else []
         return [*outside, *self._command, "attach-session", "-t", self.id]
 
     @property
     def attach_line(self) -> str:
-        """The command by which a person attaches from a terminal."""
+        """The command with which a user attaches from a terminal."""
         return shlex.join([*self._command, "attach", "-t", self.name])
 
     @property
@@ -424,7 +424,7 @@ class TmuxSession:
 
 
 def passed_on(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of the caller's environment that the panes get."""
+    """Return the part of the caller's environment that is passed to the panes."""
     return {
         name: value
         for name, value in child_environment(USER, env).items()
@@ -433,12 +433,12 @@ def passed_on(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Escape text so that tmux does not read it as a format."""
+    """Escape text so that tmux does not interpret it as a format."""
     return text.replace("#", "##")
 
 
 def _quoted(word: str) -> str:
-    """Quote a word for tmux's command language."""
+    """Quote a word for the tmux command language."""
     return '"' + "".join(_ESCAPED.get(char, char) for char in word) + '"'
 
 
@@ -447,7 +447,7 @@ _ESCAPED: Final = _CONTROL | {"\\": "\\\\", '"': '\\"', "$": "\\$", "\n": "\\n",
 
 
 def remove_dead_socket(path: str) -> None:
-    """Remove the socket that a tmux server leaves behind when it ends with its last session."""
+    """Remove the socket that remains when a tmux server ends with its last session."""
     deadline = time.monotonic() + _SERVER_END_S
     while time.monotonic() < deadline:
         with socket.socket(socket.AF_UNIX) as client:

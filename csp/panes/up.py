@@ -1,4 +1,4 @@
-"""Open a room with its gateway, panes and agents, or join an open one."""
+"""Open a room with its gateway, panes and agents, or join a room that is already open."""
 
 import contextlib
 import dataclasses
@@ -37,17 +37,17 @@ from csp.terminal.pane_layout import LayoutForm, LayoutName, Size, default_form,
 
 Tell = Callable[[str], None]
 _STATUS_LINE: Final = 1
-#: For so long all agents together may keep those after them from starting.
+#: The total time for which agents may delay the start of later ones.
 _IN_ORDER_S: Final = 10.0
 _POLL_S: Final = 0.03
-#: The flag of the setting `worktrees`.
+#: The flags for the setting `worktrees`.
 WORKTREES: Final = "--worktrees"
 
 
 def plan(
     settings: Settings, wish: MemberRequest, env: Mapping[str, str], terminal: tuple[int, int] | None
 ) -> dict[str, Any]:
-    """Return what `up` would do, as data; raise the same errors."""
+    """Return the actions that `up` would take, as data; raise the same errors."""
     check_history(settings)
     TmuxSession(settings.room, settings.state_dir)
     lineup = choose(settings, wish, env)
@@ -87,7 +87,7 @@ def plan(
 
 
 def settings_form(settings: Settings) -> LayoutForm | None:
-    """Return the form of the windows that a person has set, if any."""
+    """Return the layout form in the user's settings, if any."""
     name = settings.layout
     return None if name == "auto" else default_form(DEFAULT_SIZE, LayoutName(name))
 
@@ -106,7 +106,7 @@ class OpenRoom:
     _env: Mapping[str, str]
     _show: Tell
     _tell: Tell
-    #: The options of `csp gateway` that say how it is reached.
+    #: The options of `csp gateway` that define how it can be reached.
     _reach: tuple[str, ...] = ()
     _room: RunningRoom | None = None
     _is_new: bool = False
@@ -118,11 +118,11 @@ class OpenRoom:
         self._processes = RoomProcesses(self._settings.state_dir, self._settings.room)
 
     def start(self, terminal: tuple[int, int] | None) -> None:
-        """Start what is missing; the agents need a while to join."""
+        """Start everything that is missing, without waiting for the agents to join."""
         check_history(self._settings)
         room = self._room = find_running(self._settings, self._show)
         if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
-            # Nobody would start it again after a crash.
+            # Nothing would restart it after a crash.
             self._tell(f"the supervisor of room {room.room} is gone; its gateway is started again with one")
             self._room = supervise_again(self._settings, room, self._env, self._show, self._reach or None)
         elif room is not None and self._reach[:1] == ("--lan",):
@@ -147,7 +147,7 @@ class OpenRoom:
         self.seat(self._places)
 
     def finish(self) -> list[StartOutcome]:
-        """Wait for the agents that were started; return the outcome of each."""
+        """Wait for the started agents; return the outcome of each."""
         outcomes = self.wait(self._places)
         if self.restart_failed(self._places, outcomes):
             outcomes = self.wait(self._places)
@@ -156,18 +156,18 @@ class OpenRoom:
 
     @property
     def room(self) -> RunningRoom:
-        """The running room, once it was found or started."""
+        """The running room, once it has been found or started."""
         assert self._room is not None
         return self._room
 
     def summary(self) -> dict[str, Any]:
-        """Return the address of the room."""
+        """Return a summary with the room's address."""
         panes = self.panes
         found = {"room": self.room.room, "url": self.room.url}
         return {**found, "session": panes.name, "socket": panes.socket, "attach": panes.attach_line}
 
     def members(self) -> tuple[PaneMember, ...]:
-        """Return the members: those of the open room, and those that were asked for now."""
+        """Return the members of the open room and those requested now."""
         before = self._processes.lineup() if self._room or self.panes.id else ()
         if before and (not self._wish.is_special or self._names_only(before)):
             self._report_worktrees(before)
@@ -179,7 +179,7 @@ class OpenRoom:
         return (*lineup.members, *(member for member in before if member.agent not in new))
 
     def _report_worktrees(self, members: Sequence[PaneMember]) -> None:
-        """Say that agents of an open room do not move when worktrees are switched on or off."""
+        """Report that agents of an open room do not move when worktrees are switched on or off."""
         wanted = self._settings.worktrees
         staying = [member.agent for member in members if not member.provider and member.worktree != wanted]
         if staying and self._settings.sources.get("worktrees") == WORKTREES:
@@ -189,12 +189,12 @@ class OpenRoom:
             )
 
     def _names_only(self, members: Sequence[PaneMember]) -> bool:
-        """Return whether agents were named and all of them are among these."""
+        """Return whether agents were requested by name and all of them are among these members."""
         known = {name for member in members for name in (member.agent, member.name)}
         return self._wish.is_plain and set(self._wish.only) <= known
 
     def wanted(self, members: tuple[PaneMember, ...]) -> tuple[PaneMember, ...]:
-        """Return the members to start: all, or in an open room those that were named."""
+        """Return the members to start: all or, in an open room, those that were requested by name."""
         if not (self._room or self.panes.id) or not self._names_only(members):
             return members
         return tuple(member for member in members if {member.agent, member.name} & set(self._wish.only))
@@ -205,7 +205,7 @@ class OpenRoom:
         return in_worktree(member, history, self._settings.room, self._env)
 
     def report_found(self) -> None:
-        """Say what runs of the room already."""
+        """Report which parts of the room are already running."""
         room = self._room
         if room is None and self.panes.id:
             self._tell(f"the gateway of room {self._settings.room} is gone; starting it again")
@@ -215,10 +215,10 @@ class OpenRoom:
             self._tell(f"room {room.room} is already running in {room.dir}; joining it")
 
     def seat(self, members: Sequence[PaneMember]) -> None:
-        """Give each agent without a running pane a new one in its final size, then start it."""
+        """Give each agent without a running pane a new one at its final size, then start it."""
         known, seats = self.save(), self.panes.seats()
         there = {str(item.get("id")) for item in self.agents()}
-        # Their sidecars run on, but the room has removed them; one that was just started has not joined yet.
+        # Their sidecars are running, but the room has removed them; a new one has not joined yet.
         removed = {run.agent for run in self._processes.sidecars() if run.journal} - there
         late = [
             member
@@ -246,7 +246,7 @@ class OpenRoom:
                 self._wait_until_joined(member.agent, deadline)
 
     def _wait_until_joined(self, agent: str, deadline: float) -> None:
-        """Wait until an agent is in the room, so that the agents join in their order; not for too long."""
+        """Wait, within limits, until an agent is in the room, so that the agents join in order."""
         while time.monotonic() < deadline:
             seat = self.panes.seats().get(agent)
             if seat is None or seat.is_dead or any(item.get("id") == agent for item in self.agents()):
@@ -254,21 +254,21 @@ class OpenRoom:
             time.sleep(_POLL_S)
 
     def save(self) -> dict[str, SavedConversation]:
-        """Save the conversations of the agents in the history folder; return all of them."""
+        """Save the agents' conversations in the history folder; return all saved ones."""
         resume_state.save_conversations(self.conversations, conversations_of(self._processes.sidecars()))
         return resume_state.load_conversations(self.conversations)
 
     @property
     def conversations(self) -> Path:
-        """The file of the saved conversations."""
+        """The path of the saved conversations."""
         return conversations_path(self.room.history)
 
     def agents(self) -> list[Object]:
-        """Return the agents that the room knows."""
+        """Return the agents registered in the room."""
         return objects(GatewayClient(self.room.url, self.room.token).get("/agents"))
 
     def free_ids(self, agents: Sequence[str], known: Mapping[str, SavedConversation]) -> None:
-        """Leave the room for agents that ended without it; otherwise the new ones would get other names."""
+        """Leave the room for agents that ended without leaving; otherwise the new ones would be renamed."""
         online = {item.get("id") for item in self.agents() if item.get("online")}
         for agent in online & set(agents) & set(known):
             run = SidecarRecord.load(self._processes.agents_dir / str(agent))
@@ -277,7 +277,7 @@ class OpenRoom:
                     GatewayClient(self.room.url, known[str(agent)].token).post("/state", {"state": "offline"})
 
     def restart_failed(self, members: Sequence[PaneMember], outcomes: Sequence[StartOutcome]) -> bool:
-        """Restart the CLIs that failed to resume; return whether there were any."""
+        """Restart the CLIs that failed to resume, and return whether there were any."""
         seats = self.panes.seats()
         lost = {outcome.agent for outcome in outcomes if outcome.problem} & self._resumed
         found = [member for member in members if member.agent in lost and seats[member.agent].is_dead]
@@ -297,7 +297,7 @@ class OpenRoom:
         outcomes = waiting.run([member.agent for member in members], self._show)
         seats = self.panes.seats()
         session = SessionStatus()
-        # The gateway may just have gone away again.
+        # The gateway may have just gone away again.
         with contextlib.suppress(CspError):
             session = session_of(self._processes.gateway().get("/mode"))
         for outcome in outcomes:
@@ -318,14 +318,14 @@ class AddAgents:
         running = self._processes.running()
         if not self.panes.id or running is None:
             raise Refused(f"room {address.room!r} has no panes", "open them with: csp up")
-        #: The directory of the room.
+        #: The room's directory.
         self.dir = running.dir
         self._history = running.history
 
     def add(self, member: PaneMember, env: Mapping[str, str] | None = None) -> StartOutcome:
-        """Add a pane for an agent; if its id is taken, it gets the next free one.
+        """Add a pane for an agent, with the next free id if its id is taken.
 
-        `env` is what it gets beside the environment that the room was opened with.
+        `env` contains variables to add to the environment in which the room was opened.
         """
         processes = self._processes
         items = objects(processes.gateway().get("/agents"))
@@ -349,14 +349,14 @@ class AddAgents:
 
 
 def in_worktree(member: PaneMember, history: Path, room: str, env: Mapping[str, str]) -> PaneMember:
-    """Return an agent in its git worktree, which is made where it is missing, if it works in one."""
+    """Return an agent that works in its git worktree, if it uses one; create the worktree if missing."""
     if not member.worktree:
         return member
     return replace(member, cwd=ensure_worktree(member.cwd, history, room, member.agent, env))
 
 
 def sidecar_argv(member: PaneMember, room: str, command: Sequence[str], prompt_file: str = "") -> list[str]:
-    """Return the command line of an agent's pane."""
+    """Return the command line for an agent's pane."""
     words = ["--duty", member.duty] if member.duty else []
     words += ["--prompt-file", prompt_file] if prompt_file else []
     if member.provider:
@@ -370,7 +370,7 @@ def sidecar_argv(member: PaneMember, room: str, command: Sequence[str], prompt_f
 
 
 def check_history(settings: Settings) -> None:
-    """Raise if the history folder cannot be written."""
+    """Raise if the history folder is not writable."""
     for path in (settings.history_dir, settings.history_dir / settings.room):
         place = next(folder for folder in (path, *path.parents) if folder.exists())
         if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):

@@ -1,4 +1,4 @@
-"""Wait until the agents are in the room; start API models in the background where it has no panes."""
+"""Wait until the agents are in the room; start API models in the background in a room without panes."""
 
 import contextlib
 import subprocess
@@ -20,7 +20,7 @@ from csp.sidecar.run_record import SidecarRecord
 PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.1
 _TAIL_BYTES: Final = 4096
-#: Looking at panes costs a process, asking the gateway does not.
+#: Checking panes costs a process, but querying the gateway does not.
 _LOOK_S: Final = 0.5
 _STARTING: Final = "starting"
 
@@ -34,19 +34,19 @@ class StartOutcome(NamedTuple):
 
 
 class ReadyWait:
-    """Waits for agents whose panes were just started; `folder` is that of the sidecars."""
+    """Waits for agents whose panes were just started; `folder` is the sidecars' folder."""
 
     def __init__(self, gateway: Callable[[], GatewayClient], panes: TmuxSession, folder: Path) -> None:
         self._gateway = gateway
         self._panes = panes
         self._folder = folder
-        #: Agents whose brains have answered. Before that the room may show the state of an earlier sidecar.
+        #: Agents whose brains have responded. Before that, the room may show the state of an earlier sidecar.
         self._here: set[str] = set()
 
     def run(
         self, agents: Sequence[str], show: Callable[[str], None], patience_s: float = PATIENCE_S
     ) -> list[StartOutcome]:
-        """Return the outcome of each agent, once all have joined or ended, or time is up."""
+        """Return each agent's outcome once all have joined or ended, or time is up."""
         deadline = time.monotonic() + patience_s
         look_at = 0.0
         seats: dict[str, AgentPane] = {}
@@ -81,7 +81,7 @@ class ReadyWait:
             return state != _STARTING
         run = SidecarRecord.load(self._folder / seat.agent)
         if run is not None and run.pid == seat.pid:
-            # Its brain answers only after it has reported its state.
+            # Its brain responds only after it has reported its state.
             with contextlib.suppress(CspError):
                 self._gateway().get(f"/agents/{segment(seat.agent)}/screen")
                 self._here.add(seat.agent)
@@ -112,7 +112,7 @@ def start_in_background(
     show: Callable[[str], None],
     keys: tuple[str, ...] = (),
 ) -> StartOutcome:
-    """Start a model that keeps running after this command; `csp down` ends it.
+    """Start a model that keeps running after this command and is ended by `csp down`.
 
     Return the outcome once it has joined, has ended, or time is up. `keys` are the variables that the SDK of
     its provider reads.
@@ -145,7 +145,7 @@ def start_in_background(
 
 
 def _joined(room: RoomProcesses, gateway: GatewayClient, pid: int) -> StartOutcome | None:
-    """Return the agent of a process, if it is in the room."""
+    """Return a process's agent if it is in the room."""
     agent = next((run.agent for run in room.sidecars() if run.pid == pid), None)
     if agent is None:
         return None

@@ -1,4 +1,4 @@
-"""Give an agent a git worktree of its own."""
+"""Give an agent its own git worktree."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def has_worktree(history: Path, agent: str) -> bool:
 
 
 def check_worktree(dir: Path, agent: str, env: Mapping[str, str]) -> str:
-    """Return the path of a directory inside its repository; raise if no worktree can be made."""
+    """Return a directory's path within its repository; raise if no worktree can be created."""
     inside = _git(dir, env, "rev-parse", "--show-prefix")
     if inside is None:
         raise BadInput(f"agent {agent!r}: a worktree needs a git repository, {str(dir)!r} is in none", _INIT)
@@ -36,13 +36,13 @@ def check_worktree(dir: Path, agent: str, env: Mapping[str, str]) -> str:
 
 
 def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mapping[str, str]) -> Path:
-    """Return the agent's copy of `dir`; created once, then reused."""
+    """Return the agent's copy of `dir`, which is created once, then reused."""
     inside = check_worktree(dir, agent, env)
     path, branch = worktree_path(history, agent), f"csp/{room}/{agent}"
     if _git(path, env, "rev-parse", "--is-inside-work-tree") is None or not has_worktree(history, agent):
         is_known = _git(dir, env, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A worktree whose folder was removed by hand is still registered; -f replaces it.
+        # A worktree whose folder was deleted manually is still registered; -f replaces it.
         words = [str(path), branch] if is_known else ["-b", branch, str(path)]
         done = _run(dir, env, "worktree", "add", "-f", *words)
         if done.returncode:
@@ -54,7 +54,7 @@ def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mappin
 
 
 def remove_worktrees(history: Path, env: Mapping[str, str]) -> list[Path]:
-    """Remove the worktrees of a room; keep and return those with uncommitted work."""
+    """Remove a room's worktrees; keep and return those with uncommitted work."""
     kept = []
     for path in sorted((history / _FOLDER).glob("*/")):
         done = _run(path, env, "worktree", "remove", str(path))

@@ -1,1 +1,1 @@
-"""The disk side of review runs: git, tests, run folders and the mailbox."""
+"""Work on disk for review runs: git, tests, run folders and the mailbox."""

@@ -1,9 +1,9 @@
-"""Run one shell command with limits, and end every process that it started when it ends.
+"""Run one shell command with limits; when it ends, also end every process that it started.
 
-Run as a script, in an interpreter without site-packages, with the arguments LIFE COMMAND. LIFE is the
-descriptor of the reading end of a pipe; when its other end is closed, the command is ended. If the system
-supports it, processes that the command leaves running become our children, whatever their session, group or
-environment, so that they can be found.
+This is run as a script, in an interpreter without site-packages, with the arguments LIFE COMMAND. LIFE is the
+descriptor of the read end of a pipe; when the write end is closed, the command is killed. If the system
+supports it, processes that the command leaves running become our children regardless of session, group or
+environment, so they can be found.
 
 The limits protect against mistakes: a command of the same user can find ways around all of them.
 """
@@ -31,7 +31,7 @@ def run(life: int, command: str) -> int:
     if sys.platform == "linux":
         import ctypes
 
-        # Become the parent of orphaned processes of the command.
+        # Become the parent of the command's orphaned processes.
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     heard, news = os.pipe()
     os.set_blocking(news, False)
@@ -53,14 +53,14 @@ def run(life: int, command: str) -> int:
 
 
 def _limit_myself() -> None:
-    """Set up this process so that the command can run in it."""
+    """Apply the limits to this process, which then becomes the command."""
     os.setsid()
     signal.set_wakeup_fd(-1)
-    # The interpreter ignores SIGPIPE and SIGXFSZ, and the command would inherit that.
+    # The interpreter ignores SIGPIPE and SIGXFSZ, and the command would inherit this.
     for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    # The number of processes counts all tasks of this user; the other limits are per process.
+    # The limit on processes counts all tasks of this user; the other limits are per process.
     mine, tasks = os.getuid(), 0
     with contextlib.suppress(OSError):
         for entry in os.scandir("/proc"):
@@ -76,11 +76,11 @@ def _limit_myself() -> None:
     }
     for which, most in limits.items():
         soft, hard = resource.getrlimit(which)
-        # Only lower a limit; a command that needs more can use ulimit -S.
+        # Lower only the soft limit; a command that needs more can use ulimit -S.
         if soft == resource.RLIM_INFINITY or soft > most:
             with contextlib.suppress(OSError, ValueError):
                 resource.setrlimit(which, (most, hard))
-    # Let the system kill the command first when memory runs out.
+    # Make the system kill the command first when memory runs out.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 
@@ -98,11 +98,11 @@ def _reap(wanted: int) -> "tuple[int | None, bool]":
 
 
 def _end_family(shell: int) -> None:
-    """Kill the remaining processes of the command until there are none."""
+    """Kill the command's remaining processes until there are none."""
     with contextlib.suppress(OSError):
         os.killpg(shell, signal.SIGKILL)
     while True:
-        # Stopped processes start no others, so the set of processes to kill is final.
+        # Stopped processes cannot start others, so the set of processes to kill is final.
         seen: set[int] = set()
         for _ in range(_STOP_PASSES):
             new = _descendants() - seen
@@ -123,7 +123,7 @@ def _send(pids: "set[int]", number: int) -> None:
 
 
 def _descendants() -> "set[int]":
-    """Return the living descendants of this process; none without /proc."""
+    """Return the live descendants of this process, or none without /proc."""
     parents: dict[int, int] = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):

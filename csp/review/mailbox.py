@@ -1,8 +1,8 @@
-"""The mailbox of a room: messages of runs as files, one folder for each role.
+"""The mailbox of a room: run messages as files, with one folder per role.
 
-A writer in `mailbox/<role>/` acts as that role: the folder is the identity. A file is read when it is
-complete JSON; it is moved to `handled/` or, with the reason beside it, to `refused/`. Messages of the other
-role are in `inbox/`, in the order of their numbers.
+A writer to `mailbox/<role>/` acts as that role: the folder is the identity. A file is read when it is
+complete JSON; it is moved to `handled/` or, with the reason in a second file, to `refused/`. Messages from
+the other role are in `inbox/`, in numerical order.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from csp.protocol.review_messages import (
 )
 
 MAX_FILE_BYTES: Final = 1024 * 1024
-#: How long a file may be incomplete because it is still being written.
+#: The time for which a file may be incomplete because it is still being written.
 GRACE_S: Final = 1.0
 POLL_S: Final = 1.0
 _FOLDERS: Final = ("inbox", "handled", "refused")
@@ -48,7 +48,7 @@ Mark = tuple[int, int, int]
 
 
 class MailboxMessage(NamedTuple):
-    """A mailbox file with a message; `key` is the same for the same content in the same folder."""
+    """A message read from a mailbox file; equal content in the same folder has an equal `key`."""
 
     path: Path
     mark: Mark
@@ -69,14 +69,14 @@ class InvalidMailboxFile(NamedTuple):
 
 
 class Mailbox:
-    """The mailbox below `root`; independent of the gateway."""
+    """The mailbox in the folder `root`; independent of the gateway."""
 
     def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.root = root
         self._clock = clock
-        #: Incomplete files, with the time when they were first seen.
+        #: Incomplete files and the times when they were first seen.
         self._halves: dict[tuple[Path, Mark], float] = {}
-        #: Files that could not be archived; they are not read again and again.
+        #: Files that could not be archived, which are not read again.
         self._stuck: set[tuple[Path, Mark]] = set()
 
     def make(self) -> None:
@@ -86,7 +86,7 @@ class Mailbox:
                 (self.root / role / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def letters(self) -> Iterator[MailboxMessage | InvalidMailboxFile]:
-        """Yield the files in the folders of the roles, oldest name first; skip incomplete ones."""
+        """Yield the files in the roles' folders, lowest name first; skip incomplete ones."""
         before, self._halves = self._halves, {}
         for role in RunRole:
             for path in sorted((self.root / role).glob("*.json")):
@@ -120,7 +120,7 @@ class Mailbox:
     # --- archiving ---------------------------------------------------------------------------------
 
     def is_copy(self, letter: MailboxMessage) -> bool:
-        """Return whether a file with the same content was archived before."""
+        """Return whether a file with the same content has already been archived."""
         return any((letter.path.parent / "handled").glob(f"{letter.key[:8]}-*"))
 
     def handled(self, letter: MailboxMessage) -> None:
@@ -128,13 +128,13 @@ class Mailbox:
         self._put_away(letter, "handled", f"{letter.key[:8]}-{_short(letter.path.name)}")
 
     def refused(self, letter: MailboxMessage | InvalidMailboxFile, why: str) -> None:
-        """Archive a refused file, with the reason beside it."""
+        """Archive a refused file, with the reason in a file next to it."""
         name = f"{time.time_ns()}-{_short(letter.path.name)}"
         if self._put_away(letter, "refused", name):
             replace_file(letter.path.parent / "refused" / f"{name}.reason.txt", f"{why}\n".encode())
 
     def _put_away(self, letter: MailboxMessage | InvalidMailboxFile, folder: str, name: str) -> bool:
-        """Move the file that was read; a newer one with its name stays where it is."""
+        """Move the file that was read; leave a newer one with the same name in place."""
         target = letter.path.parent / folder / name
         try:
             self.make()
@@ -150,7 +150,7 @@ class Mailbox:
         return True
 
     def forget(self, runs: list[str]) -> None:
-        """Remove the files that name one of the runs, with their reason files."""
+        """Delete the files that belong to the runs, with their reason files."""
         marks = [f'"{run}"'.encode() for run in runs]
         for path in [
             path for role in RunRole for name in _FOLDERS for path in (self.root / role / name).glob("*")
@@ -166,10 +166,10 @@ class Mailbox:
     # --- messages to the roles ---------------------------------------------------------------------
 
     def post(self, seq: int, run_id: str, sender: RunRole, ts: float, body: AnyMessage) -> None:
-        """Put a message into the inbox of the other role; the first one into both.
+        """Put a message into the other role's inbox; put the first one into both.
 
         Only the room sends the first one, so the builder gets it here. A message that is posted again after
-        a crash has the same name and the same bytes.
+        a crash has the same name and bytes.
         """
         message = write_message(run_id, sender, ts, body)
         data = encode(message) + b"\n"
@@ -182,8 +182,8 @@ class Mailbox:
     # --- news --------------------------------------------------------------------------------------
 
     async def news(self) -> AsyncGenerator[None]:
-        """Yield when there may be new files: when the kernel reports it, and every second."""
-        # Loaded in a thread, because it takes a while.
+        """Yield when there may be new files: when the kernel reports any, and every second."""
+        # Imported in a thread, because it takes a while.
         with contextlib.suppress(ImportError):
             await asyncio.to_thread(importlib.import_module, "asyncinotify")
         watcher = folder_watcher([self.root / role for role in RunRole])
@@ -199,7 +199,7 @@ class Mailbox:
 
 
 def folder_watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinotify exists only on Linux
-    """Return a watcher for files moved or written into the folders; None if the system has none."""
+    """Return a watcher for files moved or written into the folders; None if the system supports none."""
     try:
         from asyncinotify import Inotify, Mask
 
@@ -212,7 +212,7 @@ def folder_watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyn
 
 
 def shown(path: Path) -> str:
-    """Return a printable, short name of a file: names may contain any bytes."""
+    """Return a short, printable form of a file name, which may contain any bytes."""
     name = os.fsencode(path.name).decode(errors="replace")
     readable = "".join(one if one.isprintable() else "?" for one in name)
     return readable if len(readable) <= 80 else f"{readable[:77]}..."
@@ -222,7 +222,7 @@ def shown(path: Path) -> str:
 
 
 def write_changed(path: Path, data: bytes) -> None:
-    """Write a file unless it has this content already."""
+    """Write a file unless it already has this content."""
     with contextlib.suppress(OSError):
         if read_plain(path) == data:
             return
@@ -230,10 +230,10 @@ def write_changed(path: Path, data: bytes) -> None:
 
 
 def _content(path: Path) -> tuple[Mark, bytes]:
-    # A link could lead anywhere, and a pipe would block.
+    # A link could point anywhere, and a pipe would block.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # Get the mark before reading: a later write then results in another mark.
+        # Get the mark before reading, so that a later write results in a different mark.
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise BadInput("it is not a regular file")
@@ -266,17 +266,17 @@ def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
         raise BadInput(f"run_id {message.run_id[:80]!r} is not a valid run id")
     fields = message.body
     if message.message_type is MessageType.PLAN_PROPOSED and "steps" not in fields and "plan_path" in fields:
-        # The plan is in a file in runs/ or in the mailbox.
+        # The plan is a file in runs/ or in the mailbox.
         name = str(fields["plan_path"])
         places = [os.path.realpath(room / folder) for folder in ("runs", "mailbox")]
         try:
             path = os.path.realpath(room / name)
             if not any(os.path.commonpath((place, path)) == place for place in places):
                 hint = "expected a file in runs/ or mailbox/"
-                raise BadInput(f"plan_path {name[:80]!r} leads elsewhere", hint)
+                raise BadInput(f"plan_path {name[:80]!r} points elsewhere", hint)
             _, data = _content(Path(path))
         except (OSError, ValueError) as exc:
-            raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file, or give steps") from exc
+            raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file or add steps") from exc
         fields = msgspec.to_builtins(parse_request(Plan, data)) | fields
     return message, read_body(message.message_type, fields)
 
@@ -292,7 +292,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def _short(name: str) -> str:
-    """Shorten a name so that our prefix and suffix fit."""
+    """Return a name shortened to leave room for our prefix and suffix."""
     data = os.fsencode(name)
     if len(data) <= _MAX_NAME_BYTES:
         return name
@@ -300,7 +300,7 @@ def _short(name: str) -> str:
 
 
 def give_back(moved: Path, path: Path) -> None:
-    """Put an unread file back, next to one that has come in the meantime."""
+    """Put an unread file back, without replacing a newer one with its name."""
     for place in (path, path.with_name(f"{_short(path.stem)}-{time.time_ns()}.json")):
         with contextlib.suppress(FileExistsError):
             # A link, because a rename would overwrite a newer one.

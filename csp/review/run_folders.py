@@ -1,4 +1,4 @@
-"""The folder of a run: files that are generated from its events."""
+"""The folder of a run, which contains files generated from its events."""
 
 import contextlib
 import hashlib
@@ -43,7 +43,7 @@ class _Reached(msgspec.Struct):
 
 
 class _State(_Reached):
-    """The part of the state file that is read back: the last event in the folder, the plan as written."""
+    """The part of the state file that is read back: the last event in the folder and the plan as written."""
 
     plan: Plan | None = None
 
@@ -52,22 +52,22 @@ _AnyState = TypeVar("_AnyState", bound=_Reached)
 
 
 class RunFolders:
-    """The folders of all runs of a room, below `root`."""
+    """The folders of a room's runs, inside `root`."""
 
     def __init__(self, root: Path, git: Git) -> None:
         self._root = root
         self._git = git
 
     def path(self, run_id: str) -> Path:
-        """Return the folder of a run, whose name was checked when it was started."""
+        """Return the folder of a run, whose id was validated when it started."""
         return self._root / run_id
 
     def names(self) -> list[str]:
-        """Return the runs that have a folder."""
+        """Return the ids of the runs that have a folder."""
         return sorted(path.name for path in self._root.glob("*") if is_run_id(path.name))
 
     def seen(self, run_id: str) -> int:
-        """Return the last event that a folder contains, 0 for none."""
+        """Return the seq of the last event in a run's folder, or 0 if there is none."""
         return self._state(self.path(run_id), _Reached).seq
 
     def _state(self, folder: Path, kind: type[_AnyState]) -> _AnyState:
@@ -76,7 +76,7 @@ class RunFolders:
         return kind()
 
     def write(self, run: ReviewRun, events: Sequence[KnownEvent]) -> str:
-        """Update the folder from all events of the run; return a notice for people, if any."""
+        """Update the folder from all events of the run; return a notice for people, or an empty string."""
         folder = self.path(run.id)
         for name in ("diffs", "decisions"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,20 +86,20 @@ class RunFolders:
                 if isinstance(said, RunSaid) and said.role is role:
                     body = said.body
                     if isinstance(body, ExecutionUpdate):
-                        # Includes the diff and the tests made by CSP.
+                        # Includes CSP's own diff and test results.
                         body = checked_body(events[at + 1 :], body)
                     lines.append(encode(write_message(said.run, role, said.ts, body)) + b"\n")
             write_changed(folder / name, b"".join(lines))
         note = self._write_plan(folder, run)
         for event in events:
             self._write_event(folder, run, event)
-        # Written last, because it marks all other files as complete.
+        # Written last, because its presence marks the other files as complete.
         detail = msgspec.to_builtins(run_detail(run, str(folder)))
         write_changed(folder / STATE, _pretty({"seq": run.seq, **detail}))
         return note
 
     def _write_plan(self, folder: Path, run: ReviewRun) -> str:
-        """Write the plan; a late change by a person is kept under another name."""
+        """Write the plan; keep a person's late change under another name."""
         if run.plan is None:
             return ""
         path, own, written = folder / PLAN, _pretty(run.plan), self._state(folder, _State).plan
@@ -151,22 +151,22 @@ class RunFolders:
                 write_changed(folder / "summary.md", f"{event.text}\n".encode())
 
     def edited_plan(self, run_id: str) -> Plan | None:
-        """Return the plan in the file, which a person may have edited; None if there is no file."""
+        """Return the plan from its file, which a person may have edited; None if there is no file."""
         path = self.path(run_id) / PLAN
         try:
             data = read_plain(path, MAX_PLAN_BYTES + 1)
         except OSError:
             return None
         if len(data) > MAX_PLAN_BYTES:
-            raise BadInput(f"{path}: it has more than {MAX_PLAN_BYTES} bytes", "give the plan with --plan")
+            raise BadInput(f"{path}: it has more than {MAX_PLAN_BYTES} bytes", "pass the plan with --plan")
         try:
             return parse_request(Plan, data)
         except BadInput as exc:
-            raise BadInput(f"{path}: {exc.message}", "fix the file, or give the plan with --plan") from exc
+            raise BadInput(f"{path}: {exc.message}", "fix the file, or pass the plan with --plan") from exc
 
 
 def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> ExecutionUpdate:
-    """Return an update with the result of CSP's check, if one came before the builder's next message."""
+    """Return an update with the result of CSP's check, if there is one before the builder's next message."""
     for event in later:
         if isinstance(event, RunChecked):
             return event.update
@@ -180,7 +180,7 @@ def _pretty(value: object) -> bytes:
 
 
 def forget_runs(folders: RunFolders, mailbox: Mailbox, before: int, keep: Iterable[str]) -> list[str]:
-    """Remove folders and mail of runs whose last event is older than `before`, except `keep`."""
+    """Delete the folders and mail of runs whose last event is older than `before`, except those in `keep`."""
     kept = set(keep)
     old = [name for name in folders.names() if name not in kept and folders.seen(name) < before]
     mailbox.forget(old)

@@ -1,11 +1,11 @@
-"""Git operations of a run: its worktree, the diff of each step, a branch at the end.
+"""Git operations for a run: its worktree, the diff of each step, and a branch at the end.
 
-Nothing here is forced, and nothing touches the user's working tree: the worktree is detached, the diff is
-made with an index of our own, and the recorded states are kept under refs/csp/runs.
+Nothing here is forced, and the user's working tree is never touched: the worktree is detached, the diff is
+made with a separate index, and the recorded states are kept under refs/csp/runs.
 
-A builder may write anything into its worktree, and git runs commands that a repository names. So the user's
-own repository determines to which repository a worktree belongs, never the `.git` in the worktree. Commands
-that a repository names are not run, and git is never started in a repository nested in the worktree.
+A builder may write anything to its worktree, and git runs commands that a repository configures. The user's
+own repository therefore determines where a worktree belongs, never the `.git` in the worktree. Commands
+configured by a repository are not run, and git is never started in a repository nested in the worktree.
 """
 
 import hashlib
@@ -21,25 +21,25 @@ from csp.errors import Broken
 from csp.protocol.review_messages import DiffFigures, RunContext
 from csp.review.safe_git import own_filters, run_git
 
-#: How much of a patch is in the journal; the file has all of it.
+#: The maximum size of a patch in the journal; the file contains all of it.
 MAX_PATCH_CHARS: Final = 48_000
 _NAMES: Final = 20
 _AUTHOR: Final = ("-c", "user.name=csp", "-c", "user.email=csp@localhost", "-c", "commit.gpgsign=false")
-#: All options are explicit, because a user's settings could change any of them and make a patch unusable.
+#: All options are explicit, because user settings could change any of them and make a patch unusable.
 _PLAIN: Final = (
     *("--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short", "--ignore-submodules=none"),
 )
-# Otherwise git would omit what a builder has written outside its sparse checkout.
+# Otherwise, git would omit files that a builder wrote outside its sparse checkout.
 _WHOLE: Final = ("-c", "core.sparseCheckout=false")
 _GITLINK: Final = b"160000"
 _MAX_LINK_BYTES: Final = 8192
 
 
 class WorktreeState(NamedTuple):
-    """The state of a worktree: figures, the patch cut for the journal, and its full bytes.
+    """The state of a worktree: figures, the patch truncated for the journal, and the full patch.
 
-    `note` names the work that is not in the patch.
+    `note` describes the work that is not in the patch.
     """
 
     figures: DiffFigures
@@ -49,7 +49,7 @@ class WorktreeState(NamedTuple):
 
 
 class Git:
-    """Runs git in the directories of runs."""
+    """Runs git in the directories used by runs."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
@@ -57,12 +57,12 @@ class Git:
     def prepare(self, dir: Path, place: Path) -> RunContext:
         """Return the directory of a run: a worktree at `place` if `dir` is in a repository, else `dir`."""
         if not dir.is_absolute() or not dir.is_dir():
-            return RunContext(note=f"there is no directory {str(dir)!r}, so no diff is taken")
+            return RunContext(note=f"there is no directory {str(dir)!r}, so there is no diff")
         top = self._ask(dir, "rev-parse", "--show-toplevel")
         base = self._ask(dir, "rev-parse", "--verify", "--quiet", "HEAD")
         if top is None or base is None:
             what = "no git repository" if top is None else "a git repository without a commit"
-            return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so no diff is taken")
+            return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so there is no diff")
         if (place / ".git").exists():
             # It was created before a crash.
             more = {"GIT_DIR": str(self._own_folder(dir, place))}
@@ -72,21 +72,21 @@ class Git:
             self._must(dir, "worktree", "prune")
             self._must(dir, "worktree", "add", "--detach", str(place), base)
         notes = []
-        # A submodule is a repository with its own settings.
+        # A submodule is a repository with settings of its own.
         if self._ask(dir, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
-            notes.append("what is not committed in the repository is not part of the run")
+            notes.append("uncommitted changes in the repository are not part of the run")
         if (place / ".gitmodules").exists():
             notes.append("the submodules of the repository are empty in the worktree")
         if filters := own_filters(dir, self._env):
-            notes.append(f"the filters that the repository itself names are not run: {', '.join(filters)}")
+            notes.append(f"filters configured by the repository itself are not run: {', '.join(filters)}")
         note = "; ".join(notes)
         return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
 
     def look(self, context: RunContext, ref: str, message: str) -> WorktreeState:
-        """Make the diff of the worktree against its base, including new and binary files; keep it as a
+        """Create the diff of the worktree against its base, including new and binary files; keep it as a
         commit.
 
-        Ignored files are left out; files hidden by index flags are included.
+        Ignored files are omitted; files hidden by index flags are included.
         """
         tree, home = Path(context.worktree), Path(context.repository)
         own = self._own_folder(home, tree)
@@ -118,27 +118,27 @@ class Git:
         changes = zip(raw[::2], raw[1::2], strict=False)
         inner = [name for change, name in changes if change.split()[1:2] == [_GITLINK]]
         names = b", ".join(inner).decode(errors="replace")
-        note = f"of {names}, a git repository of its own, only the commit is in the diff" if inner else ""
+        note = f"only the commit of {names}, a separate git repository, is in the diff" if inner else ""
         return WorktreeState(figures, cut_patch(patch), patch, note)
 
     def _own_folder(self, home: Path, tree: Path) -> Path:
-        """Return the git directory of the worktree at `tree`, as the repository at `home` knows it.
+        """Return the git directory of the worktree at `tree`, as recorded in the repository at `home`.
 
-        Raise Broken if the worktree is gone, or if its `.git` file names another place.
+        Raise Broken if the worktree is gone, or if its `.git` file points elsewhere.
         """
         common = self._ask(home, "rev-parse", "--git-common-dir")
         link = Path(os.path.realpath(tree)) / ".git"
         for own in sorted((home / common / "worktrees").glob("*")) if common and link.exists() else ():
             if _named_in(own / "gitdir", "") == str(link):
                 if _named_in(link, "gitdir: ") != os.path.realpath(own):
-                    raise Broken(f"the file {str(link)!r} was changed, so no diff is taken")
+                    raise Broken(f"the file {str(link)!r} was changed, so there is no diff")
                 return own
-        raise Broken(f"there is no worktree at {str(tree)!r} any more")
+        raise Broken(f"the worktree at {str(tree)!r} no longer exists")
 
     def _stage_all(self, tree: Path, more: Mapping[str, str]) -> None:
-        """Stage all new, changed and removed files, also those marked as unchanged.
+        """Stage all new, changed and removed files, including those marked as unchanged.
 
-        For a nested repository only its commit is staged: `git add` would run git inside known ones to check
+        Only the commit of a nested repository is staged: `git add` would run git inside known ones to check
         whether they are clean.
         """
         is_sparse = self._ask(tree, "config", "--bool", "core.sparseCheckout") == "true"
@@ -164,9 +164,9 @@ class Git:
     def branch(self, context: RunContext, name: str, commit: str) -> str:
         """Create a branch at `commit`, never moving an existing one; return its name."""
         place = Path(context.repository)
-        # A branch cannot be created if its name is the folder of another one.
+        # A branch cannot be created if its name is a prefix folder of another branch.
         wishes = [f"{one}-{number}" for one in (name, name.replace("/", "-")) for number in range(1, _NAMES)]
-        why = f"{len(wishes)} branches are called {name!r} already"
+        why = f"{len(wishes)} branches are already called {name!r}"
         for wish in wishes:
             wanted = wish.removesuffix("-1")
             there = self._ask(place, "rev-parse", "--verify", "--quiet", f"refs/heads/{wanted}")
@@ -179,7 +179,7 @@ class Git:
                     why = exc.message
                 else:
                     return wanted
-        raise Broken(why, "remove some branches")
+        raise Broken(why, "delete some of them")
 
     def _ask(self, dir: Path, *words: str) -> str | None:
         done = self._run(dir, *words)
@@ -205,14 +205,14 @@ class Git:
             return run_git(dir, words, self._env, more=more, given=b"".join(one + b"\0" for one in given))
         except FileNotFoundError as exc:
             if exc.filename != "git":
-                raise Broken(f"there is no directory {str(dir)!r} any more") from exc
+                raise Broken(f"the directory {str(dir)!r} no longer exists") from exc
             raise Broken("git was not found", "install git") from exc
         except (subprocess.TimeoutExpired, OSError, ValueError) as exc:
             raise Broken(f"git {words[0]} failed: {exc}") from exc
 
 
 def _named_in(file: Path, before: str) -> str:
-    """Return the real path after `before` in a one-line file; "" for any other file."""
+    """Return the resolved path after `before` in a one-line file; "" for any other file."""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb") as opened:
@@ -222,12 +222,12 @@ def _named_in(file: Path, before: str) -> str:
     name = text.removeprefix(before)
     if not text.startswith(before) or not os.path.isabs(name):
         return ""
-    # Name the link itself, wherever it leads.
+    # Return the path of the link itself, wherever it points.
     return os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
 
 
 def cut_patch(patch: bytes) -> str:
-    """Return a patch, shortened for the journal."""
+    """Return a patch truncated for the journal."""
     text = patch.decode(errors="replace")
     if len(text) <= MAX_PATCH_CHARS:
         return text

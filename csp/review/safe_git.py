@@ -1,8 +1,8 @@
-"""Run git without running commands that a repository names.
+"""Run git without running commands that a repository configures.
 
-A repository may name programs in its own settings: filters, hooks, a file monitor, a way to fetch missing
-objects. A clone does not copy such settings, but an unpacked archive does, and a program in a worktree can
-write them. Programs that the user's own settings name, such as git-lfs, are run.
+A repository's own settings may name programs: filters, hooks, a file monitor, or a fetcher of missing
+objects. A clone does not copy such settings, but an unpacked archive may contain them, and a program in a
+worktree can write them. Programs named in the user's own settings, such as git-lfs, are run.
 """
 
 import os
@@ -24,7 +24,7 @@ _QUIET: Final = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
-    # Missing parts of a repository would be fetched by a command in its settings.
+    # Missing objects of a repository would be fetched by a command from its settings.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
 }
@@ -39,7 +39,7 @@ _COMMANDS: Final = (
     (re.compile(r"core\.(sshcommand|gitproxy|alternaterefscommand|askpass|editor|pager)"), ""),
 )
 _FILTER: Final = re.compile(r"filter\.(.+)\.(?:clean|smudge|process)", re.DOTALL)
-#: These commands read only the repository's own records, so they run no filter.
+#: Commands that read only the repository's own records, so they run no filters.
 _READERS: Final = frozenset({"rev-parse", "config"})
 
 
@@ -51,11 +51,11 @@ def run_git(
     more: Mapping[str, str] | None = None,
     given: bytes = b"",
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run git in `dir` with the necessary part of `env`; `more` are variables for git."""
+    """Run git in `dir` with the necessary part of `env` and the variables in `more`."""
     own = {**_QUIET, **(more or {})}
     if words[0] not in _READERS:
         settings = _named_commands(dir, env, own)
-        # Variables override these settings: an argument could not have a = in a name.
+        # Override these settings with variables, because an argument could not have a = in a name.
         own["GIT_CONFIG_COUNT"] = str(len(settings))
         for number, (name, value) in enumerate(settings.items()):
             own |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
@@ -63,13 +63,13 @@ def run_git(
 
 
 def own_filters(dir: Path, env: Mapping[str, str]) -> list[str]:
-    """Return the filters that a repository names, which are not run."""
+    """Return the names of the filters that a repository configures, which are not run."""
     found = [_FILTER.fullmatch(name) for name in _named_commands(dir, env, _QUIET)]
     return sorted({match[1] for match in found if match})
 
 
 def _named_commands(dir: Path, env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a repository that name a command, with their replacements."""
+    """Return a repository's settings that name a command, with their replacements."""
     done = _run(dir, ("config", "--list", "--show-scope", "--name-only", "-z"), env, own, b"")
     words = os.fsdecode(done.stdout).split("\0")
     names = [name for scope, name in zip(words[::2], words[1::2], strict=False) if scope in _REPOSITORYS]

@@ -1,4 +1,4 @@
-"""Run the test command of a run, with a time limit and limited output."""
+"""Run a run's test command with a time limit and limited output."""
 
 import asyncio
 import contextlib
@@ -14,27 +14,27 @@ from csp.fast_start.child_environment import USER, child_environment, without_gi
 from csp.protocol.review_messages import TestResult
 
 MAX_OUTPUT_CHARS: Final = 16_000
-#: How long output is still read after the end, if a process keeps the pipe open.
+#: How long output is read after the command ends, if a process keeps the pipe open.
 DRAIN_S: Final = 1.0
 #: How long to wait for all processes of a command to end.
 END_S: Final = 30.0
 _CHUNK: Final = 65_536
-#: Runs the command with limits and ends its remaining processes.
+#: The script that runs the command with limits and ends its remaining processes.
 _CONFINED: Final = Path(__file__).with_name("confined_command.py")
-#: Set in the environment of all processes of a command, so that even those that left its group can be found.
+#: Set in the environment of all of a command's processes, so that even those outside its group can be found.
 _MARK: Final = "CSP_TEST_PLACE"
 _LOOKS: Final = 100
 _PAUSE_S: Final = 0.02
-#: Bytecode files of the tests would be part of the next diff.
+#: Bytecode files from the tests would appear in the next diff.
 _CLEAN: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 async def run_tests(
     command: str, dir: Path, timeout_s: float, env: Mapping[str, str], secrets: Collection[str] = ()
 ) -> TestResult:
-    """Run `command` in `dir` and return its result; all its processes end with it.
+    """Run `command` in `dir`, end all its processes, and return its result.
 
-    It gets the user's environment without our variables and without values that contain `secrets`.
+    It runs in the user's environment without our variables and without values that contain any of `secrets`.
     """
     began = time.monotonic()
     place = os.path.realpath(dir)
@@ -90,9 +90,9 @@ async def run_tests(
 
 
 def _end_strays(place: str) -> None:
-    """Kill every process that carries the mark of this place; without /proc none is found.
+    """Kill every process that carries the mark of this directory; without /proc, none can be found.
 
-    A killed process may have started another one meanwhile, so repeat until there is none.
+    A killed process may have started another one in the meantime, so this repeats until there are none.
     """
     mark = os.fsencode(f"{_MARK}={place}")
     for _ in range(_LOOKS):
@@ -110,7 +110,7 @@ def _end_strays(place: str) -> None:
 
 
 async def _read(pipe: int, output: bytearray) -> None:
-    # Use our own pipe: asyncio waits for a process as long as another one holds one of its pipes.
+    # Use our own pipe: asyncio waits for a process as long as another one has one of its pipes open.
     loop, stream = asyncio.get_running_loop(), asyncio.StreamReader()
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(pipe, "rb", buffering=0)
@@ -118,7 +118,7 @@ async def _read(pipe: int, output: bytearray) -> None:
     try:
         while chunk := await stream.read(_CHUNK):
             output += chunk
-            # Of long output only the end is useful: it summarises the failures.
+            # Only the end of long output is useful, because it summarises the failures.
             del output[: -4 * MAX_OUTPUT_CHARS]
     finally:
         transport.close()

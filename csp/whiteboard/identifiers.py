@@ -1,9 +1,9 @@
-"""Find identifiers in a text: files, variables, error codes, hashes and ids.
+"""Find identifiers in text: files, variables, error codes, hashes and ids.
 
-A search for one of them returns the notes with exactly this identifier first.
+A search for an identifier returns the notes with exactly this identifier first.
 
-Texts are untrusted and may be long. So no pattern here can match the same characters in two ways: the cost is
-linear in the length of the text, and only its first `_MAX_CHARACTERS` characters count.
+Text is untrusted and may be long, so no pattern here can match the same characters in two ways: the cost is
+linear in the length of the text, and only its first `_MAX_CHARACTERS` characters are examined.
 """
 
 import re
@@ -27,12 +27,12 @@ _FILE: Final = re.compile(r"[\w@~-][\w.@~-]*\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 _PLACE: Final = re.compile(r":\d+(?::\d+)?\Z")
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SENTENCE: Final = re.compile(r"(?:e\.g|i\.e|etc|vs|and/or|n/a)\Z", re.IGNORECASE)
-#: Ordinary words that contain a punctuation mark or a capital letter.
+#: Ordinary words that contain punctuation or a capital letter.
 _ORDINARY: Final = frozenset({"github", "javascript", "typescript", "openai", "ok", "i/o", "ui/ux"})
 
 
 def identifiers(text: str) -> dict[str, None]:
-    """Return the identifiers in a text in lower case, in order; for a path also its parts."""
+    """Return the identifiers in a text in lower case and in order, including the parts of each path."""
     return {name.lower(): None for run in _runs(text) for name in _names(run)}
 
 
@@ -77,13 +77,13 @@ def is_hash(name: str) -> bool:
 
 
 def spelt_out(text: str) -> str:
-    """Return the words inside the compound identifiers of a text, so that a search for words finds them."""
+    """Return the words within a text's compound identifiers, so that a search for words finds them."""
     compounds = [run for run in _runs(text) if _is_camel(run.strip(_TRIM)) or re.search(r"[a-z][A-Z]", run)]
     return " ".join(" ".join(_PARTS.findall(run)) for run in compounds)
 
 
 def _is_camel(word: str) -> bool:
-    """Return whether a word of letters and digits has a capital letter inside: `parseJson`, `HTTPServer`."""
+    """Return whether an alphanumeric word has an inner capital letter, as in `parseJson` or `HTTPServer`."""
     if _PLAIN.match(word) is None:
         return False
     hump = _HUMP.search(word)

@@ -1,7 +1,7 @@
-"""The index of a room's notes: an SQLite file beside the journal that can always be rebuilt.
+"""The index of a room's notes: an SQLite file next to the journal that can always be rebuilt.
 
-It stores the offset of each note in the journal, its words, the names in it and its vector. The text itself
-stays in the journal: a hit costs one read, and text removed from the journal cannot be found here.
+It stores each note's offset in the journal, its words, the names in it and its vector. The text itself
+stays in the journal, so a hit costs one read, and text removed from the journal cannot be found here.
 """
 
 import contextlib
@@ -63,9 +63,9 @@ _COMPACTED: Final = b'"change":"compacted"'
 _COMPACT: Final = "UPDATE notes SET is_off = 1 WHERE session = ? AND seq <= ? AND kind != ?"
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _WORD: Final = re.compile(r"\w+")
-#: How many index entries a search by words may read; the rarest words come first.
+#: The maximum number of index entries that a search by words may read; the rarest words are first.
 _MOST_ENTRIES: Final = 20_000
-#: The highest score for words: a note that repeats a word is not a better answer.
+#: The highest score for words, because a note that repeats a word is not a better match.
 _MOST_WORDS: Final = 1.5
 COMMON_WORDS: Final = frozenset(
     word
@@ -93,11 +93,11 @@ class Filter:
 
     @property
     def is_open(self) -> bool:
-        """Whether every note matches."""
+        """Whether all notes match."""
         return self == Filter()
 
     def sql(self) -> tuple[str, list[Any]]:
-        """Return the SQL conditions on the table of notes, and their values."""
+        """Return the SQL conditions on the notes table, and their values."""
         tag = None if self.tag is None else f"\n{self.tag}\n"
         given = (
             ("session = ?", self.session),
@@ -123,7 +123,7 @@ class Entry(NamedTuple):
 
 
 class NoteIndex:
-    """The index of one journal, for one thread at a time. It raises sqlite3.Error if it is damaged."""
+    """The index of one journal, for one thread at a time; it raises sqlite3.Error if it is damaged."""
 
     def __init__(self, folder: Path, secrets: Sequence[str] = (), *, in_memory: bool = False) -> None:
         self._secrets = secrets
@@ -133,11 +133,11 @@ class NoteIndex:
         self._generation = -1
         self.upto = 0
         self.count = 0
-        #: Identifies the database; every new database gets another one.
+        #: Identifies the database; every new database has a different stamp.
         self.stamp = ""
 
     def attach(self, view: JournalView) -> None:
-        """Open the database of this journal; create one if there is none or it belongs to another journal."""
+        """Open the journal's database; create one if there is none or if it belongs to another journal."""
         if self._db is None or self._generation != view.generation:
             self.close()
             self._db = self._open(view)
@@ -169,7 +169,7 @@ class NoteIndex:
             yield Entry(*row)
 
     def entries(self, seqs: Sequence[int]) -> dict[int, Entry]:
-        """Return the entries of these notes."""
+        """Return the entries for these notes."""
         marks = ",".join("?" * len(seqs))
         found = self._opened.execute(f"SELECT seq, row, offset FROM notes WHERE seq IN ({marks})", list(seqs))
         return {row[0]: Entry(*row) for row in found}
@@ -191,23 +191,23 @@ class NoteIndex:
         return [Entry(*found) for found in self._opened.execute(sql, (row, count))]
 
     def vectors(self) -> list[bytes]:
-        """Return the stored vectors of the notes in the order of their rows."""
-        # SQLite does not notice a flipped bit in a value, which would silently change the ranking.
+        """Return the notes' stored vectors in row order."""
+        # SQLite does not detect a flipped bit in a value, which would silently change the ranking.
         stored = [row[0] for row in self._opened.execute("SELECT vector FROM vectors ORDER BY row")]
         if not all(isinstance(one, bytes) and _with_checksum(one[:-4]) == one for one in stored):
             raise sqlite3.DatabaseError("a stored vector is damaged")
         return [one[:-4] for one in stored]
 
     def add_vectors(self, row: int, vectors: Sequence[bytes]) -> None:
-        """Store the vectors of the notes starting at a row."""
+        """Store the vectors of notes, starting at a row."""
         with self._rollback_on_error(), transaction(self._opened):
             stored = map(_with_checksum, vectors)
             self._opened.executemany("INSERT INTO vectors VALUES (?, ?)", enumerate(stored, row))
 
     def by_words(self, q: str, wanted: Filter, count: int) -> dict[int, float]:
-        """Return the notes with most of the words of `q`, best first, each with a score.
+        """Return the notes that best match the words of `q`, best first, each with a score.
 
-        A note with all words scores about 1. Rare words weigh more, and so do words that no note has.
+        A note with all words scores about 1. Rare words weigh more, as do words that no note contains.
         """
         terms, weight = self._search_terms(q)
         if not terms:
@@ -221,7 +221,7 @@ class NoteIndex:
         return {seq: min(max(score, 0.0) / weight, _MOST_WORDS) for seq, score in found}
 
     def by_names(self, names: Sequence[str], wanted: Filter, count: int) -> dict[int, int]:
-        """Return the notes with any of these names, newest first, each with the number of names it has."""
+        """Return the notes with any of these names, newest first, each with the number of names in it."""
         where, values = wanted.sql()
         sql = (
             "SELECT names.rowid FROM names JOIN notes ON notes.seq = names.rowid "
@@ -258,7 +258,7 @@ class NoteIndex:
 
     @contextlib.contextmanager
     def _rollback_on_error(self) -> Iterator[None]:
-        """Leave no transaction open after an error."""
+        """Roll back the open transaction on error."""
         try:
             yield
         except sqlite3.Error:
@@ -267,7 +267,7 @@ class NoteIndex:
             raise
 
     def _open(self, view: JournalView) -> sqlite3.Connection:
-        """Return a database of this journal; continue the one on the disk where it ends, if it fits."""
+        """Return a database for this journal, reusing the one on disk if it belongs to the journal."""
         if not self.in_memory:
             try:
                 db = connect(self._folder / BOARD_NAME)
@@ -291,7 +291,7 @@ class NoteIndex:
     def _search_terms(self, q: str) -> tuple[list[str], float]:
         """Return the words of `q` to search for, and the weight of all its words.
 
-        The rarest words come first, up to a limit of entries to read.
+        The rarest words are first, up to a limit on the entries to read.
         """
         words = list(dict.fromkeys(word.lower() for word in _WORD.findall(_clean(f"{q} {spelt_out(q)}"))))
         words = [word for word in words if word not in COMMON_WORDS] or words
@@ -364,5 +364,5 @@ def _insert(db: sqlite3.Connection, seq: int, row: int, offset: int, note: NoteV
 
 
 def _clean(text: str) -> str:
-    """Replace lone surrogates, which a broken client may send and SQLite rejects."""
+    """Replace lone surrogates, which broken clients may send and SQLite rejects."""
     return text.encode(errors="replace").decode()

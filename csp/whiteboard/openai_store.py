@@ -1,7 +1,7 @@
-"""The notes of a board in a vector store of OpenAI, one file per note.
+"""Keep a board's notes in an OpenAI vector store, with one file per note.
 
-All methods block. Every failure of the provider is raised as CallFailed. The package `openai` is imported
-when it is first needed.
+All methods block. Every provider failure is raised as CallFailed. The package `openai` is imported
+when first needed.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from csp.protocol.enums import MessageId
 from csp.protocol.notes import NoteView
 from csp.room.board_state import file_of, seq_of
 
-#: Days after its last use after which a store expires.
+#: The number of days after its last use until a store expires.
 DAYS: Final = 7
 _TIMEOUT_S: Final = 10.0
 _TRIES: Final = 1
@@ -42,7 +42,7 @@ class OpenAIStore:
             return store
 
     def renew(self, store: str) -> bool:
-        """Renew the lease of a store; return whether the store still exists."""
+        """Renew a store's lease; return whether the store still exists."""
         from openai import NotFoundError
 
         with _failures():
@@ -73,7 +73,7 @@ class OpenAIStore:
             "source": note.source.id if note.source else "",
         }
         with _failures():
-            # The provider refuses empty files.
+            # The provider rejects empty files.
             sent = self._client.files.create(
                 file=(file.path.replace("/", "_"), file.text.encode(errors="replace") or b" "),
                 purpose="assistants",
@@ -81,7 +81,7 @@ class OpenAIStore:
             self._client.vector_stores.files.create(store, file_id=sent.id, attributes=attributes)
 
     def remove(self, store: str, what: str | int) -> None:
-        """Remove a note, by its id or that of its source message; or all notes before a seq."""
+        """Remove one note, given by its id or its source message's id, or all notes before a seq."""
         with _failures():
             for file in self._client.vector_stores.files.list(store, limit=_PAGE):
                 known = file.attributes or {}
@@ -91,7 +91,7 @@ class OpenAIStore:
                     self._client.files.delete(file.id)
 
     def search(self, store: str, q: str, count: int) -> dict[MessageId, float]:
-        """Return the best notes, best first, each with its score."""
+        """Return the best-matching notes, best first, each with its score."""
         with _failures():
             page = self._client.vector_stores.search(store, query=q, max_num_results=min(count, 50))
             found: dict[MessageId, float] = {}
@@ -103,16 +103,16 @@ class OpenAIStore:
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Raise the errors of the provider's package as CallFailed."""
+    """Convert errors of the provider's package to CallFailed."""
     from openai import APIStatusError, APITimeoutError, OpenAIError
 
     try:
         yield
     except APIStatusError as exc:
         raise CallFailed(
-            f"openai answered {exc.status_code}", is_passing=exc.status_code in (408, 429)
+            f"OpenAI returned status {exc.status_code}", is_passing=exc.status_code in (408, 429)
         ) from exc
     except APITimeoutError as exc:
-        raise CallFailed("openai gave no answer in time", is_passing=True) from exc
+        raise CallFailed("OpenAI did not respond in time", is_passing=True) from exc
     except OpenAIError as exc:
-        raise CallFailed(f"openai cannot be reached: {str(exc)[:200]}", is_passing=True) from exc
+        raise CallFailed(f"OpenAI cannot be reached: {str(exc)[:200]}", is_passing=True) from exc

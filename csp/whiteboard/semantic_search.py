@@ -1,6 +1,6 @@
-"""Find notes by meaning: one vector per note, and a closer comparison for the best hits.
+"""Find notes by meaning, with one vector per note and a closer comparison of the best hits.
 
-The index of notes stores the vectors. They are held in memory for the search, 1 KB per note.
+The note index stores the vectors. They are kept in memory for the search, at 1 KB per note.
 """
 
 import sqlite3
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from csp.whiteboard.note_index import Entry, NoteIndex
 from csp.whiteboard.word_vectors import DIMENSIONS, Array, WordVectors
 
-#: Beyond this share of all rows it is quicker to compute all of them.
+#: Above this share of all rows, it is faster to compute all of them.
 _MOST_PICKED: Final = 0.3
 
 
 class Meanings:
-    """The meanings of the notes of one room; only `compare` may run concurrently with other methods."""
+    """The meanings of one room's notes; only `compare` may run concurrently with other methods."""
 
     def __init__(self, model: WordVectors) -> None:
         self._model = model
@@ -27,7 +27,7 @@ class Meanings:
         self._stamp = ""
 
     def missing(self, index: NoteIndex) -> int:
-        """Return how many notes have no vector yet."""
+        """Return the number of notes without a vector."""
         if self._stamp != index.stamp:
             self._stamp, self._count = index.stamp, 0
             stored = b"".join(index.vectors())
@@ -46,7 +46,7 @@ class Meanings:
             self._append(vectors)
 
     def nearest(self, q: str, rows: Sequence[int] | None, count: int) -> dict[int, float]:
-        """Return the rows nearest to `q` in meaning, best first; only among `rows`, if given."""
+        """Return the rows nearest to `q` in meaning, best first; search only `rows` if given."""
         vectors, asked = self._rows[: self._count], self._model.embed(q)
         if rows is None:
             return _best(np.arange(len(vectors)), vectors @ asked, count)
@@ -56,13 +56,13 @@ class Meanings:
         return _best(picked, vectors[picked] @ asked, count)
 
     def compare(self, q: str, texts: Sequence[str]) -> list[float]:
-        """Return how near each text is to `q` in meaning, compared word by word."""
+        """Return each text's similarity to `q` in meaning, compared word by word."""
         return self._model.compare(q, texts)
 
     def _append(self, vectors: NDArray[np.float16]) -> None:
         end = self._count + len(vectors)
         if end > len(self._rows):
-            # Twice the size, so that many small additions copy little.
+            # Double the size, so that many small additions copy little.
             grown: Array = np.empty((max(end, 2 * len(self._rows)), DIMENSIONS), np.float32)
             grown[: self._count] = self._rows[: self._count]
             self._rows = grown

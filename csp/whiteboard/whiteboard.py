@@ -1,4 +1,4 @@
-"""The whiteboard of a running room: its notes in pages, and the search for them."""
+"""The whiteboard of a running room, with paged access to notes and a search for them."""
 
 import logging
 import sqlite3
@@ -23,23 +23,23 @@ from csp.whiteboard.note_index import Entry, Filter, NoteIndex, event_at
 log = logging.getLogger(__name__)
 
 LINES: Final = 1000
-#: How many notes each kind of search contributes; the reader may not be allowed to see some of them.
+#: The number of notes that each kind of search contributes; some may not be visible to the reader.
 _CANDIDATES: Final = 200
-#: How many notes are compared word by word.
+#: The number of notes compared word by word.
 COMPARED: Final = 30
-#: The weight of a note's words relative to its meaning, tuned on the labelled set.
+#: The weight of a note's words relative to its meaning, tuned on a labelled set.
 WORDS_SHARE: Final = 0.2
-#: Notes whose meaning is further away than this are unrelated to the query.
+#: Notes whose meaning is less similar than this are unrelated to the query.
 LEAST_MEANING: Final = 0.1
-#: How many meanings are computed at a time.
+#: The number of meanings computed at a time.
 AT_ONCE: Final = 200
-#: If more meanings than this are missing, a search does not wait for them.
+#: A search does not wait for missing meanings if there are more than this.
 _MOST_MISSING: Final = 5000
-#: How long the index stays in memory before the disk is tried again.
+#: The time that the index stays in memory before the disk is tried again.
 RETRY_S: Final = 30.0
 _THREADS: Final = "OPENBLAS_NUM_THREADS"
 
-#: The errors of a damaged index: SQLite may notice the damage, or a value has the wrong type.
+#: Errors that indicate a damaged index: SQLite detects the damage, or a value has the wrong type.
 _UNREADABLE: Final = (sqlite3.Error, TypeError, OSError)
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ Concerns = Callable[[AnyEvent, AgentId], bool]
 
 
 class MeaningSearch(Protocol):
-    """A search of notes by meaning."""
+    """The interface of a search for notes by meaning."""
 
     def missing(self, index: NoteIndex) -> int: ...
     def add(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None: ...
@@ -56,10 +56,10 @@ class MeaningSearch(Protocol):
 
 
 def load_meaning_search() -> MeaningSearch | None:
-    """Return the search by meaning, if the extra for it is installed."""
+    """Return the search by meaning if its optional dependencies are installed."""
     # On a busy machine numpy's threads wait for each other and are many times slower than one thread.
     before = set_variable(_THREADS, "1")
-    # WordLlama configures the root logger when it is imported, unless that has a handler.
+    # WordLlama configures the root logger on import, unless it already has a handler.
     no_output = logging.NullHandler()
     logging.getLogger().addHandler(no_output)
     try:
@@ -82,7 +82,7 @@ class NotePage(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A candidate: how many of the names it contains, its score for words, and how near its meaning is."""
+    """A candidate, with the number of matching names, its score for words, and its similarity in meaning."""
 
     entry: Entry
     names: int
@@ -99,10 +99,10 @@ class _Found(NamedTuple):
 
 
 class Whiteboard:
-    """The notes of one room. All methods block; any thread may call them.
+    """The notes of one room; all methods block and may be called from any thread.
 
-    `concerns` is the room's rule for what an agent may read. A damaged index is rebuilt; while the disk is
-    full the notes are indexed in memory.
+    `concerns` is the room's rule for what an agent may read. A damaged index is rebuilt. While the disk is
+    full, the notes are indexed in memory.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Whiteboard:
         self._concerns = concerns
         self._secrets = secrets
         self._index = NoteIndex(journal.folder, secrets)
-        #: The index that is being rebuilt on the disk while the other one is in memory.
+        #: The index that is being rebuilt on disk while the other one is in memory.
         self._spare: NoteIndex | None = None
         self._retry_at = 0.0
         self._load_meaning = meaning
@@ -126,7 +126,7 @@ class Whiteboard:
 
     @property
     def lag_bytes(self) -> int:
-        """How many bytes of the journal are not indexed yet, as far as known without opening the index."""
+        """The number of bytes not indexed yet, as far as is known without opening the index."""
         return self._journal.view.end - self._index.upto
 
     # --- indexing --------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Whiteboard:
             return self._try(step)
 
     def _return_to_disk(self, view: JournalView, max_lines: int) -> bool:
-        """If the index is in memory, build the next part of one on the disk; return whether that is done."""
+        """If the index is in memory, build the next part of one on disk; return whether it is complete."""
         if not self._index.in_memory or time.monotonic() < self._retry_at:
             return True
         self._spare = self._spare or NoteIndex(self._journal.folder, self._secrets)
@@ -163,14 +163,14 @@ class Whiteboard:
         return True
 
     def _add_meanings(self, view: JournalView) -> bool:
-        """Compute the meanings of the next notes; return whether none is left."""
+        """Compute the meanings of the next notes; return whether all are done."""
 
         def text_of(entry: Entry) -> str:
             note = self._read(view, entry, None)
             return note.text if note else ""
 
         if self._index.count and not self._is_loaded:
-            # Not earlier: a room without notes does not need the model.
+            # No earlier, because a room without notes does not need the model.
             self._meaning, self._is_loaded = self._load_meaning(), True
         if self._meaning is None:
             return True
@@ -240,7 +240,7 @@ class Whiteboard:
         return NotePage(notes[::-1] if newest_first else notes, has_more=len(found) > limit)
 
     def bytes_until(self, session: str, upto: int) -> int:
-        """Return the size of the text of a board's notes up to an event, without its summaries."""
+        """Return the total text size of a board's notes up to an event, excluding summaries."""
         wanted = Filter(session=session, before=upto + 1)
 
         def events(view: JournalView) -> list[AnyEvent | None]:
@@ -250,7 +250,7 @@ class Whiteboard:
         return sum(text_bytes(event) for event in notes if not is_summary(event))
 
     def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
-        """Return one note if it exists and the reader may see it."""
+        """Return one note if it exists and the reader may see it, else None."""
         seq = seq_of(note_id)
 
         def read(view: JournalView) -> NoteView | None:
@@ -262,9 +262,9 @@ class Whiteboard:
     def search(
         self, q: str, wanted: Filter, limit: int, audience: AgentId | None, *, rerank: bool = False
     ) -> list[HitView]:
-        """Return the notes that answer `q` best, best first; names in `q` are found exactly.
+        """Return the notes that match `q` best, best first; names in `q` must match exactly.
 
-        The best hits are compared with `q` word by word; with `rerank` more of them are.
+        The best hits are compared with `q` word by word; `rerank` increases their number.
         """
 
         def ranked(view: JournalView) -> list[tuple[_Found, NoteView]]:
@@ -275,7 +275,7 @@ class Whiteboard:
 
         hits = self._answer(ranked)
         if self._meaning is not None:
-            # This takes a while, so the lock is not held.
+            # This takes a while, so it runs without the lock.
             scores = self._meaning.compare(q, [note.text for _, note in hits])
             hits = [
                 (one._replace(meaning=score), note) for (one, note), score in zip(hits, scores, strict=True)
@@ -301,7 +301,7 @@ class Whiteboard:
     def _nearest(self, view: JournalView, q: str, wanted: Filter) -> dict[int, float]:
         """Return the notes nearest to `q` in meaning.
 
-        Missing meanings are computed first, unless there are very many of them, as after a rebuild.
+        Missing meanings are computed first, unless there are very many, such as after a rebuild.
         """
         while not self._add_meanings(view):
             if self._meaning is None or self._meaning.missing(self._index) > _MOST_MISSING:
@@ -321,5 +321,5 @@ class Whiteboard:
 
 
 def elapsed_ms(started: float) -> float:
-    """Return the time since `started`, a monotonic time, in milliseconds."""
+    """Return the milliseconds elapsed since the monotonic time `started`."""
     return round((time.monotonic() - started) * 1000, 2)

@@ -1,7 +1,7 @@
-"""Static word vectors from WordLlama, whose wheel contains the weights: nothing is ever downloaded.
+"""Static word vectors from WordLlama, whose wheel contains the weights, so nothing is ever downloaded.
 
-A text is the weighted mean of the vectors of its pieces. Weights follow smooth inverse frequency, so rare
-words decide what a text is about.
+A text's vector is the weighted mean of its pieces' vectors. Weights follow smooth inverse frequency, so rare
+words determine the topic of a text.
 """
 
 import importlib.util
@@ -23,21 +23,21 @@ Array = NDArray[np.float32]
 
 DIMENSIONS: Final = 256
 _MODEL: Final = "l2_supercat"
-#: The start of a text says what it is about; this also limits the work for one text.
+#: The start of a text shows its topic; this also limits the work for one text.
 _MAX_CHARACTERS: Final = 4096
-#: Special, byte and single-character pieces come first in the vocabulary.
+#: Special, byte and single-character pieces are first in the vocabulary.
 _FIRST_WORD: Final = 300
 _SMOOTHING: Final = 1e-4
 _COMMON_WEIGHT: Final = 0.2
 _PUNCTUATION_WEIGHT: Final = 0.05
 #: Lighter pieces (punctuation, bytes, the most frequent words) are not compared one by one.
 _LIGHT: Final = 0.06
-#: The weight of the word-by-word comparison relative to that of whole texts; tuned on the labelled set.
+#: The weight of the word-by-word comparison relative to that of whole texts, tuned on a labelled set.
 _WORD_BY_WORD: Final = 0.8
 
 
 class WordVectors:
-    """Converts texts to vectors; any thread may use it, because it is immutable.
+    """Converts texts to vectors; it is immutable, so any thread may use it.
 
     `tokenizer` splits a text into pieces, and row n of `vectors` is the vector of piece n.
     """
@@ -52,7 +52,7 @@ class WordVectors:
         return self._mean(self._pieces(text))
 
     def compare(self, q: str, texts: Sequence[str]) -> list[float]:
-        """Return how near each text is to `q`, word by word: slower and better than comparing vectors.
+        """Return each text's similarity to `q`, word by word: slower and better than comparing vectors.
 
         Each piece of `q` is matched with the most similar piece of the text.
         """
@@ -73,7 +73,7 @@ class WordVectors:
     def _mean(self, pieces: NDArray[np.int64]) -> Array:
         total: Array = self._weights[pieces] @ self._vectors[pieces]
         if not total.any():
-            # A text without a known piece still needs a row; any direction will do.
+            # A text without known pieces still needs a row; any direction will do.
             total[0] = 1
         return unit(total)
 
@@ -86,9 +86,9 @@ class WordVectors:
 
 @lru_cache(maxsize=1)
 def load_word_vectors() -> WordVectors | None:
-    """Load the installed weights; None, with a warning, if they cannot be read.
+    """Load the installed weights; log a warning and return None if they cannot be read.
 
-    Its wheel is read, not imported: an import takes a second and loads much that is not used here.
+    WordLlama's files are read without importing it, which would take a second and load much unused code.
     """
     found = importlib.util.find_spec("wordllama")
     if found is None or found.origin is None:
@@ -97,7 +97,7 @@ def load_word_vectors() -> WordVectors | None:
     try:
         tokenizer = _load_tokenizer(folder / "tokenizers" / f"{_MODEL}_tokenizer_config.json")
         data = (folder / "weights" / f"{_MODEL}_{DIMENSIONS}.safetensors").read_bytes()
-        # The one tensor of such a file: the length of a header, the header, the numbers.
+        # The file contains one tensor: the length of a header, the header, and the numbers.
         start = 8 + int.from_bytes(data[:8], "little")
         tensor = msgspec.json.decode(data[8:start])["embedding.weight"]
         if tensor["dtype"] != "F16":
@@ -110,9 +110,9 @@ def load_word_vectors() -> WordVectors | None:
 
 
 def _load_tokenizer(path: Path) -> Any:
-    """Load a tokenizer for texts in lower case, in steps.
+    """Load a tokenizer for lower-case text, in steps.
 
-    Loaded as a whole, it would block all other threads for about 0.1 s; a third of it is for capital letters.
+    Loading it at once would block all other threads for about 0.1 s; a third of it is for capital letters.
     """
     from tokenizers import Tokenizer, models
 
@@ -139,7 +139,7 @@ def unit(vectors: Array) -> Array:
 
 
 def _piece_weights(vocabulary: dict[str, int], count: int) -> Array:
-    """Return the weight of each piece; the vocabulary is ordered by frequency, which follows Zipf's law."""
+    """Return each piece's weight; the vocabulary is sorted by frequency, which follows Zipf's law."""
     frequency = 1 / (np.maximum(np.arange(count) - _FIRST_WORD, 0) + 50.0)
     weights = _SMOOTHING / (_SMOOTHING + frequency / frequency.sum())
     for piece, number in vocabulary.items():

@@ -71,7 +71,7 @@ async def test_trouble_that_passes_is_tried_again_with_a_note(pauses: list[float
     text, _, _, notes = await run(model)
 
     assert (text, model.count, len(pauses)) == ("yes", 2, 1)
-    assert notes == [f"503: busy; trying again in {pauses[0]:.1f} s"]
+    assert notes == [f"503: busy; retrying in {pauses[0]:.1f} s"]
 
 
 async def test_so_many_tries_and_no_more(pauses: list[float]) -> None:
@@ -150,7 +150,7 @@ async def test_an_answer_that_never_ends_is_given_up() -> None:
         await asyncio.Event().wait()
 
     one = ModelCall(Model(endless, Scripted([]).close), "m", "", 0.02)
-    with pytest.raises(CallFailed, match=r"no end of the answer in 0\.02 s"):
+    with pytest.raises(CallFailed, match=r"the reply was not complete within 0\.02 s"):
         await one.run(ASK, lambda _: None, lambda _: None)
 
     assert one.usage is not None and one.usage.estimated
@@ -196,7 +196,7 @@ def test_figures_of_a_stream_only_grow() -> None:
 
 
 def test_a_stream_that_was_not_at_its_end_is_tried_again() -> None:
-    with pytest.raises(CallFailed, match="cut in the middle") as caught:
+    with pytest.raises(CallFailed, match="closed in the middle") as caught:
         check_whole(None)
 
     assert caught.value.is_passing
@@ -226,5 +226,5 @@ async def test_a_server_that_does_not_hang_up_is_left(monkeypatch: pytest.Monkey
 async def test_an_answer_may_be_as_long_as_a_message_and_no_longer() -> None:
     text, *_ = await run(Scripted(["ä" * (MAX_TEXT_BYTES // 2 - 1), "12"]))
     assert len(text.encode()) == MAX_TEXT_BYTES
-    with pytest.raises(CallFailed, match=f"its answer is over {MAX_TEXT_BYTES} bytes"):
+    with pytest.raises(CallFailed, match=f"its reply is over {MAX_TEXT_BYTES} bytes"):
         await run(Scripted(["ä" * (MAX_TEXT_BYTES // 2 - 1), "123"]))

@@ -215,7 +215,7 @@ async def test_a_reply_that_never_ends_is_given_up_in_time(
                 monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 58.0)
             said.heard.append(words)
 
-        with pytest.raises(CallFailed, match=r"^no end of the answer in 60 s$"):
+        with pytest.raises(CallFailed, match=r"^the reply was not complete within 60 s$"):
             await calling.run(ASK, hear, said.notes.append)
 
     assert said.calling.usage is not None and said.calling.usage.output > 0
@@ -227,7 +227,7 @@ async def test_an_answer_that_floods_is_given_up(server: ModelServer) -> None:
     answer(server, Endless(text="x" * 20_000, delay_s=0.0))
     said = await told(server, "anthropic")
 
-    assert said.failure is not None and said.failure.message == "its answer is over 262144 bytes"
+    assert said.failure is not None and said.failure.message == "its reply is over 262144 bytes"
 
 
 async def test_a_wait_longer_than_the_step_is_not_begun(server: ModelServer) -> None:

@@ -20,5 +20,5 @@ def test_a_stream_that_broke_off_is_known_by_its_code_not_by_its_status() -> Non
     passing = failure_of(Failed(200, {"error": {"code": "server_error", "message": "later"}}), "", 0.0)
     final = failure_of(Failed(200, {"error": {"code": "bad_request", "message": "no"}}), "", 0.0)
 
-    assert (passing.message, passing.is_passing) == ("the answer broke off: later", True)
-    assert (final.message, final.is_passing) == ("the answer broke off: no", False)
+    assert (passing.message, passing.is_passing) == ("the response broke off: later", True)
+    assert (final.message, final.is_passing) == ("the response broke off: no", False)

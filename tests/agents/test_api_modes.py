@@ -405,5 +405,5 @@ def test_models_carry_a_run_from_plan_to_branch(room: ApiRoom, tmp_path: Path) -
     wait_until_sync(lambda: run()["run"].get("branch"), 90, "branch")
 
     assert (run()["run"]["reason"], run()["update"]["tests"]["passed"]) == ("accepted", True)
-    repairs = [asked for asked in room.asked("claude") if "Your answer was not taken" in asked]
+    repairs = [asked for asked in room.asked("claude") if "Your answer was rejected" in asked]
     assert len(repairs) == 1 and "it contains no message" in repairs[0]

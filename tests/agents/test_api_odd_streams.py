@@ -293,7 +293,7 @@ async def test_an_error_in_openais_stream_is_told_in_its_words(kind: str, code: 
     found = await heard("openai", bytes_of(body), bytes_of(sse(*responses())))
 
     assert (len(found.bodies), found.text) == (calls, TEXT if calls == 2 else "")
-    assert found.why == ("" if calls == 2 else "the answer broke off: odd, [key]")
+    assert found.why == ("" if calls == 2 else "the response broke off: odd, [key]")
 
 
 # --- what a server does not know -----------------------------------------------------------------

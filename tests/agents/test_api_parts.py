@@ -318,7 +318,7 @@ def test_an_error_in_a_stream_is_known_by_its_code(code: object, is_passing: boo
     error.body = {"error": {"code": code, "message": f"said with {KEY}"}}  # type: ignore[attr-defined]  # as SDKs
     failure = failure_of(error, KEY, 0.0)
 
-    assert (failure.message, failure.is_passing) == ("the answer broke off: said with [key]", is_passing)
+    assert (failure.message, failure.is_passing) == ("the response broke off: said with [key]", is_passing)
 
 
 def test_an_error_of_ours_is_not_taken_for_a_lost_connection() -> None:
@@ -429,7 +429,7 @@ def test_the_pane_shows_question_answer_and_price() -> None:
 
 
 def test_a_model_without_a_price_is_said_to_have_none() -> None:
-    said = "3 new tokens (2 output), 0 cached; no price is known for m"
+    said = "3 new tokens (2 output), 0 cached; the price is unknown for m"
     assert cost_text(Usage(input=1, output=2, model="m"), None) == said
     assert "about" in cost_text(Usage(input=1, output=2, model="m", estimated=True), None)
 

@@ -143,7 +143,7 @@ def test_a_turn_is_given_back_with_its_reason(stay: AgentStay, monkeypatch: pyte
     program_of(stay)._hand_back(joined())
 
     assert gateway.bodies == [
-        {"content": "", "turn": "t-gpt-2", "ending": "failed", "reason": "it was started again"}
+        {"content": "", "turn": "t-gpt-2", "ending": "failed", "reason": "it was restarted"}
     ]
 
 

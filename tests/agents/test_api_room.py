@@ -142,7 +142,7 @@ def test_a_model_has_no_dialog_to_approve(room: ApiRoom) -> None:
         lambda: room.state(control, "claude")[0] == "failed" and room.state(control, "claude"), 10, "no"
     )
 
-    assert found == ("failed", "a model behind an API has no dialog")
+    assert found == ("failed", "an API model has no dialog")
 
 
 def test_a_message_that_is_withdrawn_is_not_answered(room: ApiRoom) -> None:
@@ -229,7 +229,7 @@ def test_a_reply_that_never_ends_passes_the_turn_on(room: ApiRoom) -> None:
     view = room.played("round_robin", GOAL, agents=["hasty", "gpt"], steps=2)
 
     assert room.speakers(view) == ["gpt"]
-    assert len(notices_with(room, view, "no end of the answer in 2 s")) == 1
+    assert len(notices_with(room, view, "the reply was not complete within 2 s")) == 1
     spent = room.room.gateway.get(f"/sessions/{view['sessionId']}")["session"]["spent"]
     assert next(row for row in spent if row["agent"] == "hasty")["estimated"] == 1
 

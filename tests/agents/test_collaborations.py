@@ -164,7 +164,7 @@ def test_models_share_what_stands_on_the_whiteboard(room: Room) -> None:
     room.collaborate(user_input="how is PIANO_LIFT_7 done, where is the cellar key?", **more)
     room.ended(handle)
     asked = room.asked("gpt")[-1]
-    window, _, board = asked.partition("From the whiteboard")
+    window, _, board = asked.partition("notes on the whiteboard")
 
     assert "zebra statue" not in window, "it left the window long ago"
     assert "zebra statue" in board and "PIANO_LIFT_7" in board
@@ -262,7 +262,7 @@ def test_blank_synthesis_does_not_replace_a_good_one(room: Room) -> None:
     handle = room.collaborate(models=["claude"], max_steps=1)
     assert room.ended(handle)["result"] == "A good synthesis."
     room.models.reset()
-    room.always("claude", envelope("  "), match="has come to its end")
+    room.always("claude", envelope("  "), match="You write its synthesis")
     room.always("claude", envelope("two"), match="You take turns")
     room.collaborate(objective="", models=None, session_id=handle, max_steps=1)
     view = room.ended(handle)
@@ -480,7 +480,7 @@ def test_prompts_stay_as_long_as_they_are_however_many_turns(room: Room, turns: 
     calls = [call for name in TRIO for call in room.models.exchanges(name)[since[name] :]]
     steps = [call.ask.tokens for call in calls if "You take turns" in call.ask.governing]
     of_gpt = [call.ask.tokens for call in calls if call.client == "gpt"]
-    (synthesis,) = [call.ask.tokens for call in calls if "has come to its end" in call.ask.governing]
+    (synthesis,) = [call.ask.tokens for call in calls if "You write its synthesis" in call.ask.governing]
 
     assert view["step"] == len(steps) == turns
     assert max(steps) < 2500 + 800 + 1000, "the window, the whiteboard, the rules"

@@ -443,7 +443,7 @@ def test_without_a_terminal_it_says_so_in_one_line(tmp_path: Path) -> None:
     done = run(tmp_path, "ada")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "csp: a demo agent needs a terminal (run it in one, or behind csp sidecar)\n"
+    assert done.stderr == "csp: a demo agent needs a terminal (run it in a terminal or with csp sidecar)\n"
 
 
 def test_an_unknown_persona_is_told_the_known_ones(tmp_path: Path) -> None:

@@ -48,15 +48,15 @@ def test_a_form_is_done_with_its_words() -> None:
 
 
 def test_a_word_too_many_is_named() -> None:
-    assert refused("list", "x") == ("csp board list takes no 'x'", "see: csp board --help")
-    assert refused("add", "x", "y", "z")[0] == "csp board add takes no 'y'"
+    assert refused("list", "x") == ("csp board list does not accept 'x'", "see: csp board --help")
+    assert refused("add", "x", "y", "z")[0] == "csp board add does not accept 'y'"
 
 
 def test_an_option_of_another_form_is_named() -> None:
-    assert refused("list", tag="x")[0] == "csp board list takes no --tag"
-    assert refused("say", is_loud=True)[0] == "csp board say takes no --is-loud"
+    assert refused("list", tag="x")[0] == "csp board list does not accept --tag"
+    assert refused("say", is_loud=True)[0] == "csp board say does not accept --is-loud"
     # Zero and nothing at all are values too.
-    assert refused("list", tag="")[0] == "csp board list takes no --tag"
+    assert refused("list", tag="")[0] == "csp board list does not accept --tag"
 
 
 def test_an_unknown_form_brings_the_nearest() -> None:

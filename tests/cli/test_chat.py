@@ -79,7 +79,7 @@ def test_elsewhere_it_goes_line_by_line(
 @pytest.mark.parametrize("name", ["stdin", "stdout"])
 def test_a_closed_stream_is_a_misuse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(f"sys.{name}", None)
-    with pytest.raises(BadInput, match="closed one"):
+    with pytest.raises(BadInput, match="one of them is closed"):
         chat(call_of("chat"))
 
 
@@ -87,7 +87,7 @@ def test_an_agent_does_not_speak_as_the_human() -> None:
     call = call_of("chat")
     token = f"claude.1.{'0' * 40}"
     call.__dict__["address"] = Address(url="http://127.0.0.1:9", token=token, room="default")
-    with pytest.raises(Forbidden, match="speaks as the human"):
+    with pytest.raises(Forbidden, match="acts as the human"):
         chat(call)
 
 

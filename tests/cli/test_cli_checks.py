@@ -57,7 +57,7 @@ def test_flags_are_looked_for_in_all_that_help_says(tmp_path: Path, stream: str)
     wired = Wired(argv=[path, "--own", "--settings", "x"], env={})
     found = cli_checks.check_flags(CLAUDE, path, [path, "--own"], wired, ENV)
 
-    assert (found.ok, found.detail) == (True, "its --help knows what we add: --settings")
+    assert (found.ok, found.detail) == (True, "its --help lists the added arguments: --settings")
 
 
 def test_a_help_that_cannot_be_run_is_told(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_command_that_is_no_session_gets_nothing(tmp_path: Path) -> None:
 
     assert (found.ok, found.detail) == (
         True,
-        "'claude --print' is no interactive session, so nothing is added",
+        "'claude --print' is not an interactive session, so nothing is added",
     )
 
 
@@ -107,7 +107,7 @@ def test_a_hook_whose_words_do_not_arrive_is_told(tmp_path: Path, monkeypatch: p
     [
         ("projects/here/1.jsonl", "projects can be read"),
         ("projects", "projects can be read"),
-        ("none/here/1.jsonl", "none will be made by the first conversation"),
+        ("none/here/1.jsonl", "none will be created by the first conversation"),
     ],
 )
 def test_the_place_of_transcripts_is_that_of_all_projects(tmp_path: Path, hint: str, detail: str) -> None:

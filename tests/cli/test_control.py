@@ -46,9 +46,9 @@ def test_the_choice_goes_with_the_button(verb: str, clock: Clock) -> None:
     ("state", "code", "said"),
     [
         ({"state": "confirmed"}, 0, "interrupted claude"),
-        ({"state": "submitted"}, 0, "sent interrupt to claude, which gives no proof of it"),
+        ({"state": "submitted"}, 0, "sent interrupt to claude, which does not confirm it"),
         ({"state": "failed", "reason": "nothing runs"}, 1, "csp: interrupt claude: failed: nothing runs"),
-        ({"state": "expired"}, 1, "csp: interrupt claude: expired, the agent did not take it in time"),
+        ({"state": "expired"}, 1, "csp: interrupt claude: expired before the agent handled it"),
         ({"state": "withdrawn"}, 1, "csp: interrupt claude: withdrawn"),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_button_without_proof_is_given_up_later_than_the_room_gives_it_up(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(pressed("deny", {"state": "held", "reason": "typing"}), "deny", "claude") == 1
-    assert capsys.readouterr().err == "csp: deny claude: no proof within 45 s (typing)\n"
+    assert capsys.readouterr().err == "csp: deny claude: no confirmation within 45 s (typing)\n"
     assert 44.5 < sum(clock.slept) < 45.5
 
 

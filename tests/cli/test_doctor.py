@@ -73,7 +73,7 @@ def test_a_bare_machine_is_fine_and_is_told_how_to_get_agents(place: Place) -> N
     ]
     assert all(row["ok"] for row in found.values())
     assert found["cli codex"]["advice"] == (
-        "npm install -g @openai/codex; CSP_CODEX_CMD=PATH says where it is; or go on without it"
+        "npm install -g @openai/codex; set CSP_CODEX_CMD=PATH; or continue without it"
     )
 
 
@@ -108,7 +108,7 @@ def test_a_cli_that_fits_its_profile_passes_every_check(place: Place) -> None:
     assert [row["ok"] for row in rows] == [True] * 5, rows
     assert rows[1]["detail"] == "2.1.5 (Claude Code), tested"
     assert rows[2]["detail"] == (
-        "its --help knows what we add: --append-system-prompt, --session-id, --settings"
+        "its --help lists the added arguments: --append-system-prompt, --session-id, --settings"
     )
     assert "first message" in rows[3]["detail"]
 
@@ -120,7 +120,7 @@ def test_a_cli_without_an_option_of_ours_fails(place: Place) -> None:
 
     assert done.code == 1
     assert line.startswith(
-        "FAIL  wiring claude: its --help does not know --append-system-prompt, --session-id, which we start"
+        "FAIL  wiring claude: its --help does not list --append-system-prompt, --session-id, which CSP adds"
     )
 
 
@@ -268,7 +268,7 @@ def test_a_port_that_is_taken_is_a_fault_only_where_it_was_chosen() -> None:
         by_us = doctor.check_port(chosen, [running(port=1), running("own", port)])
         by_others = doctor.check_port(chosen, [running(port=1)])
 
-    assert (by_itself.ok, by_itself.detail.endswith("; a gateway takes the next free one")) == (True, True)
+    assert (by_itself.ok, by_itself.detail.endswith("; a gateway uses the next free one")) == (True, True)
     assert (by_us.ok, by_us.detail) == (True, f"127.0.0.1:{port} is used by room own")
     assert (by_others.ok, by_others.advice) == (False, "choose another with CSP_PORT, or unset it")
 
@@ -277,7 +277,7 @@ def test_a_port_that_is_taken_is_a_fault_only_where_it_was_chosen() -> None:
     ("health", "supervisor", "ok", "detail"),
     [
         ({"status": "ok"}, None, True, "ok at http://127.0.0.1:9"),
-        ({"status": "ok"}, 2**22 + 1, False, "its supervisor is gone, nobody would start it again"),
+        ({"status": "ok"}, 2**22 + 1, False, "its supervisor is gone, so it would not be restarted"),
         (Unreachable("no answer"), None, False, "no answer"),
     ],
 )
@@ -327,4 +327,4 @@ def test_the_real_clis_know_what_we_add(place: Place) -> None:
     assert bad == {}
     for name in ("claude", "codex", "gemini"):
         assert found[f"profile {name}"]["detail"].endswith(", tested"), found[f"profile {name}"]
-        assert found[f"wiring {name}"]["detail"].startswith("its --help knows what we add: -")
+        assert found[f"wiring {name}"]["detail"].startswith("its --help lists the added arguments: -")

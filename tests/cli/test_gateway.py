@@ -56,7 +56,7 @@ def test_the_address_for_other_machines_is_found_or_named(
     assert gateway_options(call_of("gateway", "--lan", "10.0.0.7", cwd=tmp_path)).lan == "10.0.0.7"
     for found in ("", "127.0.0.1"):
         monkeypatch.setattr(gateway_module, "own_address", lambda found=found: found)
-        with pytest.raises(Refused, match="this machine has no address in a network"):
+        with pytest.raises(Refused, match="this machine has no network address"):
             lan_address("")
     with pytest.raises(BadInput, match="--lan: expected an IP address"):
         lan_address("0.0.0.0")

@@ -138,7 +138,7 @@ def test_follow_goes_on_behind_what_was_shown(
 
 
 def test_follow_takes_no_before() -> None:
-    with pytest.raises(BadInput, match="--before does not go with --follow"):
+    with pytest.raises(BadInput, match="--before cannot be combined with --follow"):
         run(pages(), "history", "--follow", "--before", "3")
 
 

@@ -169,7 +169,7 @@ def test_bytes_that_are_no_text_are_one_line() -> None:
         _, err = process.communicate(timeout=90)
 
     assert process.returncode == 2
-    assert err == b"csp: expected arguments in utf-8, got 'caf\\udce9'\n"
+    assert err == b"csp: expected arguments in UTF-8, got 'caf\\udce9'\n"
 
 
 def test_an_ascii_terminal_can_show_every_failure() -> None:

@@ -102,7 +102,7 @@ def test_a_mode_is_paused_resumed_extended_skipped_stopped(place: Place) -> None
     assert place.csp("mode", "extend", "--rounds", "2").err == "extended round_robin by 2 rounds\n"
     assert place.csp("mode", "show", "--json").json["maxRounds"] == 5
     assert place.csp("mode", "extend", "--minutes", "1.5").err == "extended round_robin by 1.5 minutes\n"
-    assert place.csp("mode", "extend").err == "the open turns got more time\n"
+    assert place.csp("mode", "extend").err == "the open turns were given more time\n"
     assert place.csp("mode", "skip", "claude").err == "skipped claude\n"
     assert place.csp("mode", "skip").err == "skipped codex\n"
     assert place.csp("mode", "show", "--json").json["currentTurn"] == "claude"
@@ -154,9 +154,9 @@ def test_votes_are_shown_as_the_pane_shows_them(place: Place) -> None:
         (("dabate",), 2, "unknown form 'dabate' of mode"),
         (("debate", "tabs"), 2, "start it with: csp mode set debate"),
         (("resum",), 2, "(did you mean 'resume'?)"),
-        (("show", "me"), 2, "csp mode show takes no 'me'"),
-        (("pause", "--rounds", "2"), 2, "csp mode pause takes no --rounds"),
-        (("extend", "--soft-turns"), 2, "csp mode extend takes no --soft-turns"),
+        (("show", "me"), 2, "csp mode show does not accept 'me'"),
+        (("pause", "--rounds", "2"), 2, "csp mode pause does not accept --rounds"),
+        (("extend", "--soft-turns"), 2, "csp mode extend does not accept --soft-turns"),
         (("extend", "--rounds", "0"), 2, "expected a whole number"),
         (("pause",), 1, "no mode is running (start one: csp mode set debate"),
         (("skip",), 1, "no mode is running"),

@@ -85,7 +85,7 @@ def test_off_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(BadInput) as caught:
         confirm("really?")
 
-    assert caught.value.hint == "add --yes to do it"
+    assert caught.value.hint == "add --yes to proceed"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_wrong_argument_is_quoted(argv: list[str], message: str) -> None:
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
-    assert misuse("send", "claude", "caf\udce9").message == "expected arguments in utf-8, got 'caf\\udce9'"
+    assert misuse("send", "claude", "caf\udce9").message == "expected arguments in UTF-8, got 'caf\\udce9'"
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)

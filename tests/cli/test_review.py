@@ -43,13 +43,13 @@ def csp(room: LiveRoom) -> Shell:
 
 
 def test_run_is_begun_shown_decided_and_measured(csp: Shell, room: LiveRoom, tmp_path: Path) -> None:
-    assert csp() == (0, "", "no runs yet; begin one with: csp review start\n")
+    assert csp() == (0, "", "no runs yet; start one with: csp review start\n")
     assert csp("stats") == (0, "", "no run has ended yet\n")
     first = Run(room, run_id="first")
     first.act("abort", rationale="only to register both")
     words = ("--builder", "claude", "--reviewer", "codex", "--run-id", "mine", "--max-revisions", "0")
     code, _, said = csp("start", "make", "the check pass", *words, "--test", "python3 check.py")
-    assert (code, said) == (0, "began mine: claude builds, codex reviews\n")
+    assert (code, said) == (0, "started mine: claude builds, codex reviews\n")
     run = Run.of(room, "mine")
     run.answer("codex", "ACK: hi")
     run.answer("claude", "PLAN: it\n- one")
@@ -73,7 +73,7 @@ def test_run_is_begun_shown_decided_and_measured(csp: Shell, room: LiveRoom, tmp
     assert csp("finding", "mine", "f-1", "confirmed")[0] == 0
     assert "f-1 (major, open, confirmed): bad" in csp("show", "mine")[1]
     code, out, _ = csp("stats")
-    assert out.startswith("codex: 2 runs, 0 accepted") and "100% of the judged were right" in out
+    assert out.startswith("codex: 2 runs, 0 accepted") and "100% of the judged ones were right" in out
     assert json.loads(csp("stats", "--json")[1])[0]["confirmed"] == 1
     assert len(json.loads(csp("list", "--json")[1])["items"]) == 2
     wait_until_sync(run.is_folder_current, what="folder")
@@ -106,15 +106,15 @@ def test_a_defect_that_the_reviewer_missed_is_counted(csp: Shell, room: LiveRoom
     [
         (("strat",), "unknown form 'strat' of review"),
         (("start", "goal"), "expected a goal, --builder and --reviewer"),
-        (("list", "x"), "csp review list takes no 'x'"),
-        (("show", "--approve"), "csp review show takes no --approve"),
+        (("list", "x"), "csp review list does not accept 'x'"),
+        (("show", "--approve"), "csp review show does not accept --approve"),
         (("show",), "no review is running"),
         (("show", "nobody"), "unknown run 'nobody'"),
         (("decide", "x"), "expected a run and a decision"),
-        (("finding", "x"), "expected a run, a finding, a verdict"),
+        (("finding", "x"), "expected a run, a finding and a verdict"),
         (("defect", "x"), "expected a run and what was wrong"),
         (("defect", "nobody", "bad"), "unknown run 'nobody'"),
-        (("show", "--severity", "major"), "csp review show takes no --severity"),
+        (("show", "--severity", "major"), "csp review show does not accept --severity"),
         (("go", "x", "--plan", "missing.json"), "the plan 'missing.json' cannot be read"),
         (("start", "g", "--builder", "a", "--reviewer", "b", "--run-id", "../x"), "run_id"),
     ],

@@ -112,7 +112,7 @@ def test_from_last_of_nobody_is_not_found() -> None:
 
 @pytest.mark.parametrize("words", [["send", "claude"], ["send", "claude", " ", "\t"]])
 def test_nothing_but_blanks_is_not_sent(words: list[str]) -> None:
-    with pytest.raises(BadInput, match="expected a text to send"):
+    with pytest.raises(BadInput, match="expected text to send"):
         run(Recorded({}), *words)
 
 
@@ -126,12 +126,12 @@ def test_stdin_is_read_up_to_the_limit_and_no_further(monkeypatch: pytest.Monkey
     with pytest.raises(TooLarge, match="text is over 262144 bytes"):
         sending.read_stdin()
     stdin(b"caf\xe9")
-    with pytest.raises(BadInput, match="expected text in utf-8"):
+    with pytest.raises(BadInput, match="expected text in UTF-8"):
         sending.read_stdin()
     stdin("é\n\n".encode())
     assert sending.read_stdin() == "é"
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(BadInput, match="got a closed one"):
+    with pytest.raises(BadInput, match="stdin is closed"):
         sending.read_stdin()
 
 

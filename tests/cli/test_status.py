@@ -108,7 +108,7 @@ def test_status_says_what_is_wrong_with_the_journal() -> None:
 
     assert found == [
         "room den at u: degraded, seq 7, up 5 s",
-        "journal: cannot be written, nothing new is accepted",
+        "journal: not writable, nothing new is accepted",
         "journal: 2 damaged lines, see: csp doctor --journal",
     ]
     assert len(status.health_lines("u", health | {"journal": {"writable": True}})) == 1
@@ -118,7 +118,7 @@ def test_status_says_what_is_wrong_with_the_journal() -> None:
 @pytest.mark.parametrize(
     ("fields", "shown"),
     [
-        ({}, "queued for 1 h, claude has not taken it up yet: hi"),
+        ({}, "queued for 1 h, claude has not started on it yet: hi"),
         ({"state": "typed"}, "typed for 1 h, it is being typed: hi"),
         (
             {"state": "held", "reason": "paused"},
@@ -139,13 +139,13 @@ def test_twenty_of_what_waits_are_shown_the_rest_is_counted(count: int, more: in
     found = status.queue_lines([waiting(number) for number in range(count)])
 
     assert len([line for line in found if " from human " in line]) == 20
-    assert (f"waiting: {more} more, all of them with: csp status --json" in found) == bool(more)
+    assert (f"waiting: {more} more; list all with: csp status --json" in found) == bool(more)
 
 
 def test_a_token_that_may_not_see_the_queue_sees_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
     found = lines(room([], queue=Forbidden("no")), "status", capsys)
 
-    assert found[-1] == "what waits is shown with the room's token only"
+    assert found[-1] == "waiting messages are shown only with the room's token"
 
 
 def test_status_says_what_was_spent(capsys: pytest.CaptureFixture[str]) -> None:

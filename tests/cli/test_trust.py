@@ -140,7 +140,7 @@ def test_trust_speaks_json(clone: Clone) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "said"),
     [
-        (["trust", "trap.sh"], 2, "expected a csp.toml or the directory of one"),
+        (["trust", "trap.sh"], 2, "expected a csp.toml or its directory"),
         (["trust", ".."], 1, "there is no"),
         (["trust", "--remove"], 1, "was not accepted"),
     ],
@@ -183,7 +183,7 @@ def test_a_person_at_a_terminal_is_shown_and_asked(clone: Clone, answer: str, is
         encoding="utf-8",
         timeout=120,
     )
-    asked.expect(r"Accept it until it changes\? \[y/N\]")
+    asked.expect(r"Accept the file until it changes\? \[y/N\]")
     shown = asked.before or ""
     asked.sendline(answer)
     asked.expect(pexpect.EOF)

@@ -32,7 +32,7 @@ def test_what_was_wished_for_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_agents_without_a_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="--agents: expected names with commas between, got nothing"):
+    with pytest.raises(BadInput, match="--agents: expected names separated by commas, got nothing"):
         up.wish_of(call_of("up", "--agents", " ,"), Settings(), tmp_path)
 
 
@@ -234,7 +234,7 @@ def test_a_plan_is_shown_with_roles_models_and_worktrees(capsys: pytest.CaptureF
         "  window 2: bob",
         "  ann: claude (in /w)",
         "  bob, orchestrator: claude (in a git worktree of its own)",
-        "  gpt, reviewer: claude (a model behind an API)",
+        "  gpt, reviewer: claude (an API model)",
         "nothing was started",
     ]
 
@@ -290,7 +290,7 @@ def test_down_ends_the_room_and_keeps_its_history(
     assert ending.ended == [("default", Path("/h/default")), ("default", Path("/elsewhere/default"))]
     assert ending.purged == []
     assert capsys.readouterr().err.splitlines() == [
-        "nothing of room default was running",
+        "room default was not running",
         "csp: ada runs elsewhere",
         "ended tmux session csp",
     ]
@@ -304,7 +304,7 @@ def test_a_purge_that_was_said_yes_to_asks_nobody(
 
     assert ending.purged == [Path("/h/default")]
     assert capsys.readouterr().err.splitlines()[1:] == [
-        "csp: work in /h/default/worktrees/ada is not committed, so it stays",
+        "csp: work in /h/default/worktrees/ada is not committed, so it was kept",
         "removed the history of room default",
     ]
 
@@ -325,7 +325,7 @@ def test_an_agent_neither_opens_nor_ends_a_room(ending: SimpleNamespace) -> None
         down(ending, agent="ada")
     with pytest.raises(Refused, match="this pane is agent 'ada'"):
         up.check_place(with_settings(call_of("up"), agent="ada"))
-    with pytest.raises(BadInput, match="runs a gateway of its own"):
+    with pytest.raises(BadInput, match="starts its own gateway"):
         up.check_place(with_settings(call_of("up"), gateway_url="http://x"))
 
     assert ending.ended == []

@@ -17,12 +17,12 @@ from tests.cli.recording import call_of, with_settings
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--provider", "openai", "--model", "m", "--", "cmd"), "a model behind an API has no command"),
-        (("--provider", "openai"), "--provider needs a model beside it"),
-        (("--model", "m"), "--model needs a provider beside it"),
-        (("--base-url", "http://x"), "--base-url needs a provider beside it"),
-        (("--key-env", "K"), "--key-env needs a provider beside it"),
-        (("--role", "orchestrator"), "--role needs a provider beside it"),
+        (("--provider", "openai", "--model", "m", "--", "cmd"), "an API model has no command"),
+        (("--provider", "openai"), "--provider needs a model"),
+        (("--model", "m"), "--model needs a provider"),
+        (("--base-url", "http://x"), "--base-url needs a provider"),
+        (("--key-env", "K"), "--key-env needs a provider"),
+        (("--role", "orchestrator"), "--role needs a provider"),
     ],
 )
 def test_what_belongs_to_a_model_is_refused_for_a_cli(words: tuple[str, ...], problem: str) -> None:
@@ -69,7 +69,7 @@ def test_add_needs_a_room_of_this_machine() -> None:
     call.__dict__["address"] = Address(url="http://x", token="t")
     with pytest.raises(BadInput, match="needs a room of this machine"):
         up.add(call)
-    with pytest.raises(BadInput, match="runs a gateway of its own"):
+    with pytest.raises(BadInput, match="starts its own gateway"):
         up.add(with_settings(call, gateway_url="http://x"))
     with pytest.raises(Refused, match="this pane is agent 'me'"):
         up.add(with_settings(call, agent="me"))

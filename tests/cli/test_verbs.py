@@ -90,7 +90,7 @@ def test_send_reads_a_text_from_stdin(place: Place) -> None:
 def test_an_empty_text_is_a_misuse(place: Place) -> None:
     done = place.csp("send", "claude")
 
-    assert (done.code, done.err) == (2, "csp: expected a text to send, got nothing (see: csp send --help)\n")
+    assert (done.code, done.err) == (2, "csp: expected text to send, got nothing (see: csp send --help)\n")
 
 
 def test_a_text_over_the_limit_is_refused_before_it_is_read_whole(place: Place) -> None:
@@ -470,7 +470,7 @@ def test_a_long_queue_is_counted_not_poured_out(place: Place) -> None:
 
     assert claude.next_item()["text"] == "hello 0"
     assert len(lines) == 21
-    assert lines[-1] == "waiting: 5 more, all of them with: csp status --json"
+    assert lines[-1] == "waiting: 5 more; list all with: csp status --json"
 
 
 def test_status_names_the_sessions_that_run(place: Place) -> None:
@@ -501,7 +501,7 @@ def test_an_agent_sees_a_status_without_the_queue(place: Place) -> None:
     done = place.csp("status", CSP_GATEWAY_URL=place.room().url, CSP_AUTH_TOKEN=claude.token)
 
     assert done.code == 0
-    assert "what waits is shown with the room's token only" in done.out
+    assert "waiting messages are shown only with the room's token" in done.out
 
 
 # --- control -------------------------------------------------------------------------------------
@@ -555,7 +555,7 @@ def test_a_button_without_proof_says_so(place: Place) -> None:
     claude.report(claude.next_item(), "submitted")
     _, err = process.communicate(timeout=TIMEOUT_S)
 
-    assert (process.returncode, err) == (0, "sent interrupt to claude, which gives no proof of it\n")
+    assert (process.returncode, err) == (0, "sent interrupt to claude, which does not confirm it\n")
 
 
 def test_a_button_for_an_agent_that_goes_is_withdrawn(place: Place) -> None:
@@ -703,7 +703,7 @@ def test_prune_removes_what_is_old(fresh: Place) -> None:
     left = fresh.csp("history", "--json", "--types", "human_message").json
 
     assert asked.code == 2
-    assert "add --yes to do it" in asked.err
+    assert "add --yes to proceed" in asked.err
     assert (done.code, done.err) == (0, f"removed all events before #{last}\n")
     assert [item["text"] for item in left] == ["three"]
 

@@ -59,7 +59,7 @@ def test_the_link_lets_one_page_in(place: Place) -> None:
     assert done.code == 0
     assert re.fullmatch(re.escape(place.room().url) + r"/#link=[\w-]{22,}", url)
     assert done.err == (
-        "not opened (there is no display); open the link yourself, it is good once, for two minutes\n"
+        "not opened (there is no display); open the link yourself; it works once, within two minutes\n"
     )
     assert GatewayClient(place.room().url, token).get("/queue") == {"items": []}
     with pytest.raises(Unauthenticated):
@@ -71,7 +71,7 @@ def test_no_open_opens_nothing(place: Place) -> None:
     browser, noted = _browser(place)
     done = place.csp("web", "--no-open", **NO_DISPLAY | {"BROWSER": browser})
 
-    assert done.err.startswith("not opened (you said so);")
+    assert done.err.startswith("not opened (as requested);")
     assert not noted.exists()
 
 
@@ -80,7 +80,7 @@ def test_a_browser_gets_the_link_and_stdout_is_ours(place: Place) -> None:
     browser, noted = _browser(place)
     done = place.csp("web", **NO_DISPLAY | {"BROWSER": browser})
 
-    assert done.err == "opened it in your browser; the link is good once, for two minutes\n"
+    assert done.err == "opened in your browser; the link works once, within two minutes\n"
     assert noted.read_text() == done.out.strip()
 
 
@@ -92,7 +92,7 @@ def test_a_browser_that_stays_does_not_keep_a_script_waiting(place: Place) -> No
     program.chmod(0o700)
     done = place.csp("web", **NO_DISPLAY | {"BROWSER": f"{program} %s"})
 
-    assert (done.code, done.err.partition(";")[0]) == (0, "opened it in your browser")
+    assert (done.code, done.err.partition(";")[0]) == (0, "opened in your browser")
     _end(began)
 
 
@@ -112,7 +112,7 @@ def test_the_link_stands_in_no_command_line(place: Place) -> None:
     target = wait_until_sync(lambda: noted.read_text() if noted.exists() else "", 90, "the browser")
     stone = Path(url2pathname(urlsplit(target).path))
 
-    assert done.err.startswith("opened it in your browser")
+    assert done.err.startswith("opened in your browser")
     assert target.startswith("file://")
     assert f"0; url={done.out.strip()}" in stone.read_text()
     assert stat.S_IMODE(stone.stat().st_mode) == 0o600

@@ -163,8 +163,8 @@ def test_doctor_checks_it(machine: Machine) -> None:
 
     assert rows["cli fourth"].endswith("bin/fourth, 1.2.3")
     assert rows["profile fourth"] == "True | 1.2.3, tested"
-    assert rows["wiring fourth"] == "True | its --help knows what we add: --log"
-    assert rows["hooks fourth"].startswith("True | our hook's line works")
+    assert rows["wiring fourth"] == "True | its --help lists the added arguments: --log"
+    assert rows["hooks fourth"].startswith("True | the hook command works")
     assert rows["transcripts fourth"].startswith("True | ")
 
 

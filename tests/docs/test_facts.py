@@ -43,7 +43,7 @@ def test_the_documented_envelope_is_valid() -> None:
     envelope = Envelope.parse(found[1])
 
     assert set(json.loads(found[1])) == {"message", "handoff", "final"}
-    assert (envelope.message, envelope.handoff is not None) == ("what all shall read", True)
+    assert (envelope.message, envelope.handoff is not None) == ("text for everyone", True)
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ async def test_a_command_that_nobody_waits_for_is_interrupted(monkeypatch: pytes
         return Process()
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
-    with pytest.raises(Refused, match=r"it has not joined after 0\.01 s"):
+    with pytest.raises(Refused, match=r"it has not joined within 0\.01 s"):
         await AgentLauncher("den").start(ASKED, patience_s=0.01)
 
     assert signals == [signal.SIGINT]

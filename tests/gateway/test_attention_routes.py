@@ -97,7 +97,7 @@ async def test_a_message_is_named_by_its_number(room: ServedRoom) -> None:
     await _type(room, f"/cancel #{number}")
 
     assert (await room.get("/inbox/claude", token=claude.token))["items"] == []
-    assert await _refused(room, "/continue") == "the loop guard holds no message"
+    assert await _refused(room, "/continue") == "the loop guard holds no messages"
 
 
 async def test_a_session_without_an_open_matter_is_not_decided(room: ServedRoom) -> None:

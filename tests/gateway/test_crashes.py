@@ -130,7 +130,7 @@ def test_a_disk_that_cannot_sync_stops_the_gateway(tmp_path: Path) -> None:
     assert code == 1
     assert kept[:5] == sent and len(kept) in (5, 6)
     assert room.lines() == [
-        "csp: cannot sync the journal: Input/output error (look at the disk and the folder's permissions)"
+        "csp: cannot sync the journal: Input/output error (check the disk and the folder's permissions)"
     ]
     assert "Traceback" not in room.said()
     assert not (room.state_dir / "default.json").exists()

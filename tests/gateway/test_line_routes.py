@@ -62,7 +62,7 @@ async def test_what_an_agent_said_last_is_put_in(room: ServedRoom) -> None:
 
     assert (await _texts(room))[-1] == ("codex", "see the new plan and {nobody.last}")
     assert await _refused(room, "@codex {nobody.last}") == (404, "unknown agent in '{nobody.last}'")
-    assert await _refused(room, "@codex {codex.last}") == (404, "codex has not said anything yet")
+    assert await _refused(room, "@codex {codex.last}") == (404, "codex has not sent a message yet")
 
 
 async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None:
@@ -79,7 +79,7 @@ async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None
     [
         ("/dance", 404, "unknown command /dance"),
         ("/hlep", 404, "unknown command /hlep"),
-        ("/quit", 404, "/quit works in the pane of the room only"),
+        ("/quit", 404, "/quit works only in the room's pane"),
         ("/deny", 404, "no dialog is open"),
         ("/interrupt", 400, "which agent?"),
         ("/approve claude x", 400, "expected a number, got 'x'"),

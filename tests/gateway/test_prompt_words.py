@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
-GOAL: Final = "Goal, in the words of the person who asked for it: {goal}"
-LAST: Final = "What was said last, oldest first: {window}"
+GOAL: Final = "Goal, in the requester's own words: {goal}"
+LAST: Final = "The latest messages, oldest first: {window}"
 COMMANDS: Final = (
     "@send.NAME text say something to one participant",
     "@all text say something to everybody",
@@ -19,17 +19,17 @@ COMMANDS: Final = (
     "outside code blocks and quotes",
 )
 WORKING: Final = "if you need more time, answer only `@working`"
-ENDS: Final = "Your answer is posted by itself.", "End with your answer, nothing after it."
+ENDS: Final = "Your answer is posted automatically.", "End with your answer and nothing after it."
 TURNS: Final = "turn-based session that a router manages", "Also taking part: {others}"
 BUILDER: Final = "You are the builder of run {run}. Your name is `{agent}`."
 REVIEWER: Final = "You are the reviewer of run {run}. Your name is `{agent}`."
 TEST: Final = "Test command, run by CSP after each step: {test}"
-JSON_FORM: Final = "Answer with one JSON object of this form, of which only `message` is needed:"
+JSON_FORM: Final = "Answer with one JSON object in this format; only `message` is required:"
 JSON_ONLY: Final = "Return JSON only per schema, no extra text."
 LINES: Final = (
     "lines that begin with these words in capitals, at the very start of a line, outside code blocks"
 )
-VOTE: Final = "the letter being one of {labels}: VOTE: [X] REASON: one sentence"
+VOTE: Final = "where the letter is one of {labels}: VOTE: [X] REASON: one sentence"
 
 MESSAGE: Final = (
     '{{"schema_version": "0.1", "sender": "{}", "run_id": "{{run}}", "message_type": "...", "body": {{...}}}}'
@@ -39,8 +39,8 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
     "api": (
         *COMMANDS,
         "You are the participant `{agent}`",
-        "Your answer is posted to the room by itself",
-        "You have no tools, no files, no memory",
+        "Your answer is posted to the room automatically",
+        "You have no tools, no files and no memory",
         "NOOP you have nothing to say",
         "Thanks and confirmations need no command",
     ),
@@ -55,17 +55,17 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         GOAL,
         LAST,
         *TURNS,
-        "It goes on until a person stops it.",
-        "hand over to it with a task of one sentence",
+        "It continues until a person stops it.",
+        "hand over to it with a one-sentence task",
     ),
     "ballot": (
         "Question: {goal}",
         "{proposals}",
-        "What people have said meanwhile: {window}",
-        "letters instead of names",
+        "Messages from people in the meantime: {window}",
+        "labelled with letters instead of names",
         VOTE,
     ),
-    "board": ("From the whiteboard", "oldest first: {hits}"),
+    "board": ("notes on the whiteboard", "oldest first: {hits}"),
     "build_end": (
         BUILDER,
         GOAL,
@@ -73,36 +73,51 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         "The work is accepted.",
         "{why}",
         "`END:`",
-        "Change nothing any more.",
+        "Make no further changes.",
     ),
     "build_plan": (
-        *(BUILDER, GOAL, LAST, TEST, "{why}", "`PLAN:`, in at most ten steps", "Change no file yet."),
+        *(
+            BUILDER,
+            GOAL,
+            LAST,
+            TEST,
+            "{why}",
+            "`PLAN:`, in at most ten steps",
+            "Do not change any files yet.",
+        ),
         *(
             "You will work in this directory: {place}",
-            "What the reviewer said of the plan so far: {feedback}",
+            "The reviewer's comments on the plan so far: {feedback}",
         ),
     ),
     "build_step": (
-        *(BUILDER, GOAL, LAST, "The plan: {plan}", "What the reviewer said of the plan: {feedback}", "{why}"),
-        *("these are what a revision is about: {findings}", "Your work so far: {work}"),
         *(
-            "Work in this directory alone: {place}",
-            "Do not commit, do not change branches",
+            BUILDER,
+            GOAL,
+            LAST,
+            "The plan: {plan}",
+            "The reviewer's comments on the plan: {feedback}",
+            "{why}",
+        ),
+        *("which a revision must address: {findings}", "Your work so far: {work}"),
+        *(
+            "Work only in this directory: {place}",
+            "Do not commit or change branches",
             "runs the tests ({test})",
         ),
-        *("`DONE:` when the work is ready for review", "`STEP:` if it is not yet"),
+        *("`DONE:` when the work is ready for review", "`STEP:` if it is not"),
     ),
     "builder": (
-        *(LINES, "PLAN: the plan in one sentence, then one step a line as a numbered list"),
+        *(LINES, "PLAN: the plan in one sentence, then a numbered list with one step per line"),
         *(
             "STEP: what you have done, if more steps follow",
-            "DONE: what you have done, when all of it is ready",
+            "DONE: what you have done, when all work is ready",
         ),
-        *("METRIC: name = value", "END: what came out of it"),
+        *("METRIC: name = value", "END: the result"),
         MESSAGE.format("builder"),
     ),
     "collaborate": (
-        *(GOAL, LAST, *TURNS, "hand over to it with a task of one sentence", "say that it is final"),
+        *(GOAL, LAST, *TURNS, "hand over to it with a one-sentence task", "declare it final"),
         "Without a handoff the session ends.",
     ),
     "consensus": (
@@ -137,18 +152,18 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         *(
             JSON_FORM,
             JSON_ONLY,
-            '{"message": "what all shall read", "handoff": {"to": "one of: {others}", "task":',
+            '{"message": "text for everyone", "handoff": {"to": "one of: {others}", "task":',
         ),
         '"final": false}',
     ),
     "last_line": (*ENDS, "add a line `@final`", WORKING),
     "lines": (
         *ENDS,
-        "add a line `@handoff.NAME task`, NAME being one of {others}",
+        "add a line `@handoff.NAME task`, where NAME is one of {others}",
         "a line `@final`",
         WORKING,
     ),
-    "message": (JSON_FORM, JSON_ONLY, '{"message": "what all shall read", "final": false}'),
+    "message": (JSON_FORM, JSON_ONLY, '{"message": "text for everyone", "final": false}'),
     "orchestrate": (
         *(
             GOAL,
@@ -156,9 +171,9 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
             "{board}",
             "You lead a session.",
             "You can ask: {others}.",
-            "you say who does what next",
+            "you decide who does what next",
         ),
-        *("Hand over to the one who should go next, with a task of one sentence.", "say that it is final"),
+        *("Hand over to the agent that should go next, with a one-sentence task.", "declare it final"),
     ),
     "orchestrator": (
         *(
@@ -174,25 +189,25 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         *("@query.log 10 get the last lines", "@final the work is done", "NOOP nothing needs to be done"),
         *("`VOTE: [A]` with a line `REASON: ...` below it", "Do not announce or count them again."),
         *(
-            "If two stay unanswered, the human is told.",
+            "If two stay unanswered, the human is notified.",
             "- freeform:",
             "- debate:",
             "- consensus:",
             "- orchestrator:",
         ),
     ),
-    "repair_envelope": ("not the JSON object that was asked for", "Give the same answer once more."),
+    "repair_envelope": ("not the required JSON object", "Give the same answer again."),
     "repair_review": (
         *(
-            "Your answer was not taken: {problem}.",
+            "Your answer was rejected: {problem}.",
             "You are the {role} of run {run}, which is in phase {phase}.",
         ),
-        *("Goal: {goal}", LAST, "Give your answer once more, in the form that is asked for."),
+        *("Goal: {goal}", LAST, "Give your answer again in the required format."),
     ),
-    "repair_vote": ("no vote that can be counted", "Answer once more", VOTE),
+    "repair_vote": ("contains no valid vote", "Answer again", VOTE),
     "respond": (
-        *("Topic: {goal}", "The last positions of the others: {positions}", LAST, "in at most 300 words"),
-        *("say where they are right, where they are wrong, and why", "add a line that says only AGREE"),
+        *("Topic: {goal}", "The others' latest positions: {positions}", LAST, "in at most 300 words"),
+        *("explain where they are right, where they are wrong, and why", "a line that contains only AGREE"),
     ),
     "review_ack": (
         *(
@@ -200,24 +215,27 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
             GOAL,
             LAST,
             TEST,
-            "you change no file",
+            "do not change any files",
             "work in this directory: {place}",
             "`ACK:` that you are ready",
         ),
-        "Without `SUBSCRIBE:` you see the work when it is submitted, not before.",
+        "Without `SUBSCRIBE:`, you see the work only when it is submitted.",
     ),
     "review_plan": (
-        *(REVIEWER, GOAL, LAST, "The plan of the builder: {plan}", "Say with `RISK:` how risky this is."),
-        *("A high risk waits for a person.", "`ALTERNATIVE:` is for a plan that is wrong as a whole."),
+        *(REVIEWER, GOAL, LAST, "The builder's plan: {plan}", "State with `RISK:` how risky this is."),
+        *(
+            "A high risk requires a decision by a person.",
+            "Use `ALTERNATIVE:` if the plan is wrong as a whole.",
+        ),
     ),
     "review_watch": (
-        *(REVIEWER, GOAL, LAST, "The plan: {plan}", "The step: {seen}", "say so with `ALERT:`"),
+        *(REVIEWER, GOAL, LAST, "The plan: {plan}", "The step: {seen}", "report it with `ALERT:`"),
         "Otherwise answer only NOOP.",
     ),
     "review_work": (
-        *(REVIEWER, GOAL, LAST, "The plan: {plan}", "cycle {cycle} of {cycles}", "in {place}: {work}"),
-        *("what is resolved stays resolved: {findings}", "Decide with `DECISION:`", "as `RESOLVED:`"),
-        "A revision needs a finding that is major or critical",
+        *(REVIEWER, GOAL, LAST, "The plan: {plan}", "cycle {cycle} of {cycles}", "results: {work}"),
+        *("resolved findings stay resolved: {findings}", "Decide with `DECISION:`", "as `RESOLVED:`"),
+        "A revision needs a major or critical finding",
     ),
     "reviewer": (
         *(
@@ -234,22 +252,22 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
             "ALERT: critical - text, which halts",
         ),
         *("DECISION: accept, revise or abort", "FINDING: minor - text", "FINDING: major - text"),
-        *("FINDING: critical - text, one a line", "RESOLVED: f-1, f-2", "RATIONALE: why; an abort needs one"),
+        *("FINDING: critical - text, one per line", "RESOLVED: f-1, f-2", "RATIONALE: the reason; required"),
         MESSAGE.format("reviewer"),
     ),
     "round_robin": (
         *(
-            "Task, in the words of the person who asked for it: {goal}",
+            "Task, in the requester's own words: {goal}",
             LAST,
             "{board}",
             "Also taking part: {others}.",
         ),
-        "If the task is solved, say that it is final.",
+        "If the task is solved, declare it final.",
     ),
     "rules": (
         *(*COMMANDS, "[from NAME #NUMBER] what they say [end #NUMBER]", "`[end #NUMBER; here: NAME, NAME]`"),
         *(
-            "posted to the room by itself",
+            "posted to the room automatically",
             "Do not repeat those first and last lines.",
             "`[YOUR TURN #t-NUMBER]`",
         ),
@@ -262,7 +280,7 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         *("Until then there is nothing for you to do.", "Thanks and confirmations need no command"),
     ),
     "rules_tools": (
-        "tools of the server `csp`",
+        "tools of the MCP server `csp`",
         *(
             "send_message",
             "broadcast",
@@ -289,17 +307,17 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "start_modes": (
         *(
-            "Begin the mode `{mode}`",
+            "Start the mode `{mode}`",
             "with the tool start_mode",
             "follow it with mode_status until it has ended",
         ),
         *(
             "{about}",
             "Topic: {topic}",
-            "`-` for all who are online: {agents}",
+            "`-` for all online agents: {agents}",
             "`-` for the default: {rounds}",
         ),
-        "If you have no tool start_mode, you may not begin modes: ask the human to, with send_message.",
+        "you may not start modes: ask the human to do it, with send_message.",
     ),
     "summarise": (
         *(
@@ -308,40 +326,44 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
             "The last summary: {before}",
             "oldest first: {notes}",
         ),
-        *("exactly as they are written", "Invent nothing.", "the summary alone, in at most 300 words"),
+        *(
+            "exactly as they are written",
+            "Do not invent anything.",
+            "only with the summary, in at most 300 words",
+        ),
     ),
     "synthesise": (
         *(
-            "A {mode} has come to its end.",
-            "Took part: {others}.",
+            "A {mode} has ended.",
+            "Participants: {others}.",
             "Topic: {goal}",
             "{votes}",
             "{board}",
             LAST,
         ),
-        *("The last word of each: {positions}", "what they agree on, what they do not agree on"),
+        *("Each participant's last message: {positions}", "what they agree on, what they disagree on"),
     ),
     "talk": ("oldest first: {window}", "Now {sender} says to you: {text}"),
     "tools": (
         "Use these tools to talk to them.",
-        "has your own name as its sender, and is sent once: do not also print it as an answer.",
-        *("## send_message Say something to one participant", "Give `turn` to answer a turn"),
-        *("## broadcast Say something to everybody", "## read_messages Read what was said to you."),
+        "has your name as its sender and is sent once: do not also print it as an answer.",
+        *("## send_message Send a message to one participant", "Set `turn` to answer a turn"),
+        *("## broadcast Send a message to everybody", "## read_messages Read the messages sent to you."),
         *(
-            "## list_agents List who is in the room",
-            "## set_status Say what you are doing",
-            "## working Ask for more time",
+            "## list_agents List the participants in the room",
+            "## set_status Show the others what you are doing",
+            "## working Request more time",
         ),
-        *("## handoff Pass the work on", "## vote Vote in the ballot", "Your last vote counts, once."),
+        *("## handoff Hand the work", "## vote Vote in the open ballot", "Only your last vote counts."),
         *("## board_add Put a note on the shared whiteboard", "## board_search Search the shared whiteboard"),
-        *("## query_log Look up what was said in the room", "## mode_status See the mode that runs"),
+        *("## query_log Read the history of the room", "## mode_status Show the running mode"),
         *(
-            "## start_mode Begin a mode",
-            "## stop Stop the mode that runs, at once.",
-            "## chatter_collaborate Have several",
+            "## start_mode Start a mode",
+            "## stop Stop the running mode immediately.",
+            "## chatter_collaborate Let several",
         ),
         "debate, consensus, collaborate, autopilot, round_robin, orchestrator, review, single.",
-        *("a handle for chatter_poll", "## chatter_poll See how far a collaboration has come"),
+        *("a handle for chatter_poll", "## chatter_poll Show the progress of a collaboration"),
     ),
     "words": (*ENDS, "If you need more time, answer only `@working`."),
 }

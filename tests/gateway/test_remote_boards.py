@@ -147,7 +147,7 @@ async def test_failure_brings_one_notice(room: ServedRoom, stores: VectorStores,
 
     assert [(one[0], one[1][0]) for one in (first, again, after)] == [("local", "the pear is green")] * 3
     assert await notices(room) == [
-        f"The whiteboard of {session} is searched locally from now on: openai answered {status}."
+        f"The whiteboard of {session} is searched locally from now on: OpenAI returned status {status}."
     ]
     assert len(stores.calls) == calls
 
@@ -227,7 +227,7 @@ async def test_provider_that_never_answers_is_given_up(stores: VectorStores) -> 
     stores.fail_with = 0
     store = OpenAIStore("a key", stores.url, timeout_s=0.2)
 
-    with pytest.raises(CallFailed, match="no answer in time"):
+    with pytest.raises(CallFailed, match="did not respond in time"):
         await asyncio.to_thread(store.create, "csp")
 
 

@@ -61,7 +61,7 @@ def test_prompt_has_goal_window_round_and_the_final_instruction(name: str, kind:
 def test_name_hint_and_rules_of_the_first_seed_are_there() -> None:
     text = rendered("collaborate", ParticipantKind.API)
 
-    for words in ("turn-based session", "`claude`", "task of one sentence", "final", "concise", "JSON"):
+    for words in ("turn-based session", "`claude`", "one-sentence task", "final", "concise", "JSON"):
         assert words in text
 
 
@@ -90,7 +90,7 @@ def test_second_chance_in_a_run_says_what_was_wrong() -> None:
     )
     text = prompt(PROMPTS, "repair_review", values)
 
-    assert "Your answer was not taken: no plan." in text
+    assert "Your answer was rejected: no plan." in text
     assert "PLAN: the plan in one sentence" in text and "run_id" in text
 
 

@@ -214,7 +214,7 @@ async def test_a_place_that_cannot_be_made_is_told(tmp_path: Path, error: Except
     hands.dir = tmp_path
     await hands._prepare(RUN)
 
-    assert gateway.commands[0].context.note == f"no worktree could be made: {error}"
+    assert gateway.commands[0].context.note == f"the worktree could not be created: {error}"
 
 
 async def check(
@@ -266,14 +266,14 @@ async def test_a_diff_that_cannot_be_taken_is_told(
 ) -> None:
     command, _, _ = await check(tmp_path, monkeypatch, CHECKS, error)
 
-    assert command.note == f"no diff could be made: {error}"
+    assert command.note == f"the diff could not be created: {error}"
     assert command.update.figures is None
 
 
 @pytest.mark.parametrize(
     ("run", "error", "expected"),
     [
-        (CHECKS, None, DeliverRun(run="run-1", note="no branch was made: there is no diff")),
+        (CHECKS, None, DeliverRun(run="run-1", note="no branch was created: there is no diff")),
         (
             changed(update=msgspec.structs.replace(UPDATE, figures=FIGURES)),
             None,
@@ -282,7 +282,7 @@ async def test_a_diff_that_cannot_be_taken_is_told(
         (
             changed(update=msgspec.structs.replace(UPDATE, figures=FIGURES)),
             Broken("it is there"),
-            DeliverRun(run="run-1", note="no branch was made: it is there"),
+            DeliverRun(run="run-1", note="no branch was created: it is there"),
         ),
     ],
 )
@@ -520,7 +520,7 @@ async def test_a_letter_in_the_folder_of_the_other_role_is_refused(tmp_path: Pat
     (notice,) = gateway.commands
 
     wrong = "sender is reviewer, but the file is in the folder of the builder"
-    assert mail.put == [f"{wrong} (write into the folder of your role)"]
+    assert mail.put == [f"{wrong} (write to the folder of your role)"]
     assert notice.words.text.startswith("Mailbox: a.json from the builder was refused: sender is reviewer")
 
 

@@ -84,7 +84,7 @@ def test_one_death_too_many_within_a_minute_ends_it(ends: Children, caplog: pyte
 
     assert code == 1
     assert len(ends.ends) == 2
-    assert caplog.messages.count("gateway died and is restarted") == MAX_RESTARTS == 5
+    assert caplog.messages.count("gateway died and is being restarted") == MAX_RESTARTS == 5
     assert caplog.messages.count("gateway keeps dying") == 1
 
 

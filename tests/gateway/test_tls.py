@@ -27,7 +27,7 @@ def test_an_address_for_others_needs_tls(tmp_path: Path, host: str) -> None:
     assert caught.value.message == (
         f"host {host!r} can be reached from outside, and tokens would be sent unencrypted"
     )
-    assert caught.value.hint == "give --tls-cert and --tls-key, or --insecure"
+    assert caught.value.hint == "add --tls-cert and --tls-key, or --insecure"
 
 
 def test_insecure_has_to_be_said_aloud(tmp_path: Path) -> None:

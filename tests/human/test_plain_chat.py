@@ -59,7 +59,7 @@ def test_an_agents_pane_is_not_the_place_for_it(room: LiveRoom) -> None:
     done = csp_chat(room, "hi\n", CSP_AUTH_TOKEN=token)
 
     assert done.returncode == 1
-    assert done.stderr.startswith("csp: csp chat speaks as the human, but the token here is that of claude (")
+    assert done.stderr.startswith("csp: csp chat acts as the human, but this token belongs to claude (")
 
 
 def test_a_gateway_that_is_not_there_is_one_line(room: LiveRoom, tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_board_is_written_on_searched_and_shown(room: LiveRoom) -> None:
 
     assert "the board is empty; /board add TEXT writes on it" in done.stdout
     assert f"wrote {note}\n{note} room human: the zebra crosses\n" in done.stdout
-    assert "expected what to look for" in done.stdout + done.stderr
+    assert "expected words to search for" in done.stdout + done.stderr
     assert "unknown note 'n-999999'" in done.stdout + done.stderr
     assert f"{note} room human: the zebra crosses" in plain(room, f"/board {note}\n").stdout
 

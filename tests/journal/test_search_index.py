@@ -233,7 +233,7 @@ def test_an_index_on_a_full_disk_answers_for_what_it_has(
         assert left == [0] * 9
         assert indexed_seqs(journal, index) == list(range(100, 0, -1))
         assert all_seqs(journal, index) == list(range(400, 0, -1))
-        assert caplog.text.count("search index has no space") == 1
+        assert caplog.text.count("no space for the search index") == 1
         assert "dropped" not in caplog.text
         index.close()
 
@@ -291,7 +291,7 @@ def test_a_full_disk_costs_only_the_index(
 
         assert left == [0] * 5
         assert all_seqs(journal, index) == [5, 4, 3, 2, 1]
-        assert caplog.text.count("search index has no space") == 1
+        assert caplog.text.count("no space for the search index") == 1
 
 
 def test_a_beginning_that_many_words_share_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +441,7 @@ def test_an_index_that_cannot_be_opened_for_want_of_space_is_kept(
         index._paused_until = 0.0
 
         assert plans == [None] * 3
-        assert caplog.text.count("search index has no space") == 1
+        assert caplog.text.count("no space for the search index") == 1
         assert indexed_seqs(journal, index) == [5, 4, 3, 2, 1]
         index.close()
 

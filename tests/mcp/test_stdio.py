@@ -96,10 +96,10 @@ async def test_malformed_calls_get_errors_that_say_what_is_wrong(room: LiveRoom)
         after = await call(client, "list_agents")
 
     assert (unknown.value.code, unknown.value.message) == (INVALID_PARAMS, "unknown tool 'send_mesage'")
-    assert missing.startswith("object missing required field `text` (send_message takes: to, text,")
+    assert missing.startswith("object missing required field `text` (send_message accepts: to, text,")
     assert wrong.startswith("expected `int`, got `str` - at `$.limit`")
-    assert extra.startswith("object contains unknown field `colour` (broadcast takes: text, thread, id)")
-    assert nothing.endswith("(list_agents takes no argument)")
+    assert extra.startswith("object contains unknown field `colour` (broadcast accepts: text, thread, id)")
+    assert nothing.endswith("(list_agents accepts no arguments)")
     assert "length >= 1" in empty and "length <= 262144" in huge
     assert heavy == "text is over 262144 bytes (put it into a file and send its path)"
     assert nobody.startswith("unknown recipient 'nobdy' (")

@@ -28,7 +28,7 @@ def test_a_schema_says_what_is_needed_and_that_nothing_else_is_taken() -> None:
         "type": "string",
         "minLength": 1,
         "maxLength": 262144,
-        "description": "what to say",
+        "description": "the text to send",
     }
     assert schema["properties"]["urgent"]["default"] is False
 

@@ -173,7 +173,7 @@ def test_debate_has_positions_then_responses_then_a_synthesis(room: ModeRoom) ->
         assert not any(text in first for text in positions.values())
         others = [text for other, text in positions.items() if other != name]
         assert all(text in second for text in others[:1])
-        assert "The last positions of the others:" in second
+        assert "The others' latest positions:" in second
         assert set(view["roundOutputs"][name]) == {"round0", "round1"}
     notices = room.notices(view)
     assert ("Round 2" in notices, "DEBATE complete." in notices) == (True, True)

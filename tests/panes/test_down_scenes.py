@@ -25,7 +25,7 @@ time.sleep(999)
 def test_down_is_no_error_where_nothing_runs(place: Place) -> None:
     done = place.csp("down")
 
-    assert (done.code, done.err) == (0, "nothing of room default was running\n")
+    assert (done.code, done.err) == (0, "room default was not running\n")
     assert not place.state.exists()
 
 
@@ -87,7 +87,7 @@ def test_a_sidecar_in_a_terminal_of_its_own_stays_and_so_does_the_history(shared
     )
     place.wait(lambda: "guest" in place.online(), "the guest")
     refused = place.csp("down", "--purge")
-    assert refused.code == 2 and "add --yes to do it" in refused.err
+    assert refused.code == 2 and "add --yes to proceed" in refused.err
     assert {"ann", "guest"} <= set(place.online())
     done = place.csp("down")
     place.watch()

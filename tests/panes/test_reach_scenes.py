@@ -9,7 +9,7 @@ def test_up_takes_what_an_address_for_others_needs(place: Place) -> None:
     demo = ("--demo", "--agents", "ada")
     bare = place.csp("up", "--detach", *demo)
     assert bare.code == 1
-    assert "give --tls-cert and --tls-key, or --insecure" in bare.err
+    assert "add --tls-cert and --tls-key, or --insecure" in bare.err
     files = ensure_certificate(place.folder / "tls", "127.0.0.1", utc_now())
     tls = ("--tls-cert", str(files.cert), "--tls-key", str(files.key))
     untrusting = place.csp("up", "--detach", *demo, *tls)

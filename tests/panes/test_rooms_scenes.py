@@ -107,7 +107,7 @@ def test_each_project_has_its_own_room_and_no_message_goes_astray(town: Town) ->
     assert town.csp("send", "all", "to the barn", "--room", "barn").code == 0
     for verb in (["status"], ["history"], ["stop"], ["agents"], ["export"]):
         assert town.csp(*verb).code == 1, verb
-    assert town.csp("down").err == "nothing of room third was running\n"
+    assert town.csp("down").err == "room third was not running\n"
     said = {
         name: [
             text

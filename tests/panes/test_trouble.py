@@ -73,7 +73,7 @@ def test_a_port_of_somebody_else_is_one_clear_line_with_what_to_do(place: Place)
     assert (done.code, done.err) == (
         1,
         f"csp: the gateway did not start: cannot listen on 127.0.0.1 port {port}: address already in use"
-        " (choose another one with CSP_PORT or csp gateway --port; 0 means any free one)\n",
+        " (choose another one with CSP_PORT or csp gateway --port; 0 means any free port)\n",
     )
 
 

@@ -215,7 +215,7 @@ def test_a_foreign_session_of_our_name_is_left_alone(place: Place) -> None:
     ("words", "problem"),
     [
         (("--agents", "anne"), "csp: --agents: unknown agent 'anne' (did you mean 'ann'?)"),
-        (("--agents", ","), "csp: --agents: expected names with commas between, got nothing"),
+        (("--agents", ","), "csp: --agents: expected names separated by commas, got nothing"),
         (("--dir", "nowhere"), "csp: --dir: expected a directory, got 'nowhere'"),
     ],
 )

@@ -48,6 +48,6 @@ def test_agents_keep_their_worktrees_until_they_are_purged(place: Place) -> None
     assert directory(place, "ada") == place.dir
     ended = place.csp("down", "--purge", "--yes")
     assert ended.code == 0, ended.err
-    assert f"work in {trees / 'ada'} is not committed, so it stays" in ended.err
+    assert f"work in {trees / 'ada'} is not committed, so it was kept" in ended.err
     assert (trees / "ada" / "work").exists()
     assert not (trees / "bob").exists()

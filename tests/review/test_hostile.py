@@ -90,7 +90,7 @@ def test_worktree_of_another_repository_is_refused(
     (tree / ".git").write_text(f"gitdir: {made / '.git'}\n")
     trap.mark.unlink(missing_ok=True)
 
-    with pytest.raises(Broken, match="was changed, so no diff is taken"):
+    with pytest.raises(Broken, match="was changed, so there is no diff"):
         own.look(context, REF, "m")
     assert not trap.is_sprung
 
@@ -122,7 +122,7 @@ def test_worktree_whose_git_is_no_file_of_ours_is_refused(
             link.write_text(text + "x" * 100_000)
     trap.mark.unlink(missing_ok=True)
 
-    with pytest.raises(Broken, match="was changed, so no diff is taken"):
+    with pytest.raises(Broken, match="was changed, so there is no diff"):
         own.look(context, REF, "m")
     assert not trap.is_sprung
 
@@ -131,7 +131,7 @@ def test_worktree_that_lost_its_git_is_gone(own: Git, repository: Path) -> None:
     context, tree = prepared(own, repository)
     (tree / ".git").unlink()
 
-    with pytest.raises(Broken, match="there is no worktree at"):
+    with pytest.raises(Broken, match="the worktree at"):
         own.look(context, REF, "m")
 
 
@@ -228,7 +228,7 @@ def test_nothing_that_a_repository_names_is_run(own: Git, repository: Path, trap
 
     assert not trap.is_sprung
     assert b"+done" in seen.patch
-    assert "the filters that the repository itself names are not run: a=b, evil, more" in context.note
+    assert "filters configured by the repository itself are not run: a=b, evil, more" in context.note
 
 
 def test_missing_object_of_a_repository_is_not_fetched_in_its_way(

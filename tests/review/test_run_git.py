@@ -104,7 +104,7 @@ def test_dirty_tree_is_left_alone_and_told(own: Git, repository: Path) -> None:
     (repository / "README").write_text("dirty\n")
     context, tree = prepared(own, repository)
 
-    assert "not committed" in context.note
+    assert "uncommitted" in context.note
     assert (tree / "README").read_text() == "maths\n"
     assert (repository / "README").read_text() == "dirty\n"
 
@@ -128,7 +128,7 @@ def test_where_there_is_no_commit_there_is_no_worktree(own: Git, tmp_path: Path,
         git(places[name], "init", "-q")
     context = own.prepare(places[name], tmp_path / "tree")
 
-    assert (context.worktree, "no diff is taken" in context.note) == ("", True)
+    assert (context.worktree, "there is no diff" in context.note) == ("", True)
 
 
 def test_git_that_fails_is_named(own: Git, repository: Path) -> None:
@@ -140,7 +140,7 @@ def test_git_that_fails_is_named(own: Git, repository: Path) -> None:
 
 
 def test_a_missing_directory_is_told_from_a_missing_git(tmp_path: Path, repository: Path) -> None:
-    with pytest.raises(Broken, match=r"no directory .* any more"):
+    with pytest.raises(Broken, match=r"the directory .* no longer exists"):
         Git({"PATH": os.environ["PATH"]}).patch(tmp_path / "gone", "HEAD", "HEAD")
     with pytest.raises(Broken, match="git was not found"):
         Git({"PATH": str(tmp_path)}).patch(repository, "HEAD", "HEAD")
@@ -214,7 +214,7 @@ def test_repository_inside_is_told_to_be_left_out(own: Git, repository: Path) ->
     make_repository(tree / "inner")
     seen = own.look(context, "refs/csp/runs/r/1-1", "m")
 
-    assert seen.note == "of inner, a git repository of its own, only the commit is in the diff"
+    assert seen.note == "only the commit of inner, a separate git repository, is in the diff"
 
 
 def test_submodules_are_told_to_be_empty(own: Git, repository: Path, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_worktree_that_is_gone_is_not_taken_for_what_is_around_it(
     (tree / ".git").unlink()
     if not has_more:
         shutil.rmtree(tree)
-    with pytest.raises(Broken, match="no worktree at"):
+    with pytest.raises(Broken, match="the worktree at"):
         own.look(context, "refs/csp/runs/r/1-1", "m")
 
 
@@ -298,7 +298,7 @@ def test_git_that_hangs_is_given_up(own: Git, repository: Path, monkeypatch: pyt
 def test_a_place_that_is_none_has_no_diff(own: Git, tmp_path: Path, dir: str) -> None:
     context = own.prepare(Path(dir), tmp_path / "place")
 
-    assert (context.worktree, context.dir) == ("", "") and "no diff is taken" in context.note
+    assert (context.worktree, context.dir) == ("", "") and "there is no diff" in context.note
 
 
 def test_a_patch_of_the_largest_size_is_shown_whole() -> None:

@@ -86,8 +86,8 @@ def test_digest_names_mode_round_words_and_what_is_waited_for() -> None:
         "",
         "Now: responses, waiting for claude.",
         "",
-        "You were woken because of this. If something needs you, act with one of your commands, or say it in "
-        "a sentence. Otherwise answer NOOP.",
+        "You were woken because of this. If action is needed, use one of your commands, or explain it in "
+        "one sentence. Otherwise answer NOOP.",
     ]
 
 

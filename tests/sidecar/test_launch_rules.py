@@ -24,7 +24,7 @@ def test_the_orchestrator_gets_its_own_prompt() -> None:
 def test_the_prompt_of_the_orchestrator_says_what_it_is_for() -> None:
     text = rules_text("boss", "orchestrator").removeprefix(rules_text("boss"))
 
-    assert "You are the orchestrator of this room, its participant `boss`." in text
+    assert "You are the orchestrator of this room, the participant `boss`." in text
     assert "you do not do their work yourself" in text
     assert [command for command in COMMANDS if f"\n    {command}" not in text] == []
     assert [

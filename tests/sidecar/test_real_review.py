@@ -77,11 +77,11 @@ def duo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Duo]:
 def test_real_clis_carry_a_goal_from_plan_to_branch(duo: Duo, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository")
     add = duo.server.add
-    add(when(GOAL, "Say with `ACK:`", client="codex", reply="I am here.\n\nACK: ready\nSUBSCRIBE: none"))
+    add(when(GOAL, "Confirm with `ACK:`", client="codex", reply="I am here.\n\nACK: ready\nSUBSCRIBE: none"))
     add(when(GOAL, "Propose a plan as `PLAN:`", client="claude", reply="I would write it."))
     plan = '```json\n{"message_type": "plan.proposed", "body": {"steps": ["write maths.py"]}}\n```'
-    add(when("Your answer was not taken", "phase plan", client="claude", reply=plan))
-    add(when(GOAL, "Say with `RISK:`", client="codex", reply="RISK: low\nNOTE: small"))
+    add(when("Your answer was rejected", "phase plan", client="claude", reply=plan))
+    add(when(GOAL, "State with `RISK:`", client="codex", reply="RISK: low\nNOTE: small"))
     verdict = "DECISION: revise\nFINDING: major - the check fails"
     add(when(GOAL, "Decide with `DECISION:`", "cycle 1 of", client="codex", reply=verdict))
     mended = "DECISION: accept\nRESOLVED: f-1\nRATIONALE: the check passes"
@@ -108,7 +108,7 @@ def test_real_clis_carry_a_goal_from_plan_to_branch(duo: Duo, tmp_path: Path) ->
     folder = Path(run["folder"])
     applies_to_a_clone(repository, folder / "diffs" / "cycle-2.patch", tmp_path / "clone")
     assert "return x + x" in git(repository, "show", f"{run['run']['branch']}:maths.py")
-    (repaired,) = [prompt for prompt in duo.server.prompts("claude") if "Your answer was not taken" in prompt]
+    (repaired,) = [prompt for prompt in duo.server.prompts("claude") if "Your answer was rejected" in prompt]
     assert "it contains no message" in repaired
     (judged, _) = [prompt for prompt in duo.server.prompts("codex") if "Decide with" in prompt]
     assert "FAILED (exit 1)" in judged and "+    return x + x + 1" in judged
@@ -118,9 +118,9 @@ def test_codex_builds_in_its_sandbox(duo: Duo, tmp_path: Path) -> None:
     """It writes in the worktree, outside of its own directory, without asking anybody."""
     repository, goal = make_repository(tmp_path / "repository"), "make the check pass in the sandbox"
     add = duo.server.add
-    add(when(goal, "Say with `ACK:`", client="claude", reply="ACK: ready"))
+    add(when(goal, "Confirm with `ACK:`", client="claude", reply="ACK: ready"))
     add(when(goal, "Propose a plan as `PLAN:`", client="codex", reply="PLAN: it\n1. write maths.py"))
-    add(when(goal, "Say with `RISK:`", client="claude", reply="RISK: high"))
+    add(when(goal, "State with `RISK:`", client="claude", reply="RISK: high"))
     add(when(goal, "Decide with `DECISION:`", client="claude", reply="DECISION: accept"))
     add(when(goal, "Close the run with `END:`", client="codex", reply="END: double doubles"))
     body = {"goal": goal, "builder": "codex", "reviewer": "claude", "test": TEST, "dir": str(repository)}

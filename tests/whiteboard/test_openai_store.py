@@ -178,11 +178,11 @@ REQUEST = httpx.Request("GET", "http://x")
 @pytest.mark.parametrize(
     ("cause", "words", "is_passing"),
     [
-        (error(500), "openai answered 500", False),
-        (error(429), "openai answered 429", True),
-        (error(408), "openai answered 408", True),
-        (error(401), "openai answered 401", False),
-        (openai.APITimeoutError(REQUEST), "gave no answer in time", True),
+        (error(500), "OpenAI returned status 500", False),
+        (error(429), "OpenAI returned status 429", True),
+        (error(408), "OpenAI returned status 408", True),
+        (error(401), "OpenAI returned status 401", False),
+        (openai.APITimeoutError(REQUEST), "did not respond in time", True),
         (openai.APIConnectionError(request=REQUEST), "cannot be reached", True),
     ],
 )

@@ -1,6 +1,6 @@
-"""Models behind an API as participants of a room.
+"""API models as participants in a room.
 
-Building a request, reading an answer and explaining a failure are plain functions (`request`, `reply_stream`,
+Building a request, reading a reply and explaining a failure are plain functions (`request`, `reply_stream`,
 `call_errors`). A provider is one function that calls its SDK (`providers`). `connector` is the participant
-around them; for the room it is a participant like any other.
+around them; to the room, it is a participant like any other.
 """

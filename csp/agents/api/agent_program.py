@@ -1,4 +1,4 @@
-"""Run a model in a room: join, answer, reconnect after a move, and leave."""
+"""Run a model in a room: join, reply to messages, reconnect after a move, and leave."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ _PAST: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStay:
-    """The name, the model and the room of an agent; `room` is empty if only the room's address is known."""
+    """An agent's name, model and room; `room` is empty if only the room's address is known."""
 
     name: str
     role: JoinRole
@@ -52,9 +52,9 @@ class AgentStay:
     cwd: str
     prompts: Mapping[str, str]
     window: WindowSize
-    #: The part of the environment to store in the agent's record, without secrets.
+    #: The part of the environment to store in the agent's record, excluding secrets.
     env: Mapping[str, str]
-    #: What it does, in one word that the others are shown; what its user tells it.
+    #: A one-word role that is shown to the others, and the user's instructions.
     duty: str = ""
     prompt: str = ""
 
@@ -70,7 +70,7 @@ class AgentProgram:
         self.agent = ""
 
     async def join(self) -> Registered:
-        """Join the room; reuse the id of an agent with the same name that is no longer running."""
+        """Join the room; reuse the id of an agent of the same name that is no longer running."""
         stay = self._stay
         before = left_behind(str(stay.state_dir), stay.room, stay.name) if stay.room else None
         if before and before.get("url") == stay.url:
@@ -91,17 +91,17 @@ class AgentProgram:
         return joined
 
     async def run(self, joined: Registered, stopped: asyncio.Event) -> str:
-        """Work until `stopped`; return why it ended, or an empty string if it was asked to stop."""
+        """Work until `stopped`; return the reason if it ended by itself, else an empty string."""
         self._record(joined)
         client = Client(self._stay.url, joined.token, after=joined.seq)
         voice = self._voice()
-        # Load the price list now, because that takes a while and must not delay an Allstop.
+        # Load the price list now, because this takes a while and must not delay an Allstop.
         await asyncio.to_thread(voice.price, Usage(input=1, output=1))
         connector = Connector(voice, client, self._pane)
         await self._catch_up(connector, joined)
         await asyncio.to_thread(self._hand_back, joined)
         self._pane.title(f"{joined.agent}: {self._stay.target.model} ({self._stay.target.provider})")
-        self._pane.note("it answers what the room says to it; ctrl-c ends it")
+        self._pane.note("it replies to messages from the room; Ctrl-C ends it")
         stopping = asyncio.ensure_future(stopped.wait())
         try:
             return await self._work(connector, stopping)
@@ -114,7 +114,7 @@ class AgentProgram:
 
     async def _work(self, connector: Connector, stopping: "asyncio.Future[Any]") -> str:
         async def moved() -> RoomConnection:
-            """Wait until the room runs at another address, and return it."""
+            """Wait until the room runs at another address, and return the room."""
             while True:
                 await asyncio.sleep(_LOOK_S)
                 if (
@@ -150,19 +150,19 @@ class AgentProgram:
             await client.close(timeout_s=0.0)
 
     def _hand_back(self, joined: Registered) -> None:
-        """Fail the turns that an earlier connector accepted: its calls ended with its process."""
+        """Fail the turns that an earlier connector accepted, because its calls ended with its process."""
         gateway = GatewayClient(self._stay.url, joined.token)
         try:
             for turn in taken_up(gateway, joined.agent):
-                why = {"ending": Ending.FAILED, "reason": "it was started again"}
+                why = {"ending": Ending.FAILED, "reason": "it was restarted"}
                 gateway.post("/agent-output", {"content": "", "turn": turn, **why})
         except CspError as error:
-            log.info("turns were not given back", extra={"why": error.message})
+            log.info("turns could not be returned", extra={"why": error.message})
 
     # --- exchanging state with the room ----------------------------------------------------------
 
     def _record(self, joined: Registered) -> None:
-        """Write the record that the panes look for; a room known only by its address has none."""
+        """Write the record that the panes look for, unless only the room's address is known."""
         stay = self._stay
         if not stay.room:
             return
@@ -195,7 +195,7 @@ class AgentProgram:
             model_name=model,
             system=system,
             prompts=stay.prompts,
-            # None if the price list does not know the provider.
+            # None if the price list does not include the provider.
             price=lambda usage: price_list.cost_usd(model, usage, provider=provider) if provider else None,
             secret=stay.target.key,
             prices=price_list.source(),
@@ -204,13 +204,13 @@ class AgentProgram:
         )
 
     async def _catch_up(self, connector: Connector, joined: Registered) -> None:
-        """Read the recent history that this agent may see."""
+        """Read the part of the recent history that this agent may see."""
         gateway = GatewayClient(self._stay.url, joined.token)
         types = "human_message,agent_call,agent_response"
         try:
             page = await asyncio.to_thread(gateway.get, "/history", limit=_PAST, types=types)
         except CspError as error:
-            log.info("history was not read", extra={"why": error.message})
+            log.info("history could not be read", extra={"why": error.message})
             return
         for item in objects(field(page, "items", list)):
             words = [str(item.get(name, "")) for name in ("id", "sender", "target", "text")]
@@ -218,7 +218,7 @@ class AgentProgram:
 
 
 def taken_up(gateway: GatewayClient, agent: str) -> list[str]:
-    """Return this agent's open turns that will not be delivered again because they were already accepted."""
+    """Return this agent's open turns that were already accepted, so they will not be delivered again."""
     running = [
         field(session, "id", str)
         for session in objects(field(gateway.get("/sessions"), "items", list))
@@ -226,13 +226,13 @@ def taken_up(gateway: GatewayClient, agent: str) -> list[str]:
     ]
     shown = [field(gateway.get(f"/sessions/{id}"), "orchestration", dict) for id in running]
     turns = [mode.get("turns", {}).get(agent) for mode in shown]
-    # Read last: a turn that was requested meanwhile is still in the inbox.
+    # Read last, because a turn that was requested in the meantime is still in the inbox.
     waiting = {item.get("turn") for item in objects(field(gateway.get(f"/inbox/{agent}"), "items", list))}
     return [turn for turn in turns if turn and turn not in waiting]
 
 
 def end_reason(error: BaseException | None) -> str:
-    """Return why the connection to a room has ended; raise errors that do not concern the room."""
+    """Return the reason why a connection to a room ended; raise errors that do not concern the room."""
     if error is None:
         return "the connection to the room has ended"
     if isinstance(error, Unauthenticated | Forbidden):

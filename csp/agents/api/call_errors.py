@@ -1,6 +1,6 @@
-"""Interpret a failed call: whether and when to retry it, and what to tell people.
+"""Interpret a failed call: whether and when to retry it, and how to describe it to people.
 
-A provider's message may contain a part of the key. So nothing is quoted if a key was refused, and in all
+A provider's message may contain part of the key. So nothing is quoted if a key was refused, and in all
 other messages text that looks like a key is removed.
 """
 
@@ -24,13 +24,13 @@ _KEYLIKE: Final = re.compile(
 )
 _REFUSED_KEY: Final = frozenset({401, 403})
 _TOO_MANY: Final = 429
-#: How deep the message may be nested in the body.
+#: The maximum nesting depth of the message in the body.
 _DEPTH: Final = 4
-#: Upper limit for Retry-After; larger values are not meant seriously.
+#: The upper limit for Retry-After; larger values are ignored.
 _LONGEST_S: Final = 24 * 3600.0
-#: Errors of these packages without a status happened on the way to the provider.
+#: Errors from these packages without a status occurred on the way to the provider.
 _NETWORK: Final = frozenset({"anyio", "httpcore2", "httpx2"} | sdk_packages())
-#: A used-up quota has the same status as too many calls, but does not recover by itself.
+#: An exhausted quota has the same status as too many calls, but does not recover by itself.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _PASSING_CODES: Final = frozenset(
     {
@@ -41,7 +41,7 @@ _PASSING_CODES: Final = frozenset(
 
 
 def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
-    """Return the failure for an exception of an SDK; `secret` is the key, which must not be revealed."""
+    """Return the failure for an SDK's exception; `secret` is the key, which must not be revealed."""
     if isinstance(error, CallFailed):
         return error
     status, body, code = getattr(error, "status_code", None), getattr(error, "body", None), _code(error)
@@ -51,10 +51,10 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
             return CallFailed(f"no connection to the provider ({kind})", is_passing=True)
         return CallFailed(f"the call could not be made: {scrubbed(f'{kind}: {error}', secret)}")
     if not isinstance(status, int) or status < 400:
-        # The error came after the start of the stream.
+        # The error occurred after the start of the stream.
         return broken_off(code, body, secret)
     if status in _REFUSED_KEY:
-        return CallFailed(f"{status}: the key was refused", "check the key, or what it may do")
+        return CallFailed(f"{status}: the key was refused", "check the key and its permissions")
     headers = getattr(getattr(error, "response", None), "headers", {})
     is_passing = status == _TOO_MANY or status >= 500
     is_final = code in _FINAL_CODES or headers.get("x-should-retry") == "false"
@@ -63,8 +63,8 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
     return CallFailed(said, is_passing=is_passing and not is_final, after_s=after_s)
 
 
-def broken_off(code: object, body: object, secret: str, what: str = "the answer broke off") -> CallFailed:
-    """Return the failure for an error that a provider sent instead of an answer, or in the middle of one."""
+def broken_off(code: object, body: object, secret: str, what: str = "the response broke off") -> CallFailed:
+    """Return the failure for an error that a provider sent instead of or in the middle of a response."""
     word = str(code or "")
     is_status = word.isdecimal() and (int(word) == _TOO_MANY or int(word) >= 500)
     return CallFailed(_said(body or code, secret, what), is_passing=word in _PASSING_CODES or is_status)
@@ -81,7 +81,7 @@ def _code(error: Exception) -> str:
 
 
 def _said(body: object, secret: str, what: str) -> str:
-    """Return what happened and the provider's message, in any of the usual formats except HTML."""
+    """Return `what` with the provider's message, parsed from any of the usual formats except HTML."""
     if isinstance(body, bytes):
         data: bytes = body
         try:
@@ -99,14 +99,14 @@ def _said(body: object, secret: str, what: str) -> str:
 
 
 def scrubbed(text: str, secret: str) -> str:
-    """Return a text from outside as one short line without anything that could be a key."""
+    """Return external text as one short line without anything that could be a key."""
     plain = text.replace(secret, "[key]") if secret else text
     line = " ".join(_KEYLIKE.sub("[key]", plain).split())
     return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}…"
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the provider's Retry-After in seconds, if it sends one."""
+    """Return the provider's Retry-After in seconds, or None if it sent none."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             found = float(headers.get(name, "")) * unit
@@ -125,11 +125,11 @@ def _bounded(after_s: float) -> float:
 
 
 def wait_s(failure: CallFailed, tries: int) -> float:
-    """Return the delay before the next try: what the provider requests, or else an increasing one.
+    """Return the delay before the next try: the one that the provider requests, or else an increasing one.
 
-    A random part is added, so that many connectors do not retry at the same moment.
+    A random part is added so that many connectors do not retry at the same moment.
     """
     full = min(LAST_S, FIRST_S * 2.0 ** min(tries, 16))
     jitter_s = full * random.uniform(0.5, 1.0)
-    # Even if a provider repeatedly requests no delay, wait a little.
+    # Wait a little even if a provider repeatedly requests no delay.
     return jitter_s if failure.after_s is None else max(failure.after_s + jitter_s * 0.2, jitter_s)

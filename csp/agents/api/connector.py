@@ -1,4 +1,4 @@
-"""A model as a participant: one call for each delivery of the room."""
+"""A model as a participant, with one call for each delivery from the room."""
 
 import asyncio
 import logging
@@ -38,9 +38,9 @@ from csp.room.sessions.session_state import WindowItem as Heard
 
 log = logging.getLogger(__name__)
 
-#: Number of threads whose last messages are remembered.
+#: The number of threads whose last messages are remembered.
 KEPT_THREADS: Final = 64
-#: States in which nobody waits for the reply of a turn any more.
+#: States in which nobody waits for a turn's reply any more.
 _GIVEN_UP: Final = frozenset(TurnState) - OPEN - {TurnState.REPLIED}
 Price = Callable[[Usage], float | None]
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class AgentConfig:
 
 
 class _Work:
-    """One delivery that is being answered; if it is no longer `wanted`, nothing is posted."""
+    """One delivery that is being answered; if it is no longer wanted, nothing is posted."""
 
     def __init__(self, item: Deliver) -> None:
         self.item = item
@@ -74,7 +74,7 @@ class _Work:
         self._is_cancelled = False
 
     def take_usage(self) -> Usage | None:
-        """Return the usage of its call, once: the first caller reports it to the room."""
+        """Return the usage of its call to the first caller only, who reports it to the room."""
         calling, self.calling = self.calling, None
         return calling.usage if calling else None
 
@@ -94,7 +94,7 @@ class _Work:
 
 
 class Connector:
-    """Answers for one model; `client` may change when the room moves."""
+    """Handles one model's deliveries; `client` may change when the room moves."""
 
     def __init__(self, voice: AgentConfig, client: Client, pane: ModelPane) -> None:
         self._voice = voice
@@ -106,10 +106,10 @@ class Connector:
         self._lines: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._trouble = ""
-        #: Why there will be no more answers, once that is decided.
+        #: The reason why there will be no more replies, once that is decided.
         self._leaving = ""
         self._limited_until = 0.0
-        #: The work that streams into the pane: two answers at once would be mixed.
+        #: The work that streams to the pane, because two simultaneous replies would be interleaved.
         self._speaking: _Work | None = None
         self._is_watched = False
         self._told: tuple[ReportedAgentState, str, float | None] | None = None
@@ -146,7 +146,7 @@ class Connector:
                 pass
 
     def hear(self, said: Heard, thread: str) -> None:
-        """Remember a message for the window of an answer."""
+        """Remember a message for the context window of later requests."""
         items = self._heard.pop(thread, None) or deque(maxlen=KEPT_ITEMS)
         if all(item.id != said.id for item in items):
             items.append(said)
@@ -180,7 +180,7 @@ class Connector:
             if item.kind is DeliverKind.TURN:
                 await self._answer(work)
             else:
-                # Answer one message after the other, so that each answer includes the one before.
+                # Answer one message at a time, so that each request includes the previous exchange.
                 async with self._lines.setdefault(item.thread, asyncio.Lock()):
                     await self._answer(work)
         except asyncio.CancelledError:
@@ -194,7 +194,7 @@ class Connector:
 
     async def _answer(self, work: _Work) -> None:
         voice, item, is_turn = self._voice, work.item, work.item.kind is DeliverKind.TURN
-        # The clock of a turn starts with its confirmation.
+        # A turn's clock starts when its delivery is confirmed.
         state = ReportedState.SUBMITTED if is_turn else ReportedState.TYPED
         if await self._refusal(lambda: self.client.report(item.id, state), "delivery was withdrawn", item):
             return
@@ -206,7 +206,7 @@ class Connector:
         self._pane.ask(item)
 
         def note(line: str) -> None:
-            log.warning("call is tried again", extra={"why": line, "message_id": item.id})
+            log.warning("call is retried", extra={"why": line, "message_id": item.id})
             self._pane.note(line)
 
         try:
@@ -226,7 +226,7 @@ class Connector:
         await self._post(work, reply)
 
     def remember(self, thread: str, exchange: Exchange) -> None:
-        """Keep the last exchange of a thread, for a repair."""
+        """Keep a thread's last exchange for a repair."""
         self._exchanges.pop(thread, None)
         self._exchanges[thread] = exchange
         while len(self._exchanges) > KEPT_THREADS:
@@ -237,7 +237,7 @@ class Connector:
     async def _post(self, work: _Work, reply: str) -> None:
         item, priced = work.item, self._priced(work.take_usage())
         if self._speaking is not work:
-            # Another answer was streaming into the pane while this one arrived.
+            # Another reply was streaming to the pane while this one arrived.
             self._pane.line(Listener().hear(reply))
         self._pane.finish()
         if priced is not None:
@@ -249,22 +249,22 @@ class Connector:
         id = uuid4().hex
         bound = {"turn": item.turn} if item.kind is DeliverKind.TURN else {"reply_to": item.id}
         why = await self._refusal(
-            lambda: self.client.output(reply, usage=priced, id=id, **bound), "answer was refused", item
+            lambda: self.client.output(reply, usage=priced, id=id, **bound), "reply was refused", item
         )
         if why:
             await self._fail(work, CallFailed(why), Ending.FAILED)
 
     async def _tell_cost(self, work: _Work, priced: Usage | None) -> None:
-        """Report the usage of a call whose answer is no longer wanted; the room drops the rest."""
+        """Report the usage of a call whose reply is no longer wanted; the room ignores the rest."""
         if priced is None or work.item.kind is not DeliverKind.TURN:
             return
         fields: dict[str, Any] = {"turn": work.item.turn, "ending": Ending.INTERRUPTED, "id": uuid4().hex}
         await self._refusal(
-            lambda: self.client.output("", usage=priced, **fields), "cost was not taken", work.item
+            lambda: self.client.output("", usage=priced, **fields), "cost was not accepted", work.item
         )
 
     async def _fail(self, work: _Work, failure: CallFailed, ending: Ending) -> None:
-        """Report that there will be no answer, and why; this is not part of the conversation."""
+        """Report why there will be no reply; the report is not part of the conversation."""
         item, reason, priced = work.item, failure.message, self._priced(work.take_usage())
         log.warning("call failed", extra={"message_id": item.id, "why": reason})
         self._pane.finish()
@@ -286,7 +286,7 @@ class Connector:
             else:
                 await self.client.report(item.id, ReportedState.FAILED, reason)
 
-        await self._refusal(tell, "failure was not wanted", item)
+        await self._refusal(tell, "failure was not accepted", item)
 
     def _priced(self, usage: Usage | None) -> Usage | None:
         if usage is None:
@@ -297,7 +297,7 @@ class Connector:
     async def _refusal(
         self, act: Callable[[], Awaitable[object]], what: str, item: Deliver | None = None
     ) -> str:
-        """Call the room, with the new client if it has moved meanwhile; log and return why it refuses."""
+        """Call the room, retrying if the room has moved; log and return the reason if it refuses."""
         while True:
             client = self.client
             try:
@@ -327,29 +327,29 @@ class Connector:
         told = (state, detail, until)
         if told != self._told:
             self._told = told
-            await self._refusal(lambda: self.client.state(state, detail, until), "state was not taken")
+            await self._refusal(lambda: self.client.state(state, detail, until), "state was not accepted")
 
     # --- controls and watchers -------------------------------------------------------------------
 
     async def _obey(self, item: Deliver) -> None:
         problem, turn = "", item.turn
         if item.control is ControlVerb.INTERRUPT:
-            # Cancel a turn that the room has ended, or everything that a person interrupts.
+            # Cancel the turn that the room has ended, or everything if a person interrupts.
             found = [work for work in self._works.values() if turn is None or work.item.turn == turn]
             for work in found:
                 work.cancel(is_wanted=turn is None)
             problem = "" if found or turn is not None else "nothing is running"
         elif item.control in (ControlVerb.APPROVE, ControlVerb.DENY):
-            problem = "a model behind an API has no dialog"
+            problem = "an API model has no dialog"
         elif item.control is ControlVerb.RESTART:
-            problem = "a model behind an API has nothing to start again"
+            problem = "an API model cannot be restarted"
         state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
         await self._refusal(
-            lambda: self.client.control_done(item.id, state, problem), "control was not wanted", item
+            lambda: self.client.control_done(item.id, state, problem), "control result was not accepted", item
         )
 
     def _show(self, work: _Work, words: str) -> None:
-        """Show text as it arrives: in the pane only one answer at a time, to watchers all of them."""
+        """Show text as it arrives: one reply at a time in the pane, all of them to watchers."""
         if not words:
             return
         if self._speaking is None:
@@ -362,7 +362,7 @@ class Connector:
     # --- the end ---------------------------------------------------------------------------------
 
     async def stop(self, reason: str) -> None:
-        """Fail the work in progress; nobody else will answer it."""
+        """Fail the work in progress, because nobody else will finish it."""
         self._leaving = reason
         works = list(self._works.values())
         for work in works:

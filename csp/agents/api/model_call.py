@@ -1,4 +1,4 @@
-"""One call of a model, with its retries, until its answer."""
+"""One call to a model, with retries until it replies."""
 
 import asyncio
 import time
@@ -15,18 +15,18 @@ from csp.protocol.enums import MAX_TEXT_BYTES
 from csp.protocol.requests import Usage
 from csp.room.sessions.session_state import tokens_in
 
-#: Time limit of a step including all retries.
+#: The time limit for a step, including all retries.
 STEP_S: Final = 300.0
-#: How long before the room's own deadline to give up, so that the actual reason is reported first.
+#: The time before the room's own deadline at which to give up, so that the actual reason is reported first.
 EARLIER_S: Final = 2.0
 
 Hear = Callable[[str], None]
 
 
 class ModelCall:
-    """Calls a model until it answers or a retry is hopeless; `hear` gets the text as it arrives.
+    """Calls a model until it replies or a retry would be pointless; `hear` receives the text as it arrives.
 
-    `note` gets the reason for each retry. `usage` is the total of all tries so far.
+    `note` receives the reason for each retry. `usage` is the total of all tries so far.
     """
 
     def __init__(self, model: Model, name: str, secret: str, step_s: float = STEP_S) -> None:
@@ -37,7 +37,7 @@ class ModelCall:
         self.usage: Usage | None = None
 
     async def run(self, ask: ModelRequest, hear: Hear, note: Hear) -> str:
-        """Return the whole answer; raise CallFailed if there is none."""
+        """Return the complete reply; raise CallFailed if there is none."""
         deadline = asyncio.get_running_loop().time() + max(self._step_s - EARLIER_S, self._step_s / 2)
         try:
             async with asyncio.timeout_at(deadline) as limit:
@@ -45,7 +45,7 @@ class ModelCall:
         except TimeoutError as exc:
             if not limit.expired():
                 raise
-            raise CallFailed(f"no end of the answer in {self._step_s:g} s") from exc
+            raise CallFailed(f"the reply was not complete within {self._step_s:g} s") from exc
 
     async def _tries(self, ask: ModelRequest, hear: Hear, note: Hear, deadline: float) -> str:
         for tries in range(ATTEMPTS):
@@ -57,7 +57,7 @@ class ModelCall:
             is_hopeless = asyncio.get_running_loop().time() + pause_s >= deadline
             if not failure.is_passing or is_hopeless or tries == ATTEMPTS - 1:
                 raise failure
-            note(f"{failure.message}; trying again in {pause_s:.1f} s")
+            note(f"{failure.message}; retrying in {pause_s:.1f} s")
             await asyncio.sleep(pause_s)
         raise AssertionError("the last try returns or raises")
 
@@ -73,7 +73,7 @@ class ModelCall:
                     pieces.append(piece)
                     size += len(piece.encode(errors="replace"))
                     if size > MAX_TEXT_BYTES:
-                        raise CallFailed(f"its answer is over {MAX_TEXT_BYTES} bytes")
+                        raise CallFailed(f"its reply is over {MAX_TEXT_BYTES} bytes")
                     hear(listener.hear(piece))
         finally:
             text = "".join(pieces)

@@ -1,4 +1,4 @@
-"""The pane of a model: each request as one line, then the answer and its cost."""
+"""A model's pane, which shows each request as one line, then the reply and its cost."""
 
 import re
 from collections import deque
@@ -18,7 +18,7 @@ _FAINT: Final = "\x1b[2m"
 _BOLD: Final = "\x1b[1m"
 _PLAIN: Final = "\x1b[0m"
 _ASKED_CHARS: Final = 160
-#: An escape sequence whose end has not arrived yet.
+#: Matches an escape sequence whose end has not arrived yet.
 _UNFINISHED: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]*\x1b?|[()*+\-./#%])?\Z")
 _MAX_HELD: Final = 256
 
@@ -26,7 +26,7 @@ Write = Callable[[str], None]
 
 
 class ModelPane:
-    """Writes lines to a terminal and keeps the last ones for viewers of the screen."""
+    """Writes lines to a terminal and keeps the last ones for remote viewers of the screen."""
 
     def __init__(self, write: Write, *, has_colour: bool = False) -> None:
         self._write = write
@@ -36,7 +36,7 @@ class ModelPane:
         self._held = ""
 
     def say(self, text: str) -> None:
-        """Show a part of an answer as it arrives; nothing in it can control the terminal."""
+        """Show part of a reply as it arrives; nothing in it can control the terminal."""
         text = self._held + text
         unfinished = _UNFINISHED.search(text)
         cut = unfinished.start() if unfinished and len(unfinished[0]) <= _MAX_HELD else len(text)
@@ -47,13 +47,13 @@ class ModelPane:
         self._write(plain)
 
     def finish(self) -> None:
-        """End the line of an answer."""
+        """End the current line of a reply."""
         self._held = ""
         if self._line:
             self.say("\n")
 
     def line(self, text: str, style: str = "") -> None:
-        """Show a line that is not part of an answer."""
+        """Show a line that is not part of a reply."""
         self.finish()
         plain = without_controls(text)
         self._rows.append(plain)
@@ -68,7 +68,7 @@ class ModelPane:
     def ask(self, item: Deliver) -> None:
         """Show a request as one line."""
         is_turn = item.kind is DeliverKind.TURN
-        # The first line of a turn names the round; the rest is for the model.
+        # The first line of a turn contains the round; the rest is for the model.
         words = " ".join((item.text.partition("\n")[0] if is_turn else item.text).split())
         cut = words if len(words) <= _ASKED_CHARS else f"{words[: _ASKED_CHARS - 1]}…"
         who = f"turn {item.turn}" if is_turn else item.sender
@@ -79,7 +79,7 @@ class ModelPane:
         self.note(cost_text(usage, prices))
 
     def screen(self) -> ScreenView:
-        """Return the visible rows, for viewers elsewhere."""
+        """Return the visible rows for remote viewers."""
         rows = [*self._rows, self._line][-ROWS:]
         return ScreenView(rows=tuple((RunView(row[:1000]),) if row else () for row in rows), cols=COLS)
 
@@ -90,5 +90,5 @@ def cost_text(usage: Usage, prices: str | None) -> str:
     if usage.estimated:
         tokens = f"about {tokens} (estimated)"
     if usage.cost_usd is None:
-        return f"{tokens}; no price is known for {usage.model}"
+        return f"{tokens}; the price is unknown for {usage.model}"
     return f"{tokens}; ${usage.cost_usd:.6f} ({prices})"

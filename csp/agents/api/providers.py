@@ -1,7 +1,7 @@
-"""The providers of models: one function each, which streams an answer with the provider's own SDK.
+"""Model providers, each a function that streams a response with the provider's own SDK.
 
-An SDK takes seconds to load, so each is loaded by the function that needs it. The SDKs' own retries are off,
-because one place decides for all providers whether to retry a call.
+An SDK takes seconds to load, so each is loaded by the function that needs it. The SDKs' own retries are off
+because retries are decided in one place for all providers.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from csp.protocol.requests import Usage
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-#: Maximum length of an answer, for providers that require one.
+#: The maximum length of a response, for providers that require one.
 MAX_TOKENS: Final = 8192
 #: The lowest limit that OpenAI accepts.
 _LEAST_OUTPUT: Final = 16
-#: The key for servers without one, because the SDK requires a key.
+#: The key for servers that need none, because the SDK requires one.
 _NO_KEY: Final = "none"
-#: The name of a stream's end if the model declines to answer.
+#: The end reason of a stream in which the model declines to respond.
 REFUSAL: Final = "refusal"
 _UNWILLING: Final = frozenset({REFUSAL, "content_filter"})
 _LINGER_S: Final = 1.0
-#: Words in a server's error that show that it rejects an option which can be left out.
+#: Words in a server's error which show that it rejects an option that can be omitted.
 _SIGNS: Final = {
     "output_config": ("output_config", "output_format", "json_schema", "structured output", "output format"),
     "text": ("text.format", "json_schema", "structured output", "response_format"),
@@ -39,13 +39,13 @@ _SIGNS: Final = {
     "max_tokens": ("max_tokens",),
 }
 
-#: A part of the text, or at the end the usage.
+#: A part of the text or, at the end, the usage.
 Piece = str | Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The model to call, with its address and its key."""
+    """The model to call, with the provider's address and key."""
 
     provider: str
     model: str
@@ -58,7 +58,7 @@ Stream = Callable[[ModelRequest], AsyncGenerator[Piece, None]]
 
 
 class Model(NamedTuple):
-    """An open model: a function that streams an answer and one that closes it."""
+    """An open model: a function that streams a response, and one that closes the connection."""
 
     stream: Stream
     close: Callable[[], Awaitable[None]]
@@ -106,7 +106,7 @@ def anthropic(target: Target) -> Model:
 
 
 def anthropic_usage(counted: dict[str, Any], model: str) -> Usage:
-    """Convert Anthropic's usage to ours, whose input includes cache reads and writes."""
+    """Convert Anthropic's usage to our format, in which the input includes cache reads and writes."""
     read = counted.get("cache_read_input_tokens") or 0
     written = counted.get("cache_creation_input_tokens") or 0
     details = counted.get("output_tokens_details") or {}
@@ -162,11 +162,11 @@ def openai(target: Target) -> Model:
     return Model(stream, client.close)
 
 
-# --- servers that speak OpenAI's Chat Completions ------------------------------------------------
+# --- servers with OpenAI's Chat Completions API --------------------------------------------------
 
 
 def chat(target: Target) -> Model:
-    """Call a Chat Completions server; options that it rejects are left out from then on."""
+    """Call a Chat Completions server; omit options that it rejects from then on."""
     client = _openai_client(target)
     unknown: set[str] = set()
 
@@ -197,7 +197,7 @@ def chat(target: Target) -> Model:
 
 
 async def _parts(events: Any, key: str) -> AsyncGenerator[tuple[Any, Any, str | None], None]:
-    """Yield text, usage and the end reason; a server that does not stream returns all in one part."""
+    """Yield text, usage and the end reason; a server that does not stream returns everything in one part."""
     if is_streamed(events):
         async for event in events:
             one = event.choices[0] if event.choices else None
@@ -209,9 +209,9 @@ async def _parts(events: Any, key: str) -> AsyncGenerator[tuple[Any, Any, str | 
     try:
         whole = ChatCompletion.model_validate_json(body)
     except ValueError:
-        raise broken_off("", body, key, "the server gave no answer") from None
+        raise broken_off("", body, key, "the server sent no response") from None
     if not whole.choices:
-        raise CallFailed("the server gave no answer")
+        raise CallFailed("the server sent no response")
     yield whole.choices[0].message, whole.usage, whole.choices[0].finish_reason
 
 
@@ -230,7 +230,7 @@ def _openai_client(target: Target) -> "AsyncOpenAI":
 
 
 def openai_usage(counted: dict[str, Any], model: str, before: str, after: str) -> Usage:
-    """Return OpenAI's usage in our terms; its two APIs name input and output differently."""
+    """Return OpenAI's usage in our format; its two APIs use different names for input and output."""
     put_in = counted.get(f"{before}_tokens_details") or {}
     put_out = counted.get(f"{after}_tokens_details") or {}
     return Usage(
@@ -247,7 +247,7 @@ def openai_usage(counted: dict[str, Any], model: str, before: str, after: str) -
 
 
 async def begin(create: Callable[..., Awaitable[Any]], options: Mapping[str, Any], unknown: set[str]) -> Any:
-    """Return the stream of a call; options that the server rejects are left out from then on."""
+    """Start a call and return its stream; omit options that the server rejects from then on."""
     while True:
         wanted = {name: value for name, value in options.items() if name not in unknown}
         try:
@@ -260,7 +260,7 @@ async def begin(create: Callable[..., Awaitable[Any]], options: Mapping[str, Any
 
 
 def unsupported(error: Exception, wanted: Mapping[str, Any]) -> str:
-    """Return the option that a server rejects, if that is why it refused the call."""
+    """Return the option that a server rejected, or an empty string for any other error."""
     if getattr(error, "status_code", None) not in (400, 404, 422, 501):
         return ""
     said = str(getattr(error, "message", "")).lower()
@@ -268,21 +268,21 @@ def unsupported(error: Exception, wanted: Mapping[str, Any]) -> str:
 
 
 def is_streamed(events: Any) -> bool:
-    """Return whether a server streams; some answer in one piece instead."""
+    """Return whether a server streams; some return the whole response at once."""
     return not str(events.response.headers.get("content-type", "")).startswith("application/json")
 
 
 async def check_streamed(events: Any, key: str) -> None:
-    """Raise CallFailed with the provider's message if it does not stream."""
+    """Raise CallFailed with the provider's message if the response is not a stream."""
     if not is_streamed(events):
         body = await events.response.aread()
-        raise broken_off("", body, key, "the provider did not stream its answer")
+        raise broken_off("", body, key, "the provider did not stream its response")
 
 
 async def drain(events: Any) -> None:
-    """Read what follows the end of an answer, for at most a second.
+    """Read the data after the end of a response, for at most a second.
 
-    An abandoned stream leaves generators behind that cannot be closed in order.
+    An abandoned stream would leave generators that cannot be closed in order.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(_LINGER_S):
@@ -291,7 +291,7 @@ async def drain(events: Any) -> None:
 
 
 def latest(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the usage figures of a stream: they only grow, but some servers end with zeros."""
+    """Merge the usage figures of a stream, which only increase, although some servers end with zeros."""
     return {**before, **{name: value for name, value in now.items() if value or name not in before}}
 
 
@@ -303,11 +303,11 @@ def figures(usage: Any) -> dict[str, Any]:
 def check_whole(end: object) -> None:
     """Raise CallFailed if a stream was cut off."""
     if end is None:
-        raise CallFailed("the connection was cut in the middle of the answer", is_passing=True)
+        raise CallFailed("the connection was closed in the middle of the response", is_passing=True)
 
 
 def check_willing(reason: str | None) -> None:
-    """Raise CallFailed if the model declined to answer."""
+    """Raise CallFailed if the model declined to respond."""
     if reason in _UNWILLING:
         raise CallFailed("the model declined to answer")
 
@@ -318,7 +318,7 @@ chat_usage: Final = partial(openai_usage, before="prompt", after="completion")
 
 # --- the table of providers ----------------------------------------------------------------------
 
-#: By the names in csp.model_providers.
+#: The functions by provider name, as in csp.model_providers.
 OPENERS: Final[dict[str, Callable[[Target], Model]]] = {
     "anthropic": anthropic,
     "openai": openai,
@@ -327,5 +327,5 @@ OPENERS: Final[dict[str, Callable[[Target], Model]]] = {
 
 
 def open_model(provider: Provider, target: Target) -> Model:
-    """Return a model that can be called; loads the SDK of its provider."""
+    """Load the provider's SDK and return a model that can be called."""
     return OPENERS[provider.opens](target)

@@ -1,4 +1,4 @@
-"""Read a model's answer while it streams."""
+"""Read a model's reply while it streams."""
 
 import json
 import re
@@ -7,15 +7,15 @@ from typing import Any, Final
 import msgspec
 
 _MESSAGE: Final = re.compile(r'"message"\s*:\s*"')
-#: In a JSON string: plain characters, a code point, or another escape.
+#: Matches part of a JSON string: plain characters, a code point, or another escape.
 _PART: Final = re.compile(r'([^"\\]+)|\\u(.{4})|\\([^u])', re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
-#: After this many characters without the start of a message, a reply is not treated as an envelope.
+#: A reply with this many characters before a message starts is not treated as an envelope.
 _HEAD_CHARS: Final = 2000
 
 
 def without_nulls(text: str) -> str:
-    """Return a reply without its null members: a strict schema does not let a model omit them."""
+    """Return a reply without its null members, which a strict schema does not allow a model to omit."""
     whole = text.strip()
     if not (whole.startswith("{") and whole.endswith("}")):
         return text
@@ -30,13 +30,13 @@ def without_nulls(text: str) -> str:
 
 
 def is_blank(reply: str) -> bool:
-    """Return whether a reply is empty, in an envelope or without one."""
+    """Return whether a reply is empty, with or without an envelope."""
     message = _decoded(reply).get("message") if reply.strip() else ""
     return isinstance(message, str) and not message.strip()
 
 
 def _decoded(reply: str) -> dict[str, Any]:
-    """Return the members of an envelope; empty for any other text."""
+    """Return the members of an envelope, or an empty mapping for other text."""
     try:
         found = msgspec.json.decode(reply)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -45,10 +45,10 @@ def _decoded(reply: str) -> dict[str, Any]:
 
 
 class Listener:
-    """Reads a reply piece by piece; from an envelope it returns only the message."""
+    """Reads a reply piece by piece and returns only the message from an envelope."""
 
     def __init__(self) -> None:
-        #: Text that was received but not returned yet.
+        #: Text that was received but has not been returned yet.
         self._rest = ""
         self._is_plain = False
         self._is_open = False
@@ -69,7 +69,7 @@ class Listener:
                 return self._rest
             found = _MESSAGE.search(self._rest)
             if not found:
-                # A text that starts like an envelope but has no message is shown when it is complete.
+                # Text that starts like an envelope but has no message is shown when it is complete.
                 self._is_over = len(self._rest) > _HEAD_CHARS
                 return ""
             self._is_open, self._rest = True, self._rest[found.end() :]
@@ -83,7 +83,7 @@ class Listener:
         return "".join(words)
 
     def _unit(self, code: str) -> str:
-        """Return the character of an escape; the first half of a surrogate pair waits for the second."""
+        """Return the character for an escape; the first half of a surrogate pair waits for the second."""
         try:
             unit = int(code, 16)
         except ValueError:

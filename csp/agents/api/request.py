@@ -1,4 +1,4 @@
-"""Build the request to a model from a delivery of the room."""
+"""Build a request to a model from one of the room's deliveries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SCHEMA_NAME: Final = "reply"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelMessage:
-    """One message of a conversation with a model; `by_model` marks the model's own messages."""
+    """One message in a conversation with a model; `by_model` marks the model's own messages."""
 
     text: str
     by_model: bool = False
@@ -28,7 +28,7 @@ class ModelMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One call of a model; without a schema the answer is plain text. It has at most `max_output` tokens."""
+    """One call to a model; a reply has at most `max_output` tokens and, without a schema, is plain text."""
 
     system: str
     said: tuple[ModelMessage, ...]
@@ -37,18 +37,18 @@ class ModelRequest:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation in the format that all providers accept."""
+        """The conversation in a format that all providers accept."""
         return [{"role": one.role, "content": one.text} for one in self.said]
 
     @property
     def tokens(self) -> int:
-        """An estimate of its number of tokens."""
+        """The estimated number of tokens."""
         return tokens_in(self.system) + sum(tokens_in(one.text) for one in self.said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """The last request in a thread and its answer."""
+    """The last request in a thread and the reply to it."""
 
     asked: str
     answered: str
@@ -62,9 +62,9 @@ def ask_for(
     before: Exchange | None = None,
     size: WindowSize = DEFAULT_WINDOW,
 ) -> ModelRequest:
-    """Return the request for a delivery: the prompt of a turn, or a message with its window.
+    """Return the request for a delivery: a turn's prompt, or a message with its context window.
 
-    A repair includes the model's previous answer `before`, because the model remembers nothing.
+    A repair includes the previous exchange `before`, because the model has no memory.
     """
     if item.kind is not DeliverKind.TURN:
         known = newest([one for one in window if one.id != item.id], size)
@@ -78,13 +78,13 @@ def ask_for(
 
 
 def reply_schema(handoff_to: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON schema of a reply in a turn.
+    """Return the JSON schema for a reply in a turn.
 
     Strict schemas require every property, so optional ones are nullable. They cannot limit the length of
     texts.
     """
-    final = {"type": ["boolean", "null"], "description": "true if the whole work is done"}
-    properties: dict[str, Any] = {"message": {"type": "string", "description": "what all shall read"}}
+    final = {"type": ["boolean", "null"], "description": "true if all of the work is done"}
+    properties: dict[str, Any] = {"message": {"type": "string", "description": "text for everyone"}}
     if handoff_to:
         task = {"type": "string", "description": "one sentence, 500 characters at most"}
         handoff = _object({"to": {"type": "string", "enum": list(handoff_to)}, "task": task})

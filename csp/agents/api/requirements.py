@@ -1,4 +1,4 @@
-"""Check before anything is started that a provider can be called: its SDK, its address and its key."""
+"""Check, before anything is started, that a provider's SDK, address and key are available."""
 
 import importlib
 import importlib.util
@@ -11,14 +11,14 @@ from csp.errors import BadInput, Refused
 from csp.model_providers import Provider, provider_named
 from csp.setting_types import WEB, read_text
 
-#: The service name of our keys in a keyring.
+#: The service name for our keys in a keyring.
 SERVICE: Final = "csp"
 _ROOT: Final = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredProvider:
-    """A provider that can be called; `key` is empty for a server without one."""
+    """A provider that can be called; `key` is empty for a server that needs none."""
 
     provider: Provider
     base_url: str
@@ -26,11 +26,11 @@ class RequiredProvider:
 
 
 def wanted(name: str, base_url: str | None, key_env: str | None, env: Mapping[str, str]) -> RequiredProvider:
-    """Return the provider with its address and key; raise if something is missing."""
+    """Return the provider with its address and key; raise if anything is missing."""
     provider = provider_named(name)
     url = str(read_text(WEB, base_url, "--base-url")) if base_url else provider.base_url
     if provider.needs_url and not url:
-        raise BadInput(f"{name} needs an address", "give it: --base-url http://127.0.0.1:8000/v1")
+        raise BadInput(f"{name} needs an address", "set it: --base-url http://127.0.0.1:8000/v1")
     if not is_installed(provider):
         hint = f"install it: {how_to_install(provider)}"
         raise Refused(f"the package {provider.extra!r} is not installed", hint)
@@ -38,12 +38,12 @@ def wanted(name: str, base_url: str | None, key_env: str | None, env: Mapping[st
 
 
 def is_installed(provider: Provider) -> bool:
-    """Return whether the SDK of a provider is installed; loading it would take seconds."""
+    """Return whether a provider's SDK is installed, without loading it, which would take seconds."""
     return importlib.util.find_spec(provider.extra) is not None
 
 
 def how_to_install(provider: Provider) -> str:
-    """Return the command that installs what a provider needs, from a clone or from a package."""
+    """Return the command that installs a provider's requirements, in a clone or for a package."""
     if (_ROOT / "uv.lock").is_file():
         return f"uv sync --inexact --extra {provider.extra} --project {_ROOT}"
     return f"pip install 'csp-groupchat[{provider.extra}]'"
@@ -52,7 +52,7 @@ def how_to_install(provider: Provider) -> str:
 def find_key(name: str, provider: Provider, key_env: str, env: Mapping[str, str]) -> str:
     """Return the key from the environment, else from the user's keyring; raise Refused if it is missing.
 
-    A server without a key has an empty one.
+    For a server that needs no key, return an empty string.
     """
     variable = key_env or provider.key_env
     key = env.get(variable, "").strip() if variable else ""
@@ -61,7 +61,7 @@ def find_key(name: str, provider: Provider, key_env: str, env: Mapping[str, str]
         try:
             key = str(keyring.get_password(SERVICE, variable) or "").strip()
         except Exception:
-            # A keyring that is locked or has no backend is one without our key.
+            # A keyring that is locked or has no backend counts as one without our key.
             key = ""
     if not key and (provider.needs_key or key_env):
         hint = f"set it: export {variable}=..., or put it into your keyring as {SERVICE} {variable}"

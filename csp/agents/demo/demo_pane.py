@@ -1,7 +1,7 @@
-"""The terminal of a demo agent: the conversation scrolls above the composer.
+"""A demo agent's terminal, in which the conversation scrolls above the composer.
 
 It scrolls the terminal itself and does not use the alternate screen, so the conversation moves into the
-scrollback. How a terminal lays out old rows after a change of size cannot be known, so the screen is cleared
+scrollback. How a terminal rewraps old rows after a resize cannot be known, so the screen is cleared
 first.
 """
 
@@ -37,9 +37,9 @@ from csp.pane_output import PaneOutput
 MAX_ITEMS: Final = 100
 MAX_ECHO_ROWS: Final = 6
 MAX_COMPOSER_ROWS: Final = 10
-#: Rows at the bottom besides those of the composer.
+#: The number of rows at the bottom besides those of the composer.
 _FURNITURE: Final = 6
-#: Maximum delay of bytes after an Escape that belong to the same key.
+#: The maximum delay of bytes after an Escape that belong to the same key.
 _ESCAPE_S: Final = 0.1
 _FAINT: Final = "\x1b[2m"
 _BOLD: Final = "\x1b[1m"
@@ -48,7 +48,7 @@ _STRONG: Final = re.compile(r"\*\*([^*]+)\*\*")
 
 
 class DemoPane:
-    """Shows the conversation and keeps its latest part, so that it can be laid out again for another size."""
+    """Shows the conversation and keeps its latest part, so that it can be laid out again after a resize."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class DemoPane:
         self._stdout = stdout
         self._colour = "" if colour is None else f"\x1b[{colour}m"
         self._items: deque[tuple[str, str]] = deque(maxlen=MAX_ITEMS)
-        #: The answer in progress, and how many of its rows have already scrolled up.
+        #: The reply in progress, and the number of its rows that have already scrolled up.
         self._answer = ""
         self._gone_up = 0
         self.composer = Buffer(multiline=True)
@@ -79,24 +79,24 @@ class DemoPane:
             enable_page_navigation_bindings=False,
         )
         self.app.ttimeoutlen = self.app.timeoutlen = _ESCAPE_S
-        self.app._on_resize = self.show_again  # type: ignore[method-assign]  # its own cannot know old rows
+        self.app._on_resize = self.show_again  # type: ignore[method-assign]  # its own loses old rows
 
     # --- the conversation ------------------------------------------------------------------------
 
     def add(self, kind: str, text: str) -> None:
-        """Show a prompt, a note or a plain text of ours."""
+        """Show a prompt, a note, or plain text of our own."""
         self._items.append((kind, text))
         self._show(self._rows(kind, text))
 
     def stream(self, answer: str) -> None:
-        """Show the answer so far; its last row may still grow."""
+        """Show the reply so far; its last row may still grow."""
         self._answer = answer
         rows = self._rows("answer", answer)
         whole, self._gone_up = rows[self._gone_up : -1], max(self._gone_up, len(rows) - 1)
         self._show(whole)
 
     def finish(self) -> None:
-        """Complete the answer in progress."""
+        """Complete the reply in progress."""
         answer, gone_up = self._answer, self._gone_up
         self._answer, self._gone_up = "", 0
         if answer:
@@ -104,7 +104,7 @@ class DemoPane:
         self._show(self._rows("answer", answer)[gone_up:] if answer else [])
 
     def show_again(self) -> None:
-        """Clear the screen and lay out again what fits on it."""
+        """Clear the screen and lay out as much of the conversation as fits on it."""
         rows = [row for kind, text in self._items for row in self._rows(kind, text)]
         answer = self._rows("answer", self._answer) if self._answer else []
         self._gone_up = max(0, len(answer) - 1)
@@ -144,7 +144,7 @@ class DemoPane:
         return Size(rows=max(1, size.lines or 24), columns=max(4, size.columns or 80))
 
     def _layout(self, busy: Callable[[], str], hint: Callable[[], str]) -> HSplit:
-        """Return the rows below the conversation; in a very low terminal the composer has priority."""
+        """Return the rows below the conversation; in a terminal with few rows, the composer has priority."""
 
         def partial() -> str:
             return self._rows("answer", self._answer)[self._gone_up :][-1] if self._answer else ""
@@ -185,7 +185,7 @@ class DemoPane:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return the rows of a text, broken at blanks if there are any."""
+    """Return the rows of a text, wrapped at spaces where possible."""
     rows: list[str] = []
     for line in text.split("\n"):
         while len(line) > 1 and get_cwidth(line) > width:

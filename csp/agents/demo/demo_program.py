@@ -1,7 +1,7 @@
 """Run a demo agent in a terminal.
 
-Two environment variables matter. CSP_DEMO_SPEED is a factor for its speed of thinking; with 0 its answers
-appear at once. CSP_TRANSCRIPT names a file for a transcript in the format of csp.clis.plain.transcript.
+It reads two environment variables. CSP_DEMO_SPEED is a factor for its thinking speed; with 0, replies
+appear immediately. CSP_TRANSCRIPT is the path of a transcript in the format of csp.clis.plain.transcript.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from csp.errors import BadInput
 SPEED: Final = "CSP_DEMO_SPEED"
 TRANSCRIPT: Final = "CSP_TRANSCRIPT"
 AGENT: Final = "CSP_AGENT"
-#: Set by people who want no colours, see no-color.org.
+#: Set by users who want no colours; see no-color.org.
 NO_COLOUR: Final = "NO_COLOR"
 
 STREAM_S: Final = 0.06
@@ -41,7 +41,7 @@ _WORDS: Final = re.compile(rf"(?:\s*\S+){{1,{WORDS_AT_ONCE}}}\s*")
 
 @dataclass(slots=True, kw_only=True)
 class _Answer:
-    """An answer in progress: `shown` of its characters are on the screen."""
+    """A reply in progress; `shown` is the number of its characters on the screen."""
 
     prompt: str
     what: str
@@ -53,7 +53,7 @@ class _Answer:
 class Record:
     """The transcript in the format of csp.clis.plain.transcript.
 
-    Appends one line for each event to the file of this run; without a file it does nothing.
+    It appends one line per event to this run's file; without a file, it does nothing.
     """
 
     def __init__(self, path: str) -> None:
@@ -61,7 +61,7 @@ class Record:
         self._fd = os.open(path, flags, 0o600) if path else -1
 
     def write(self, kind: str, **fields: object) -> None:
-        """Add an event with a single write, so that a reader hardly ever sees half of it."""
+        """Add an event with a single write, so that a reader hardly ever sees part of it."""
         if self._fd < 0:
             return
         line = json.dumps({"type": kind, "ts": time.time(), **fields}, ensure_ascii=False)
@@ -82,7 +82,7 @@ class Program:
         if persona not in PERSONAS:
             raise BadInput(f"unknown persona {persona!r}, expected one of: {', '.join(PERSONAS)}")
         if not os.isatty(0) or not os.isatty(1):
-            raise BadInput("a demo agent needs a terminal", "run it in one, or behind csp sidecar")
+            raise BadInput("a demo agent needs a terminal", "run it in a terminal or with csp sidecar")
         self._env = env
         self._persona = PERSONAS[persona]
         self._name = env.get(AGENT) or persona
@@ -95,11 +95,11 @@ class Program:
         self._leave_until = 0.0
 
     def run(self) -> int:
-        """Run until the person leaves or the terminal is gone; return the exit code."""
+        """Run until the user quits or the terminal is gone; return the exit code."""
         try:
             return asyncio.run(self._run())
         except OSError:
-            # The terminal is gone, so there is nobody to talk to.
+            # The terminal is gone, so there is no user any more.
             return 128 + signal.SIGHUP
         finally:
             if self._answer:
@@ -128,10 +128,10 @@ class Program:
         self._pane.add(
             "plain",
             f"{who}: {persona.motto}\n"
-            "A scripted demo agent of CSP. There is no model behind it, no key, no network: fixed rules make "
-            "its answers from your words.",
+            "A scripted demo agent of CSP. It needs no model, key or network: fixed rules derive "
+            "its replies from your words.",
         )
-        # The composer accepts keys from the first screen on.
+        # The composer accepts keys as soon as the first screen appears.
         app.after_render += self._started
         worker = asyncio.ensure_future(self._answer_all())
         worker.add_done_callback(lambda task: self._exit(1))
@@ -155,7 +155,7 @@ class Program:
             self._pane.app.exit(result=code)
 
     def _continue(self) -> None:
-        """Restore the terminal modes; a shell may have changed them meanwhile."""
+        """Restore the terminal modes, which a shell may have changed in the meantime."""
         self._pane.app.input.raw_mode().__enter__()
         self._pane.show_again()
 
@@ -189,7 +189,7 @@ class Program:
 
         @keys.add(Keys.BracketedPaste)
         def paste(event: KeyPressEvent) -> None:
-            """Insert a paste without characters that could control a terminal."""
+            """Insert pasted text without characters that could control a terminal."""
             text = event.data.replace("\r\n", "\n").replace("\r", "\n")
             kept = (char for char in text if char in "\n\t" or (char >= " " and not "\x7f" <= char <= "\x9f"))
             event.current_buffer.insert_text("".join(kept))
@@ -205,7 +205,7 @@ class Program:
         return keys
 
     def _ctrl_c(self, event: KeyPressEvent) -> None:
-        """Clear the composer, else interrupt the answer, else exit on the second press."""
+        """Clear the composer, else interrupt the reply, else exit on the second press."""
         if event.current_buffer.text:
             event.current_buffer.reset()
         elif self._answer:
@@ -220,10 +220,10 @@ class Program:
         if self._answering:
             self._answering.cancel()
 
-    # --- answers ---------------------------------------------------------------------------------
+    # --- replies ---------------------------------------------------------------------------------
 
     async def _answer_all(self) -> None:
-        """Answer the prompts one after the other."""
+        """Answer the prompts one at a time."""
         while True:
             prompt = await self._prompts.get()
             what = self._persona.busy[self._turns % len(self._persona.busy)]
@@ -246,8 +246,8 @@ class Program:
             self._tell(answer, "done" if is_whole else "interrupted")
 
     async def _give(self, answer: _Answer) -> None:
-        """Compute an answer, do the work that it describes, and show it at typing speed."""
-        # Loaded late, because the first screen does not need it.
+        """Compute a reply, do the work that it describes, and show it at typing speed."""
+        # Imported late, because the first screen does not need it.
         from csp.agents.demo.demo_prompt import read_prompt
         from csp.agents.demo.responder import reply
         from csp.agents.demo.review_script import work_of
@@ -268,11 +268,11 @@ class Program:
                 await asyncio.sleep(STREAM_S / self._speed)
 
     def _tell(self, answer: _Answer, how: str) -> None:
-        """Record the result of an answer."""
+        """Record the result of a reply."""
         said = answer.text[: answer.shown]
         if said:
             self._write("text", id=str(self._turns), text=said)
-        # Words are counted in place of a model's tokens.
+        # Words are counted instead of a model's tokens.
         self._write("usage", input=len(answer.prompt.split()), output=len(said.split()), model="demo")
         self._write("end", how=how)
 
@@ -290,5 +290,5 @@ def _speed(text: str) -> float:
     except ValueError:
         speed = -1.0
     if not 0 <= speed <= 1000:
-        raise BadInput(f"{SPEED} is {text!r}, expected a number from 0 to 1000", "0 answers at once")
+        raise BadInput(f"{SPEED} is {text!r}, expected a number from 0 to 1000", "0 replies immediately")
     return speed

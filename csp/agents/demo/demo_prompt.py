@@ -1,6 +1,6 @@
-"""Parse what a demo agent is asked: the text in its terminal, and the state of its turn in the room.
+"""Parse a demo agent's prompt: the text in its terminal, and the state of its turn in the room.
 
-A message is answered by its text. What a turn requires (a position, a vote, the next step of a review) is
+A message is answered according to its text. A turn's task (a position, a vote, the next step of a review) is
 read from the room with the same HTTP calls that any agent may make, so the wording of prompts does not
 matter.
 """
@@ -22,10 +22,10 @@ from csp.protocol.review_messages import RunDetail, RunsView
 from csp.protocol.session_parts import Status
 from csp.room.sessions.modes import MODES
 
-#: How long an unreachable room is retried; a killed gateway is back within seconds.
+#: How long to retry an unreachable room; a killed gateway is restarted within seconds.
 PATIENCE_S: Final = 60.0
 _PAUSE_S: Final = 0.2
-#: How many of the last messages of a session are read.
+#: The number of a session's last messages to read.
 WINDOW: Final = 40
 _SPOKEN: Final = "human_message,agent_call,agent_response"
 _HEADER: Final = re.compile(
@@ -35,7 +35,7 @@ _FOOTER: Final = re.compile(r"\n?\[end #[^\]\n]{1,800}\]\s*\Z")
 
 
 class Kind(StrEnum):
-    """What kind of answer is required."""
+    """The kind of reply that is required."""
 
     TALK = "talk"
     POSITION = "position"
@@ -48,7 +48,7 @@ class Kind(StrEnum):
     REVIEW = "review"
 
 
-#: By the names of the phases in csp.room.sessions.modes; for other phases it depends on the mode.
+#: Kinds by phase name, as in csp.room.sessions.modes; for other phases, the kind depends on the mode.
 _PHASES: Final = {
     "positions": Kind.POSITION,
     "responses": Kind.REBUTTAL,
@@ -60,7 +60,7 @@ _PHASES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A participant's message; `to` and `task` are those of its handoff."""
+    """A participant's message, with the target and the task of its handoff."""
 
     name: str
     text: str
@@ -70,7 +70,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPrompt:
-    """A prompt with everything that the answer depends on; `others` are possible targets of a handoff."""
+    """A prompt with all information that the reply depends on; `others` are possible handoff targets."""
 
     kind: Kind = Kind.TALK
     text: str
@@ -78,7 +78,7 @@ class DemoPrompt:
     sender: str = ""
     topic: str = ""
     said: tuple[Said, ...] = ()
-    #: The labels of a ballot with their texts.
+    #: The labels of a ballot, with their texts.
     options: tuple[tuple[str, str], ...] = ()
     others: tuple[str, ...] = ()
     round: int | None = None
@@ -94,23 +94,23 @@ class DemoPrompt:
 
     @property
     def theirs(self) -> tuple[Said, ...]:
-        """The messages of the others."""
+        """The messages from other participants."""
         return tuple(one for one in self.said if one.name != self.me)
 
     @property
     def task(self) -> str:
-        """The task that was last handed to this agent."""
+        """The task most recently handed to this agent."""
         return next((one.task for one in reversed(self.said) if one.to == self.me), "")
 
 
 def turn_of(prompt: str) -> str:
-    """Return the id of the turn that a prompt belongs to; empty for a message."""
+    """Return the id of the turn that a prompt belongs to, or an empty string for a message."""
     header = _HEADER.match(prompt)
     return header["tag"] if header and not header["sender"] else ""
 
 
 def message(prompt: str, me: str) -> DemoPrompt:
-    """Return a prompt that is answered by its text alone."""
+    """Return a prompt to which the reply depends only on its text."""
     header = _HEADER.match(prompt)
     if not header:
         return DemoPrompt(text=prompt.strip(), me=me)
@@ -121,7 +121,7 @@ def message(prompt: str, me: str) -> DemoPrompt:
 def asked(
     prompt: str, me: str, view: ModeView, said: tuple[Said, ...] = (), run: RunDetail | None = None
 ) -> DemoPrompt:
-    """Return the prompt of a turn in a session."""
+    """Return the prompt for a turn in a session."""
     is_lead = view.mode is Mode.ORCHESTRATOR and view.turn_order[:1] == (me,)
     decides = is_lead or view.mode is not Mode.ORCHESTRATOR
     kind = _PHASES.get(view.phase or "", Kind.LEAD if is_lead else Kind.WORK)
@@ -144,13 +144,13 @@ def asked(
         can_finish=decides and (MODES[view.mode].respects_final or view.mode is Mode.AUTOPILOT),
         run=run,
     )
-    # If nobody else has spoken, there is nothing to rebut.
+    # If nobody else has posted a message, there is nothing to rebut.
     is_lonely = kind is Kind.REBUTTAL and all(one.name == "human" for one in found.theirs)
     return replace(found, kind=Kind.POSITION) if is_lonely else found
 
 
 def read_prompt(prompt: str, me: str, env: Mapping[str, str]) -> DemoPrompt:
-    """Return a prompt with the state of its turn; if no room knows the turn, it is a message."""
+    """Return a prompt with the state of its turn; if the room has no such turn, treat it as a message."""
     turn, url, token = turn_of(prompt), env.get("CSP_GATEWAY_URL"), env.get("CSP_AUTH_TOKEN")
     deadline = time.monotonic() + PATIENCE_S
     while turn and url and token:
@@ -161,7 +161,7 @@ def read_prompt(prompt: str, me: str, env: Mapping[str, str]) -> DemoPrompt:
                 break
             time.sleep(_PAUSE_S)
         except (CspError, msgspec.ValidationError):
-            break  # the room has another version: any answer is better than none
+            break  # the room has another version: any reply is better than none
     return message(prompt, me)
 
 

@@ -1,4 +1,4 @@
-"""The characters of the demo agents, which personas.toml describes."""
+"""The demo agents' characters, which are defined in personas.toml."""
 
 import tomllib
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Persona:
-    """One character: how it introduces itself, works and answers; `likes` are words that it votes for."""
+    """One character, with the phrases that it uses; `likes` are words that it votes for."""
 
     name: str
     motto: str
@@ -26,9 +26,9 @@ class Persona:
     tasks: tuple[str, ...]
     verdicts: tuple[str, ...]
     likes: tuple[str, ...]
-    #: Thinking time in seconds at the normal speed.
+    #: The thinking time in seconds at normal speed.
     think_s: float = 1.0
-    #: Index in the terminal's palette of sixteen colours.
+    #: An index into the terminal's palette of sixteen colours.
     colour: int = 32
     is_brief: bool = False
 

@@ -1,7 +1,7 @@
-"""Compute a demo agent's answer to a prompt with fixed rules, without a model.
+"""Compute a demo agent's reply to a prompt with fixed rules, without a model.
 
-Nothing here is random or remembered: the same prompt at the same turn gets the same answer. Text of a prompt
-is quoted only inside our own sentences, so that no line of an answer is a command by accident.
+Nothing here is random or remembered: the same prompt in the same turn gets the same reply. Text from a prompt
+is quoted only inside our own sentences, so that no line of a reply becomes a command by accident.
 """
 
 import json
@@ -21,7 +21,7 @@ MOST_WORDS: Final = 7
 MAX_QUOTE: Final = 80
 MAX_TOPIC: Final = 90
 FEWEST_WORDS: Final = 3
-#: Turns of a collaboration after which an agent calls the work done.
+#: The number of turns in a collaboration after which an agent declares the work done.
 ENOUGH_ROUNDS: Final = 3
 
 _CLAUSE: Final = re.compile(r"[^.!?;:,\n\r\"“”`*_#>|\[\](){}]+")
@@ -44,7 +44,7 @@ _LEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _TRAIL: Final = re.compile(r" (?:in|for|on|at|of|with|when|if|as)\b", re.IGNORECASE)
-#: Wishes in a goal: when to end, in which form to answer.
+#: Requests in a goal about when to end or how to format the reply.
 _AT_ONCE: Final = re.compile(r"\bthen stop\b|\bin (?:1|one) sentence\b", re.IGNORECASE)
 _ENDLESS: Final = re.compile(r"\bindefinitely\b|\bfor ?ever\b|\bwithout (?:an )?end\b", re.IGNORECASE)
 _CAP: Final = re.compile(r"(?:≤|<=|at most|up to)\s*(?P<n>\d{1,3}) (?:rounds|turns|steps)\b", re.IGNORECASE)
@@ -60,7 +60,7 @@ _STATUS: Final = re.compile(r"(?:please )?(?:what is|show|ask for) the mode\b[^\
 
 
 def reply(persona_name: str, heard: DemoPrompt, turn_count: int) -> str:
-    """Return the answer of a demo agent to a prompt."""
+    """Return a demo agent's reply to a prompt."""
     if heard.run is not None:
         return review_script.answer(heard.run)
     persona = PERSONAS[persona_name]
@@ -84,7 +84,7 @@ def _pick(choices: Sequence[T], *seed: object) -> T:
 
 
 def quote(text: str, *seed: object, among: int = 4) -> str:
-    """Return a few consecutive words of `text`; at least three if it has that many.
+    """Return a few consecutive words from `text`, at least three if it has that many.
 
     They come from one of the first `among` clauses.
     """
@@ -110,7 +110,7 @@ def _shortened(clause: str) -> str:
 
 
 def _topic(heard: DemoPrompt) -> str:
-    """Return the topic as a part of a sentence."""
+    """Return the topic as part of a sentence."""
     plain = " ".join(_MARKS.sub("", _CONTROLS.sub(" ", heard.topic)).split()).rstrip(".?!:;,")
     if len(plain) > MAX_TOPIC:
         plain = plain[:MAX_TOPIC].rpartition(" ")[0] + " …"
@@ -118,7 +118,7 @@ def _topic(heard: DemoPrompt) -> str:
 
 
 def _sides(persona: Persona, heard: DemoPrompt) -> tuple[str, str]:
-    """Return what this agent is for and against: the better liked of two sides, or else yes and no."""
+    """Return the sides that this agent is for and against: those in the topic, or else two general ones."""
     found = _SIDES.search(_topic(heard).strip('"'))
     if not found:
         sides = ["the simple way", "the thorough way"]
@@ -129,7 +129,7 @@ def _sides(persona: Persona, heard: DemoPrompt) -> tuple[str, str]:
 
 
 def _side(words: str, *, last: bool) -> str:
-    """Return a side of an alternative without the words that introduce it, at most three words."""
+    """Return at most three words of a side in the topic, without the introductory words."""
     plain = words.strip()
     while (lead := _LEAD.match(plain)) and lead.end() < len(plain):
         plain = plain[lead.end() :]
@@ -142,12 +142,12 @@ def _fill(phrase: str, persona: Persona, heard: DemoPrompt, *, quoted: str = "",
     return phrase.format(side=side, other=other, topic=_topic(heard), quote=quoted, name=name)
 
 
-# --- one answer for each kind of prompt ----------------------------------------------------------
+# --- one reply for each kind of prompt -----------------------------------------------------------
 
 
 def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     if heard.text.startswith("[CSP:"):
-        # A digest or an answer of the room, not a participant's text.
+        # A digest or a response from the room, not a participant's text.
         return "NOOP"
     if persona is CONDUCTOR and heard.sender == "human" and (command := _mode_command(heard.text)):
         return command
@@ -161,7 +161,7 @@ def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
         return f'{to}You are welcome. I keep "{quoted}" as a compliment.'
     phrases = persona.opinions if "?" in heard.text else persona.remarks
     said = f"{to}{_pick(phrases, persona.name, heard.text).format(quote=quoted)}"
-    # Add a short block of code or a list if the prompt suggests it.
+    # Add a short code block or list if the prompt suggests it.
     if persona is not CONDUCTOR and _CODE.search(heard.text):
         name = "_".join(re.findall(r"[a-z0-9]+", quoted.lower())[:4]) or "it"
         body = f"    return {len(heard.text.split())}  # words in your message"
@@ -174,7 +174,7 @@ def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _mode_command(text: str) -> str:
-    """Return the command that sets or shows the mode that somebody requests from an orchestrator."""
+    """Return the command for a request to an orchestrator to set or show the mode, or an empty string."""
     found = _MODE.match(text.strip())
     if found:
         rounds = f" --rounds {found['rounds']}" if found["rounds"] else ""
@@ -213,12 +213,12 @@ def _rebuttal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _words_of(text: str, heard: DemoPrompt, *seed: object, among: int = 4) -> str:
-    """Return words of the speaker, excluding the topic."""
+    """Return some of a speaker's words, excluding the topic."""
     return quote(text.replace(_topic(heard), "\n"), *seed, among=among)
 
 
 def _latest(said: Sequence[Said]) -> list[Said]:
-    """Return the last message of each agent; messages of people count only if no agent has spoken."""
+    """Return each agent's last message; people's messages count only if no agent has posted one."""
     last: dict[str, Said] = {}
     for one in said:
         last.pop(one.name, None)
@@ -235,7 +235,7 @@ def _proposal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 def _vote(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     def liking(option: tuple[str, str]) -> tuple[bool, int, int]:
-        """Return how much an agent likes a text, independent of its position; its own text comes last."""
+        """Return how much an agent likes a text, regardless of its position; its own text scores lowest."""
         words = set(re.findall(r"\w+", option[1].lower()))
         is_own = any(reason in option[1] for reason in persona.reasons)
         return not is_own, sum(word in words for word in persona.likes), _number(persona.name, option[1])
@@ -246,7 +246,7 @@ def _vote(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _work(persona: Persona, heard: DemoPrompt, turn: int) -> str:
-    """Return a step of common work and who continues; each step reads differently."""
+    """Return a step of joint work and the agent that continues; each step has different wording."""
     number = heard.round if heard.round is not None else turn + 1
     step = _pick(persona.steps, heard.text, turn)
     last = _latest(heard.theirs)[-1:]
@@ -271,7 +271,7 @@ def _work(persona: Persona, heard: DemoPrompt, turn: int) -> str:
 
 
 def _next(persona: Persona, heard: DemoPrompt, turn: int, number: int) -> HandOver | Finish | None:
-    """Return the command that ends the work or names the next agent, or None."""
+    """Return the command that ends the work or selects the next agent, or None."""
     cap = _CAP.search(heard.topic)
     caps = [] if heard.last_round is None else [heard.last_round]
     caps += [int(cap["n"])] if cap else []
@@ -293,7 +293,7 @@ def _next(persona: Persona, heard: DemoPrompt, turn: int, number: int) -> HandOv
 
 
 def _lead(persona: Persona, heard: DemoPrompt, turn: int) -> str:
-    """Hand the next task to an agent that has not reported yet; summarise when all have."""
+    """Hand the next task to an agent that has not reported yet; summarise once all have."""
     reported = {one.name for one in heard.theirs}
     idle = [name for name in heard.others if name not in reported]
     if not idle:

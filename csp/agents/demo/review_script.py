@@ -1,7 +1,7 @@
-"""Compute what a demo agent does as builder or reviewer of a run, with fixed rules and without a model.
+"""Compute a demo agent's actions as builder or reviewer in a run, with fixed rules and without a model.
 
-The builder writes one small file. Its first try omits what the revision adds, so a test for it fails first
-and passes afterwards.
+The builder writes one small file. The text that the revision adds is missing at first, so a test for it fails
+first and passes afterwards.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from csp.protocol.review_messages import RunDetail, RunPhase
 
 FILE: Final = "csp-demo.txt"
-#: The text that the second try adds; `grep -q fixed csp-demo.txt` is a test that fails first.
+#: The text that the second try adds; `grep -q fixed csp-demo.txt` is a test that fails at first.
 FIXED: Final = "fixed"
 _ANSWERS: Final = {
     RunPhase.START: "ACK: ready to look at it",
@@ -21,14 +21,14 @@ _ANSWERS: Final = {
 
 
 class Work(NamedTuple):
-    """A file that the builder writes."""
+    """A file for the builder to write."""
 
     path: Path
     text: str
 
 
 def answer(run: RunDetail) -> str:
-    """Return the answer of the demo agent that has the turn in a run."""
+    """Return the reply of the demo agent that has the turn in a run."""
     if run.run.phase is RunPhase.EXECUTION:
         tried = "second try, with what was missing" if _open(run) else "first try"
         return f"DONE: wrote {FILE}, {tried}\nMETRIC: files = 1"
@@ -43,7 +43,7 @@ def answer(run: RunDetail) -> str:
 
 
 def work_of(run: RunDetail) -> Work | None:
-    """Return the file that the builder has to write now, or None."""
+    """Return the file that the builder must write now, or None."""
     place = run.context.worktree or run.context.dir if run.context else ""
     if run.run.phase is not RunPhase.EXECUTION or not place:
         return None
@@ -52,5 +52,5 @@ def work_of(run: RunDetail) -> Work | None:
 
 
 def _open(run: RunDetail) -> list[str]:
-    """Return the open findings that a revision is about."""
+    """Return the open findings that a revision addresses."""
     return [str(one.id) for one in run.findings if one.is_open and one.is_weighty]

@@ -1,24 +1,24 @@
-// How this page got in, and how it leaves.
+// Log this page in and out.
 //
-// The token lies in sessionStorage: it belongs to this scheme, host, port and tab. A cookie would be
-// sent to every server on this machine, whatever its port.
+// The token is kept in sessionStorage, which belongs to this scheme, host, port and tab. A cookie would be
+// sent to every server on this machine, regardless of its port.
 
 const KEY = "csp-token";
 const LINK = /^#link=([A-Za-z0-9_-]{16,128})$/;
 
-/** Return the token of this tab, or null. */
+/** Return this tab's token, or null. */
 export function token() {
   return sessionStorage.getItem(KEY);
 }
 
-/** Forget the token of this tab. */
+/** Delete this tab's token. */
 export function forget() {
   sessionStorage.removeItem(KEY);
 }
 
 /**
- * Use up the one-time link in the address, if there is one, and take it out of the address bar.
- * @returns {Promise<string>} why it did not work, or nothing
+ * Redeem the one-time link in the URL, if there is one, and remove it from the address bar.
+ * @returns {Promise<string>} the reason for a failure, or an empty string
  */
 export async function enter() {
   const found = LINK.exec(location.hash);

@@ -1,4 +1,4 @@
-// What a person can do with a message: reply, quote, forward, copy a link to it.
+// A user's actions on a message: reply, quote, forward, or copy a link to it.
 
 import { act } from "./api.js";
 import { copy } from "./copy.js";
@@ -16,14 +16,14 @@ const LONGEST = 300;
 export function startActions(room, chat, composer) {
   const list = byId("log");
   const forward = startForward(room);
-  /** By the key that does the same on a message that has the focus. */
+  /** Actions by the key that triggers them on the focused message. */
   const acts = {
     r: ["Reply", (message) => composer.reply(message)],
     q: ["Quote", (message) => composer.quote(message)],
     f: ["Forward", forward],
     l: ["Copy link", copyLink],
   };
-  // One row of buttons serves all messages: it goes to the one that the pointer or the focus is on.
+  // One row of buttons serves all messages: it moves to the message under the pointer or with the focus.
   const bar = h("div", { class: "actions", role: "group", "aria-label": "Message" },
     ...Object.entries(acts).map(([key, [label, run]]) =>
       button(label, () => run(chat.messageOf(bar.closest("li"))), { class: "small", title: `${label} (${key.toUpperCase()})` })));
@@ -42,10 +42,10 @@ export function startActions(room, chat, composer) {
   });
 }
 
-/** The address of a message on this page. */
+/** The URL of a message on this page. */
 export const linkOf = (seq) => `${location.origin}${location.pathname}#message-${seq}`;
 
-/** The number of the message that the address names, or null. */
+/** The number of the message in the URL, or null. */
 export function linked() {
   const found = /^#message-(\d{1,15})$/.exec(location.hash);
   return found ? Number(found[1]) : null;
@@ -56,13 +56,13 @@ async function copyLink({ seq }) {
   else tell("the browser does not let the page copy", { isError: true });
 }
 
-/** A message as it is passed on, marked as a quotation. */
+/** A message as text to forward, marked as a quotation. */
 export function quoted({ sender, text }) {
   const who = sender === "human" ? "I" : sender;
   return `${who} said:\n${text.split("\n").map((line) => `> ${line}`.trimEnd()).join("\n")}`;
 }
 
-/** Prepare the dialog that passes a message on; return what opens it. */
+/** Prepare the dialog that forwards a message; return a function that opens it. */
 function startForward(room) {
   const dialog = byId("forward");
   let forwarded = null;

@@ -1,15 +1,15 @@
-// What a person can do to the room, wherever the button for it is.
+// A user's actions on the room, shared by all buttons.
 
 import { act, newId, part } from "./api.js";
 import { attempt } from "./toast.js";
 
 /**
- * ALLSTOP: end what runs in the session that is looked at, or everything.
+ * ALLSTOP: stop all work in the session in view, or everywhere.
  * @param {import("./room.js").Room} room
  */
 export async function stop(room) {
   const stopping = { ...(room.thread === null ? { all: true } : { thread: room.thread }), id: newId() };
-  // A browser has six connections to a host, which may all be waiting for something: the WebSocket is one more.
+  // A browser's six connections to a host may all be waiting for responses, but the WebSocket is separate.
   room.hurry({ op: "stop", ...stopping });
   const stopped = attempt(act("/stop", stopping));
   room.refresh();

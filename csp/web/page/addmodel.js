@@ -1,4 +1,4 @@
-// Bring an API model into the room.
+// Add an API model to the room.
 
 import { act } from "./api.js";
 import { setProblem } from "./ask.js";
@@ -24,7 +24,7 @@ export function startAddModel(room) {
   });
 }
 
-/** Say at each field what is missing; tell whether nothing is. */
+/** Show what is missing at each field; return whether the form is complete. */
 function isRight() {
   const fields = { "add-model-name": "Enter a name.", "add-model-model": "Enter a model." };
   const missing = Object.keys(fields).filter((id) => !byId(id).value.trim());

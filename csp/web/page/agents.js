@@ -1,4 +1,4 @@
-// The agents: who is here, what each does, what waits for it, what it asks.
+// The agents, with their activity, waiting messages and questions.
 
 import { press } from "./acts.js";
 import { now } from "./api.js";
@@ -8,7 +8,7 @@ import { agentWord, clock, hueOf, several, whyHeld } from "./words.js";
 
 const REST = new Set(["idle", "busy"]);
 const LONGEST = 200;
-/** What a kind is called where nothing better is known; that it is a CLI says nothing. */
+/** The name for a kind of agent if nothing more specific is known; CLI would say nothing. */
 const KINDS = { api: "API model", mcp: "MCP client", demo: "demo agent", web: "web page" };
 
 /**
@@ -29,13 +29,13 @@ const isNew = changes();
 
 function drawAgents(room, look) {
   const cards = room.agents.map((agent) => cardOf(room, agent));
-  // Redrawn only if it looks different: a focus or an open menu in a card would be lost.
+  // Redrawn only if something has changed, because a focus or an open menu in a card would be lost.
   if (!isNew(cards)) return;
   const nobody = h("li", { class: "hint" }, "Nobody is here yet. In a shell: ", h("code", {}, "csp add NAME -- COMMAND"));
   swapFocused(byId("agent-list"), ...(cards.length ? cards.map((card) => cardElement(card, look)) : [nobody]));
 }
 
-/** Everything that a card shows, as plain values. */
+/** The content of a card, as plain values. */
 function cardOf(room, agent) {
   const waiting = room.queue.filter((item) => item.agent === agent.id && item.state !== "typed");
   const owes = room.shown?.orchestration?.waitingFor?.includes(agent.id);
@@ -56,25 +56,25 @@ function cardOf(room, agent) {
   };
 }
 
-/** A word that an agent says of itself. */
+/** A value that an agent reports about itself. */
 function textOf(agent, name) {
   const text = Array.isArray(agent.capabilities) ? null : agent.capabilities?.[name];
   return typeof text === "string" ? text : "";
 }
 
-/** What an agent is: its part, its program, its model; only what is known. */
+/** An agent's role, program and model, as far as they are known. */
 function aboutOf(room, agent) {
   const program = Array.isArray(agent.capabilities) ? agent.capabilities[0] : null;
   const words = [agent.role === "orchestrator" && "orchestrator", textOf(agent, "duty"), program !== agent.id && program, modelOf(room, agent)].filter((word) => typeof word === "string" && word);
   return words.length ? words.join(" · ") : (KINDS[agent.kind] ?? "");
 }
 
-/** The model that an agent names, else the one that its last replies came from. */
+/** The model that an agent reports, or else the model of its latest replies. */
 function modelOf(room, agent) {
   return textOf(agent, "model") || (room.usage.items.findLast((row) => row.agent === agent.id && row.model)?.model ?? "");
 }
 
-/** What an agent is doing now: the tool and the command it asks for, what it wrote last, what its screen says. */
+/** An agent's current activity: its requested tool and command, its latest text, or its screen's status. */
 function doingOf(room, agent) {
   if (!agent.online) return agent.detail || "";
   if (agent.dialog?.tool || agent.dialog?.arguments) return [agent.dialog.tool, agent.dialog.runs || agent.dialog.arguments].filter(Boolean).join(": ");
@@ -82,10 +82,10 @@ function doingOf(room, agent) {
   return wrote || agent.detail || "";
 }
 
-/** The run that an agent builds in, while it goes on. */
+/** The active run in which an agent is the builder. */
 const runOf = (room, agent) => (room.run?.run.builder === agent.id && room.run.run.phase !== "ended" ? room.run : null);
 
-/** The last command that was run for an agent, with its exit code. */
+/** The last command run for an agent, with its exit code. */
 function testsOf(room, agent) {
   const tests = runOf(room, agent)?.update?.tests;
   if (!tests) return "";
@@ -93,7 +93,7 @@ function testsOf(room, agent) {
   return `${tests.command}: ${code}`;
 }
 
-/** The branch and the changed files of an agent's worktree. */
+/** The branch and changed files of an agent's worktree. */
 function workOf(room, agent) {
   const known = runOf(room, agent);
   const figures = known?.update?.figures;
@@ -123,7 +123,7 @@ function waitingList(waiting) {
     h("ul", {}, ...first));
 }
 
-/** Each button has its place, whether it can be pressed now or not. */
+/** Each button keeps its place, whether or not it can be pressed now. */
 function buttons(card, look) {
   const is = (...states) => states.includes(card.state);
   const make = (label, verb, canPress) =>

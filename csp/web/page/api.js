@@ -3,17 +3,17 @@
 import { forget, token } from "./access.js";
 import { pause, Topic } from "./topic.js";
 
-/** When an act is repeated whose answer was lost: a gateway that died is back after a second or two. */
+/** Delays before repeating an action whose response was lost; a dead gateway is back in a second or two. */
 const REPEATED_AFTER_MS = [0, 200, 800, 2000];
-/** How long an act that nobody answered is remembered, so that the same one keeps its id. */
+/** How long an action without a response is remembered, so that a repetition has the same id. */
 const REMEMBERED_MS = 60_000;
 
-/** Told when the gateway does not know this page any more. */
+/** Notified when the gateway no longer accepts this page's token. */
 export const lockedOut = new Topic();
 
 let skewMs = 0;
 
-/** What the gateway's clock shows, in seconds; a phone's own may be minutes off. */
+/** The time by the gateway's clock, in seconds; a phone's own clock may be minutes off. */
 export function now() {
   return (Date.now() + skewMs) / 1000;
 }
@@ -30,7 +30,7 @@ export class CallError extends Error {
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
- * @returns {Promise<any>} the answer; a CallError says why not
+ * @returns {Promise<any>} the response; a failure throws a CallError
  */
 export async function call(method, path, body) {
   const { response, answer } = await send(method, path, body);
@@ -66,7 +66,7 @@ function read(text) {
   }
 }
 
-/** An id for something that a person does; randomUUID is not there for a page over plain http. */
+/** An id for a user's action; randomUUID is not available to a page over plain HTTP. */
 export function newId() {
   return `page-${[...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
@@ -74,11 +74,11 @@ export function newId() {
 const unanswered = new Map();
 
 /**
- * Do something in the room that must not be done twice. It has one id, whether it is repeated here because an
- * answer was lost, or tried again by the person after nobody answered.
+ * Perform an action in the room exactly once. It keeps its id if it is repeated here because a response was
+ * lost, or retried by the user after no response arrived.
  * @param {string} path
  * @param {object} [body]
- * @param {(id: string) => void} [first] is told the id before anything is sent
+ * @param {(id: string) => void} [first] called with the id before anything is sent
  */
 export async function act(path, body = {}, first = () => {}) {
   const key = JSON.stringify([path, body]);
@@ -100,12 +100,12 @@ export async function act(path, body = {}, first = () => {}) {
 
 function keepTime(date) {
   const told = Date.parse(date ?? "");
-  // The header counts whole seconds: half of one is the fairest guess, and less than that is no difference.
+  // The header counts whole seconds: half a second is the best estimate, and smaller differences are ignored.
   if (Number.isFinite(told) && Math.abs(told + 500 - Date.now() - skewMs) > 1500) skewMs = told + 500 - Date.now();
 }
 
 export const get = (path) => call("GET", path);
 export const post = (path, body = {}) => call("POST", path, body);
 
-/** Encode what stands between two slashes of a path. */
+/** Encode one segment of a path. */
 export const part = encodeURIComponent;

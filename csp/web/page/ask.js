@@ -1,14 +1,14 @@
-// Questions to the person that need an answer before something is done.
+// Questions that the user must answer before an action is performed.
 
 import { byId, set, setText } from "./dom.js";
 
-/** The question before this one: each is answered before the next is asked. */
+/** The previous question, because each is answered before the next is asked. */
 let last = Promise.resolve(false);
 
 /**
  * Ask a yes-or-no question.
  * @param {string} question
- * @param {string} yes the label of the button that does it
+ * @param {string} yes the label of the button that confirms
  * @param {string} [no]
  * @returns {Promise<boolean>}
  */
@@ -30,8 +30,8 @@ function show(question, yes, no) {
 }
 
 /**
- * Say at a field what is wrong with it, and go there; without words it is right.
- * @param {string} id the field; its message has the id with `-error`
+ * Show an error at a field and focus it; empty text clears the error.
+ * @param {string} id the field's id; its message has the same id with `-error`
  * @param {string} words
  */
 export function setProblem(id, words) {

@@ -1,4 +1,4 @@
-// What needs a person, above the composer: the same list that the pane and the shell show.
+// The items that need a person, above the composer: the same list as in the pane and the shell.
 
 import { act } from "./api.js";
 import { catalogue } from "./catalogue.js";
@@ -9,9 +9,9 @@ import { attempt } from "./toast.js";
 import { clock, hueOf } from "./words.js";
 
 const LONGEST = 2000;
-/** What is asked by a command or a question on a screen, which keeps its line ends. */
+/** Kinds whose detail is a command or a question on a screen, which keeps its line breaks. */
 const VERBATIM = new Set(["approval", "dialog", "trust", "login", "plan"]);
-/** The answers that have a button of their own; the others are a press away. */
+/** The number of answers with their own buttons; the others are one press away. */
 const FIRST = new Set(["y", "n"]);
 const MOST_AT_ONCE = 3;
 const FOCUS = /^\/focus @?(\S+)$/;
@@ -20,8 +20,8 @@ const COMMAND = /^\/([a-z]+)/;
 
 /**
  * @param {import("./room.js").Room} room
- * @param {{look: (agent: string) => void, write: (to: string) => void}} ways `look` shows the screen of an
- *   agent, `write` has the person write to one
+ * @param {{look: (agent: string) => void, write: (to: string) => void}} ways `look` shows an agent's
+ *   screen, `write` addresses the composer to an agent
  */
 export function startAttention(room, ways) {
   const list = new AttentionList(room, ways);
@@ -32,9 +32,9 @@ export function startAttention(room, ways) {
 class AttentionList {
   #room;
   #ways;
-  /** The elements by the id of their item, each with what it shows. */
+  /** The elements by the id of their item, each with its current content. */
   #shown = new Map();
-  /** News that the person has put away. */
+  /** News that the user has dismissed. */
   #hidden = new Set();
 
   constructor(room, ways) {
@@ -42,10 +42,10 @@ class AttentionList {
     this.#ways = ways;
   }
 
-  /** Draw what has changed; what is there stays under the hand of the person. */
+  /** Redraw only changed items, so that the others stay in place under the user's pointer. */
   draw() {
     const listed = this.#room.attention.filter((item) => !this.#hidden.has(keyOf(item)));
-    // What waits for an answer comes before what is only worth knowing.
+    // Items that wait for an answer are shown before news.
     const items = [...listed.filter((item) => !isNews(item)), ...listed.filter(isNews)];
     const before = this.#shown;
     this.#shown = new Map(items.map((item) => [item.id, this.#kept(before.get(item.id), item)]));
@@ -73,7 +73,7 @@ class AttentionList {
     return element;
   }
 
-  /** The key of an answer gives it while the focus is on its item. */
+  /** Give the answer whose key is pressed while the focus is on its item. */
   #key(event, item, element) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     const answer = item.answers.find((one) => one.key === event.key && canGive(one));
@@ -106,7 +106,7 @@ class AttentionList {
     });
   }
 
-  /** Give an answer: its line is what a person could type. */
+  /** Give an answer by sending its line, as if the user had typed it. */
   async #give(item, answer, element) {
     const [, screen] = FOCUS.exec(answer.line) ?? [];
     if (screen) return this.#ways.look(screen);
@@ -124,13 +124,13 @@ class AttentionList {
 
 const isNews = (item) => item.level === "info";
 
-/** What only the pane can do is not offered here. */
+/** Answers that only the pane supports are not offered here. */
 const canGive = ({ line }) => !catalogue.pane_commands.some(({ name }) => name === COMMAND.exec(line)?.[1]);
 
-/** The same news again is put away too, until it has another cause. */
+/** A repetition of dismissed news is dismissed too, until it has a different cause. */
 const keyOf = ({ id, since }) => `${id} ${since}`;
 
-/** Where there are many answers: yes and no, then all others behind a third button. */
+/** If there are many answers, show yes and no, and the others after a press of a third button. */
 function inTwo(answers) {
   if (answers.length <= MOST_AT_ONCE) return [answers, []];
   const first = answers.filter(({ key }) => FIRST.has(key));

@@ -1,4 +1,4 @@
-// The banner that an agent wants to finish, while nothing but Allstop ends the session.
+// The banner that an agent suggests finishing a session that only Allstop ends.
 
 import { button, byId, h, set, swap } from "./dom.js";
 import { stop } from "./acts.js";

@@ -1,4 +1,4 @@
-// The whiteboard: what stands on it, what is found there, new notes, a summary.
+// The whiteboard: its notes, a search, new notes, and summaries.
 
 import { act, get, post } from "./api.js";
 import { byId, changes, h, offer, set, setText, swap } from "./dom.js";
@@ -18,7 +18,7 @@ const HOW = { exact: "found by its exact name", words: "found by its words", mea
 export class Board {
   #room;
   #isOpen = false;
-  /** What is shown: notes of a page, or the hits of a search. */
+  /** The notes on display: a page, or the hits of a search. */
   #searched = "";
   #notes = [];
   #isNew = changes();
@@ -58,14 +58,14 @@ export class Board {
     this.#wake();
   }
 
-  // --- looking ---------------------------------------------------------------------------------
+  // --- reading ---------------------------------------------------------------------------------
 
   async #look() {
     const asked = this.#searched;
     if (asked) return this.#draw((await get(`/board/search?${this.#query({ q: asked, limit: HITS })}`)).items, asked);
     const page = await get(`/board?${this.#query({ limit: PAGE })}`);
     const oldest = page.items[0]?.id;
-    // What was read further back stays above the newest page.
+    // Older notes that were already loaded stay above the newest page.
     const older = this.#notes.slice(0, Math.max(0, this.#notes.findIndex((note) => note.id === oldest)));
     this.#notes = [...older, ...page.items];
     if (!this.#searched) this.#draw(this.#notes.map((note) => ({ note })).reverse(), "");
@@ -113,7 +113,7 @@ export class Board {
     set(byId("board-sum"), { hidden: !online.length });
   }
 
-  // --- acting ----------------------------------------------------------------------------------
+  // --- actions ---------------------------------------------------------------------------------
 
   async #add(event) {
     event.preventDefault();
@@ -146,7 +146,7 @@ export class Board {
   }
 }
 
-/** Show the board, and what is found there. */
+/** Show the board with the hits of a search. */
 export function openBoard(text) {
   showTab("board");
   byId("board-q").value = text;

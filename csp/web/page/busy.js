@@ -1,4 +1,4 @@
-// Who is at work right now, below the last message; of a model, the words as they come.
+// The agents that are working now, below the last message, with a model's text as it arrives.
 
 import { byId, h, setText, swap } from "./dom.js";
 import { hueOf } from "./words.js";

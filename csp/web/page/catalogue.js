@@ -1,4 +1,4 @@
-// The modes, states, reasons, notices and commands as the gateway describes them.
+// The modes, states, reasons, notices and commands, as described by the gateway.
 
 import { get } from "./api.js";
 
@@ -7,7 +7,7 @@ import { get } from "./api.js";
  *            fewest: number, most: number | null, options: string[]}} ModeEntry
  */
 
-/** Filled once, before anything is drawn. */
+/** Loaded once, before anything is drawn. */
 export const catalogue = {
   /** @type {ModeEntry[]} */
   modes: [],
@@ -23,9 +23,9 @@ export const catalogue = {
   notices: [],
   /** @type {{name: string, form: string, help: string}[]} */
   commands: [],
-  /** Those that only the pane has. */
+  /** Commands that only the pane supports. */
   pane_commands: [],
-  /** The types of events after which something else may need a person. */
+  /** The types of events that may change the list of items that need a person. */
   attention_events: [],
   /** @type {Record<string, string[]>} */
   groups: {},
@@ -35,7 +35,7 @@ export async function loadCatalogue() {
   Object.assign(catalogue, await get("/catalogue"));
 }
 
-/** The text of an entry; that of an id which is not there is the id itself. */
+/** The text of an entry, or the id itself if there is no such entry. */
 export function textOf(entries, id) {
   return entries.find((entry) => entry.id === id)?.text ?? id ?? "";
 }

@@ -1,4 +1,4 @@
-// The conversation: a window on the history that follows what is said, unless somebody scrolls back.
+// The conversation: a window on the history that follows new messages unless the user scrolls back.
 
 import { get } from "./api.js";
 import { byId, h, set, setText } from "./dom.js";
@@ -11,13 +11,13 @@ import { attempt } from "./toast.js";
 import { several } from "./words.js";
 
 const PAGE = 60;
-/** More lines than this are not added while somebody reads further up. */
+/** No lines beyond this number are added while the user reads further up. */
 const FULL = 600;
 const NEAR_PX = 600;
 const AT_END_PX = 48;
-/** More new lines than this in one frame are a flood: they are not animated, and the browser rests after them. */
+/** More new lines than this in one frame are a flood: they are not animated, and drawing pauses after them. */
 const CALM = 8;
-/** So many of the newest messages may be in sight as soon as they are drawn. */
+/** The number of newest messages that may be visible as soon as they are drawn. */
 const IN_SIGHT = 12;
 const NEWS = new Set(["joined", "left", "redacted"]);
 const SEEN = "csp-seen";
@@ -33,16 +33,16 @@ export class Chat {
   #follows = true;
   #top = 0;
   #missed = 0;
-  /** The line above what came while nobody looked, and whether it still has to be looked at. */
+  /** The line above messages that arrived unseen, and whether they are still unread. */
   #divider = h("li", { class: "unread" }, h("span", {}, "New"));
   #isUnread = false;
-  /** The last message that the person has looked at. */
+  /** The last message that the user has seen. */
   #seen = 0;
-  /** What was said or reported since the last frame. */
+  /** Messages and news since the last frame. */
   #fresh = [];
   #pacer = new Pacer(() => this.#drawFresh());
   #inSight = new IntersectionObserver((entries) => this.#sight(entries), { root: this.#scroller });
-  /** Messages whose states are drawn once they are seen. */
+  /** Messages whose states are drawn once they become visible. */
   #unseen = new Map();
 
   /** @param {import("./room.js").Room} room */
@@ -64,7 +64,7 @@ export class Chat {
     for (const grows of [this.#scroller, this.#list, byId("busy")]) sizes.observe(grows);
   }
 
-  /** Show the newest messages, or those around one. */
+  /** Show the newest messages, or those around a given one. */
   async load(around = null) {
     const query = around === null ? `limit=${PAGE}` : `limit=${PAGE}&before=${around + PAGE / 2}`;
     const page = await attempt(get(`/history?${query}${this.#filter()}`));
@@ -81,17 +81,17 @@ export class Chat {
     return this.#room.view ? `&session=${encodeURIComponent(this.#room.view)}` : "";
   }
 
-  /** A vote stands in the words of who cast it. */
+  /** Votes are left out, because the voter's message contains them. */
   #shown(items) {
     return items.filter((item) => item.type !== "vote");
   }
 
-  /** The message that an element of the conversation shows. */
+  /** The message shown by an element of the conversation. */
   messageOf(element) {
     return this.#log.items.find((item) => item.seq === Number(element.dataset.seq));
   }
 
-  /** Show a message, wherever it is. */
+  /** Show a message, loading its surroundings if necessary. */
   async show(seq) {
     showTab("chat");
     if (this.#elements.has(seq)) this.#reveal(seq);
@@ -105,7 +105,7 @@ export class Chat {
     this.#settle();
   }
 
-  // --- what is said ------------------------------------------------------------------------------
+  // --- new events --------------------------------------------------------------------------------
 
   #hear(event) {
     if (this.#room.view && (NEWS.has(event.type) || event.session_id !== this.#room.view)) return;
@@ -113,20 +113,20 @@ export class Chat {
     this.#pacer.wake();
   }
 
-  /** Draw what came since the last frame, at most a page of it; return whether that was much. */
+  /** Draw at most one page of the events since the last frame; return whether there were many. */
   #drawFresh() {
     const fresh = this.#fresh.splice(0).filter(({ seq }, at, all) => seq > Math.max(this.#log.last, all[at - 1]?.seq ?? 0));
     const said = fresh.filter((event) => !NEWS.has(event.type));
     const isFlood = fresh.length > CALM;
     if (!this.#follows) this.#missed += said.length;
     if (!this.#log.isAtEnd || (!this.#follows && (fresh.length > PAGE || this.#list.children.length > FULL))) {
-      // Somebody reads far up: what is new is fetched when they come down.
+      // The user is reading far up: new messages are fetched when they scroll down.
       if (said.length) this.#log.isAtEnd = false;
       this.#showJump();
       return isFlood;
     }
     if (fresh.length > PAGE) {
-      // Nobody can read this much in one frame: the newest is shown, the rest is fetched by scrolling back.
+      // Too much to read in one frame: only the newest are shown; scrolling back fetches the rest.
       const newest = fresh.slice(-PAGE);
       this.#log.begin(newest.filter((event) => !NEWS.has(event.type)), { isAtStart: false, isAtEnd: true });
       this.#redraw(() => this.#liveElements(newest, isFlood));
@@ -150,19 +150,19 @@ export class Chat {
     });
   }
 
-  /** Whatever was sealed in a phase can be read by all when the session goes on. */
+  /** Messages sealed in a phase become readable for everyone when the session continues. */
   #unseal(session) {
     this.#fresh = this.#fresh.map((event) => (event.session_id === session ? { ...event, sealed: false } : event));
     for (const mark of this.#list.querySelectorAll(`.sealed[data-session="${CSS.escape(session)}"]`)) mark.remove();
   }
 
-  // --- what is new -------------------------------------------------------------------------------
+  // --- unread messages ---------------------------------------------------------------------------
 
   get #isLooking() {
     return this.#follows && !document.hidden && this.#list.checkVisibility();
   }
 
-  /** Note that the newest message is looked at. */
+  /** Record that the newest message has been seen. */
   #look() {
     if (!this.#isLooking || !this.#log.isAtEnd) return;
     this.#isUnread = false;
@@ -175,10 +175,10 @@ export class Chat {
     localStorage.setItem(`${SEEN}-${this.#room.name}`, String(seq));
   }
 
-  /** Draw the line above the first of these messages that came while nobody looked. */
+  /** Draw the line above the first of these messages that arrived unseen. */
   #divide(said) {
     if (said.some((event) => event.sender === "human")) {
-      // Who answers has read what is above.
+      // A user who replies has read the messages above.
       this.#divider.remove();
       this.#isUnread = false;
     }
@@ -187,7 +187,7 @@ export class Chat {
     this.#look();
   }
 
-  /** Draw the line above what came since the last visit. */
+  /** Draw the line above messages that arrived since the last visit. */
   #divideSeen() {
     const seen = Math.max(this.#seen, Number(localStorage.getItem(`${SEEN}-${this.#room.name}`) ?? 0));
     const first = this.#log.items.find((event) => event.seq > seen && event.sender !== "human" && event.type !== "system");
@@ -203,14 +203,14 @@ export class Chat {
 
   // --- the keyboard ------------------------------------------------------------------------------
 
-  /** One message can be reached by Tab: the one that was reached last, else the newest. */
+  /** Only one message can be reached by Tab: the last focused one, or else the newest. */
   #reach(element) {
     const wanted = element?.matches(".message") ? element : this.#list.querySelector(".message:nth-last-child(1 of .message)");
     for (const other of this.#list.querySelectorAll(".message[tabindex='0']")) if (other !== wanted) other.tabIndex = -1;
     if (wanted) wanted.tabIndex = 0;
   }
 
-  /** Go from message to message with the arrows. */
+  /** Move between messages with the arrow keys. */
   #move(event) {
     const step = { ArrowUp: "previousElementSibling", ArrowDown: "nextElementSibling" }[event.key];
     if (!step || !event.target.matches(".message")) return;
@@ -247,7 +247,7 @@ export class Chat {
 
   #drop(items) {
     for (const item of items) this.#remove(this.#elements.get(item.seq), item);
-    // Lines that are no messages go with their surroundings.
+    // Lines that are not messages are removed with their surroundings.
     const first = this.#log.first;
     while (this.#list.firstElementChild && Number(this.#list.firstElementChild.dataset.seq) < first) {
       this.#list.firstElementChild.remove();
@@ -263,7 +263,7 @@ export class Chat {
     element.remove();
   }
 
-  /** Show the elements of the log, and no others; they are made after those before them are forgotten. */
+  /** Show only the elements of the log; they are created after the previous ones are discarded. */
   #redraw(make) {
     this.#inSight.disconnect();
     this.#unseen.clear();
@@ -293,7 +293,7 @@ export class Chat {
     this.#showJump();
   }
 
-  /** What can be reached by Tab is the newest message, unless the person is at another one. */
+  /** Make the newest message reachable by Tab, unless the focus is on another one. */
   #reachNewest() {
     if (!this.#list.contains(document.activeElement)) this.#reach(null);
   }
@@ -306,7 +306,7 @@ export class Chat {
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     const below = scrollHeight - scrollTop - clientHeight;
-    // What is new makes the end go away by itself; only who scrolls back wants to read there.
+    // New messages also increase the distance to the end; only scrolling back stops following.
     const isBack = scrollTop < this.#top - 1;
     this.#top = scrollTop;
     this.#follows = this.#log.isAtEnd && (below < AT_END_PX || (this.#follows && !isBack));

@@ -1,4 +1,4 @@
-// The commands that this page does itself; all others are done by the gateway.
+// The commands that this page executes itself; the gateway executes all others.
 
 import { act, get, part } from "./api.js";
 import { openBoard } from "./board.js";
@@ -11,7 +11,7 @@ import { attempt, tell } from "./toast.js";
 import { Topic } from "./topic.js";
 import { whyHeld } from "./words.js";
 
-/** Told what other parts of the page do: {show: seq}, {history: agent} or {look: agent}. */
+/** Notifies other parts of the page: {show: seq}, {history: agent} or {look: agent}. */
 export const asked = new Topic();
 
 /** @type {Record<string, (rest: string, room: any) => any>} */
@@ -35,7 +35,7 @@ const PARTS = {
   help,
 };
 
-/** Do what a typed command says; return whether it was done. */
+/** Execute a typed command; return whether it was executed. */
 export function runCommand(name, rest, room = null) {
   const run = PARTS[name];
   if (run) return run(rest.trim(), room);
@@ -58,7 +58,7 @@ function openTab(tab, id) {
   return true;
 }
 
-/** Open the form that starts a session, with a mode chosen if one is named. */
+/** Open the form that starts a session, with the named mode selected if there is one. */
 export function chooseMode(rest) {
   showTab("session");
   byId("mode-part").open = true;
@@ -88,7 +88,7 @@ function history(rest) {
   return true;
 }
 
-/** Show a message: the one with the number, else the newest. */
+/** Show the message with the given number, or else the newest one. */
 function show(rest) {
   const number = Number(rest.replace(/^#/, ""));
   if (rest && !(number > 0)) return fail(`Which message? ${rest} is not a number.`, "/show 52");
@@ -111,7 +111,7 @@ async function forward(rest, room) {
   return (await attempt(act("/line", { line, thread: room?.thread ?? undefined }))) !== null;
 }
 
-/** Withdraw the newest message of the person that waits; one with a number is withdrawn by the gateway. */
+/** Withdraw the user's newest waiting message; the gateway withdraws one given by number. */
 async function cancelNewest(room) {
   const waiting = (room?.queue ?? []).findLast((item) => item.sender === "human");
   if (!waiting) return fail("No message of yours is waiting.");
@@ -120,7 +120,7 @@ async function cancelNewest(room) {
   return done !== null;
 }
 
-/** Show the runs, or the form that starts one; what is done to a run is done by the gateway. */
+/** Show the runs, or the form that starts one; the gateway executes actions on a run. */
 function review(rest) {
   return rest.startsWith("start") ? chooseMode("review") : openTab("session", "session-panel");
 }
@@ -135,7 +135,7 @@ function showQueue(rest, room) {
       h("p", { class: "hint" }, whyHeld(item.reason) || item.state))), "No queued messages.");
 }
 
-/** List the commands that agents may run without asking, with what removes each rule. */
+/** List the commands that agents may run without approval, with a button that removes each rule. */
 async function showRules() {
   const found = await attempt(get("/rules"));
   if (!found) return false;
@@ -185,7 +185,7 @@ function help(rest) {
   return true;
 }
 
-/** Make the dialogs of lists close. */
+/** Enable the close buttons of the list dialogs. */
 export function startLists() {
   byId("help-open").addEventListener("click", () => help(""));
   for (const name of ["help", "waiting"]) byId(`${name}-close`).addEventListener("click", () => byId(name).close());

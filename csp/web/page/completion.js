@@ -1,4 +1,4 @@
-// What can be completed at the caret: @names, !names, /commands, {name.last}.
+// Completion at the caret: @names, !names, /commands and {name.last}.
 
 import { h, set, swap } from "./dom.js";
 
@@ -21,14 +21,14 @@ export class Completion {
     this.#list = list;
     this.#words = words;
     input.addEventListener("input", () => this.#look());
-    // At once: a person who comes back and types finds the list of what they type now.
+    // Immediately, so that a user who returns and types sees the list for the new text.
     input.addEventListener("blur", () => this.close());
   }
 
   #prefix() {
     const before = this.#input.value.slice(0, this.#input.selectionStart);
     const found = AT_CARET.exec(before)?.[1] ?? "";
-    // A command is only one at the very start; elsewhere a slash is a path.
+    // A command is recognised only at the very start; elsewhere a slash is part of a path.
     return found.startsWith("/") && before !== found ? "" : found;
   }
 
@@ -53,7 +53,7 @@ export class Completion {
         id: `completion-${index}`,
         role: "option",
         "aria-selected": String(index === this.#chosen),
-        // The pointer must not take the focus away from what is being written.
+        // The pointer must not move the focus away from the text field.
         on: { mousedown: (event) => event.preventDefault(), click: () => this.#take(index) },
       },
       h("b", {}, word),
@@ -68,7 +68,7 @@ export class Completion {
     this.#input.dispatchEvent(new Event("input"));
   }
 
-  /** Use a key, if it means something to the list; tell whether it did. */
+  /** Handle a key if it has a meaning for the list; return whether it did. */
   takes(event) {
     if (!this.#found.length) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

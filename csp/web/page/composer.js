@@ -1,4 +1,4 @@
-// Where the person writes.
+// The field in which the user writes messages.
 
 import { act, newId } from "./api.js";
 import { quoted } from "./actions.js";
@@ -20,9 +20,9 @@ export class Composer {
   #text = byId("composer-text");
   #target = byId("composer-target");
   #completion;
-  /** The message that is answered, or null. */
+  /** The message being replied to, or null. */
   #answered = null;
-  /** Lines that the gateway has not got yet, each with its id: they are sent once, when it is back. */
+  /** Lines that the gateway has not received, each with its id; they are sent once when it is back. */
   #unsent = [];
   #isSending = false;
 
@@ -38,20 +38,20 @@ export class Composer {
     this.#offerTargets();
   }
 
-  /** Have the person write to somebody. */
+  /** Focus the composer with a recipient filled in. */
   writeTo(to) {
     this.#aim(to);
     this.#text.focus();
   }
 
-  /** Have the person answer a message. */
+  /** Start a reply to a message. */
   reply(message) {
     this.#answered = message;
     this.writeTo(message.sender === "human" ? message.target : message.sender);
     this.#drawNote();
   }
 
-  /** Put a message into what the person writes, as a quotation. */
+  /** Insert a message as a quotation. */
   quote(message) {
     const before = this.#text.value.trimEnd();
     this.#put(`${before ? `${before}\n\n` : ""}${quoted(message)}\n\n`);
@@ -59,7 +59,7 @@ export class Composer {
     this.#text.setSelectionRange(this.#text.value.length, this.#text.value.length);
   }
 
-  /** Send what names nobody to `to` from now on; several names have commas between them. */
+  /** Send text without a recipient to `to` from now on; several names are separated by commas. */
   #aim(to) {
     const isOffered = () => [...this.#target.options].some(({ value }) => value === to);
     if (to.includes(",") && !isOffered()) {
@@ -95,7 +95,7 @@ export class Composer {
 
   #grow() {
     this.#text.style.height = "auto";
-    // The words in an empty field are no reason to grow.
+    // The placeholder in an empty field must not make it grow.
     if (this.#text.value) this.#text.style.height = `${Math.min(this.#text.scrollHeight + 2, MAX_LINES_PX)}px`;
   }
 
@@ -114,7 +114,7 @@ export class Composer {
     const body = { line, to: this.#target.value, thread: this.#room.thread ?? undefined, replyTo: this.#answered?.id };
     this.#put("");
     this.#answer(null);
-    // What was written before goes first.
+    // Earlier lines are sent first.
     const isWaiting = this.#unsent.length || this.#room.status === "lost";
     await (isWaiting ? this.#keep({ ...body, id: newId() }) : this.#send({ ...body, id: newId() }));
   }
@@ -123,13 +123,13 @@ export class Composer {
     set(byId("composer"), { "aria-busy": "true" });
     const isDone = await this.#trySend(body);
     set(byId("composer"), { "aria-busy": "false" });
-    // What could not be sent is given back, unless the person has begun something new.
+    // Restore a line that could not be sent, unless the user has started a new one.
     if (!isDone && !this.#text.value) this.#put(body.line);
   }
 
-  /** Have the gateway do what a line says; return whether it is done or kept until the gateway is back. */
+  /** Let the gateway execute a line; return whether it was executed or queued until the gateway is back. */
   async #trySend(body) {
-    // The WebSocket needs no free connection, of which a browser has few: the line may be an Allstop.
+    // The line may be an Allstop, and unlike a request, the WebSocket does not need a free connection.
     this.#room.hurry({ op: "line", ...body });
     let done;
     try {
@@ -142,7 +142,7 @@ export class Composer {
     return this.#finish(done, body);
   }
 
-  /** Act on an answer of the gateway; return whether the line is done. */
+  /** Handle the gateway's response; return whether the line is finished. */
   async #finish(done, body) {
     if (done.to) this.#aim(done.to);
     if (done.kind === "message" && !done.recipients?.length) tell("No agents yet; nobody received this.");
@@ -159,7 +159,7 @@ export class Composer {
     return true;
   }
 
-  // --- what waits for the gateway -----------------------------------------------------------------
+  // --- lines waiting for the gateway --------------------------------------------------------------
 
   #keep(body) {
     this.#unsent.push(body);
@@ -168,7 +168,7 @@ export class Composer {
     return true;
   }
 
-  /** Send what waits, in order; each line has the id it was tried with before. */
+  /** Send the waiting lines in order, each with the id of its earlier attempt. */
   async #sendUnsent() {
     if (this.#isSending) return;
     this.#isSending = true;
@@ -194,7 +194,7 @@ export class Composer {
     this.#drawNote();
   }
 
-  /** Say above the field what is answered, and what is not sent yet. */
+  /** Show above the field the message being replied to and the lines not sent yet. */
   #drawNote() {
     const note = byId("composer-note");
     const waits = this.#unsent.length && `${several(this.#unsent.length, "message")} queued: sent when the gateway is back.`;

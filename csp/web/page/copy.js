@@ -1,5 +1,5 @@
 /**
- * Makes buttons that copy a text exactly as it was written.
+ * Creates buttons that copy a text exactly as written.
  */
 
 import { button } from "./dom.js";
@@ -7,7 +7,7 @@ import { button } from "./dom.js";
 const SAID_FOR_MS = 2000;
 
 /**
- * Makes a button that copies what `source` returns.
+ * Creates a button that copies the text returned by `source`.
  * @param {() => string} source
  * @returns {HTMLButtonElement}
  */
@@ -19,7 +19,7 @@ export function makeCopyButton(source) {
   return made;
 }
 
-/** Copies a text; tells whether it could. */
+/** Copies a text; returns whether it succeeded. */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -29,7 +29,7 @@ export async function copy(text) {
   }
 }
 
-// Without TLS on another host there is no clipboard object; the older way still works there.
+// Without TLS, a page on another host has no clipboard object; the older method still works there.
 function copyByEvent(text) {
   let done = false;
   const put = (event) => {

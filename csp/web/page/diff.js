@@ -1,10 +1,10 @@
-// The diff of a review run, as git made it: files with their lines.
+// The diff of a review run, split into files and lines.
 
 import { h } from "./dom.js";
 import { textElement } from "./text.js";
 import { several } from "./words.js";
 
-/** More lines than this are not drawn; the folder of the run has them. */
+/** No lines beyond this number are drawn; the run's folder contains all of them. */
 const MOST_LINES = 4000;
 const KINDS = { "+": "added", "-": "removed", "@": "place", "\\": "place" };
 
@@ -35,10 +35,10 @@ export function filesOf(patch) {
   return files;
 }
 
-/** The name after the change, in "diff --git a/x b/x". */
+/** The name after the change, from "diff --git a/x b/x". */
 const nameIn = (line) => / b\/(.*)$/.exec(line)?.[1] ?? line.slice("diff --git ".length);
 
-/** The figures of a diff; those that are nothing are left out by the gateway. */
+/** The figures of a diff; the gateway omits those that are zero. */
 export const figuresText = ({ files = 0, insertions = 0, deletions = 0 }) => `${several(files, "file")}, +${insertions} −${deletions}`;
 
 /**

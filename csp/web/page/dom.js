@@ -1,10 +1,10 @@
-// Building elements. Nothing here, or anywhere on this page, parses a string as HTML.
+// Create elements. No code on this page parses a string as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * Make an element: `on` takes listeners, `data` takes data-*, `vars` takes CSS variables,
- * the rest are attributes; true, false and null mean set, left out, left out.
+ * Create an element: `on` contains listeners, `data` data-* attributes, and `vars` CSS variables,
+ * while all others are attributes; true sets one, and false or null omits it.
  * @param {string} tag
  * @param {Record<string, any>} [props]
  * @param {...(Node | string | null | undefined | false)} children
@@ -13,7 +13,7 @@ export function h(tag, props = {}, ...children) {
   return fill(document.createElement(tag), props, children);
 }
 
-/** Make an SVG element. */
+/** Create an SVG element. */
 export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
@@ -32,7 +32,7 @@ function setAttribute(element, name, value) {
   else element.setAttribute(name, value === true ? "" : String(value));
 }
 
-/** Change attributes of an element that is there, touching only those that differ. */
+/** Change attributes of an existing element, touching only those that differ. */
 export function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     const wanted = value === false || value === null || value === undefined ? null : value === true ? "" : String(value);
@@ -40,24 +40,24 @@ export function set(element, attributes) {
   }
 }
 
-/** Change the text of an element, if it is another one: a screen reader would say it again. */
+/** Change an element's text only if it differs, because a screen reader would read it again. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Put these in place of what an element holds. */
+/** Replace the content of an element. */
 export function swap(element, ...children) {
   element.replaceChildren(...children.flat().filter(Boolean));
 }
 
-/** Put these in place of what an element holds; one with the id of what had the focus gets it again. */
+/** Replace the content of an element, and restore the focus to the element with the same id. */
 export function swapFocused(element, ...children) {
   const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
   swap(element, ...children);
   if (focused) document.getElementById(focused)?.focus();
 }
 
-/** Make a function that tells of each value whether it differs from the last one: what looks the same stays. */
+/** Return a function that reports whether a value differs from the previous one, to avoid redrawing. */
 export function changes() {
   let last = "";
   return (value) => {
@@ -67,7 +67,7 @@ export function changes() {
   };
 }
 
-/** Offer choices in a list, [value, text] each, without undoing what was chosen there. */
+/** Fill a list with choices, [value, text] each, keeping the current selection. */
 export function offer(list, choices) {
   if (choices.map(([value]) => value).join() === [...list.options].map((option) => option.value).join()) return;
   const chosen = list.value;
@@ -75,7 +75,7 @@ export function offer(list, choices) {
   if (choices.some(([value]) => value === chosen)) list.value = chosen;
 }
 
-/** Put something into a map of at most so many: the oldest goes. */
+/** Add an entry to a map with at most `most` entries, dropping the oldest. */
 export function keep(map, key, value, most) {
   map.delete(key);
   map.set(key, value);

@@ -1,4 +1,4 @@
-// Save the whole history as a file.
+// Save the complete history as a file.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -32,7 +32,7 @@ async function everything() {
   }
 }
 
-/** The same document that `csp export --format md` prints. */
+/** The same document as printed by `csp export --format md`. */
 function markdown(room, items) {
   const lines = [`# Room ${room}`];
   let day = "";
@@ -48,7 +48,7 @@ function markdown(room, items) {
   return `${lines.join("\n")}\n`;
 }
 
-/** Let the browser keep a text as a file. */
+/** Make the browser save a text as a file. */
 export function save(name, text, type) {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = h("a", { href: url, download: name });

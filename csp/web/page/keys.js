@@ -18,7 +18,7 @@ export function startKeys(room) {
       document.body.toggleAttribute("data-searching", true);
       byId("search-text").focus();
     }
-    // An Esc that closes a dialog or the menu is no half of the two.
+    // An Esc that closes a dialog or the menu does not count as the first of two.
     if (event.key !== "Escape" || event.repeat || document.querySelector("dialog[open]") || closeMenu()) return;
     const isSecond = event.timeStamp - escapedAt < TWICE_MS;
     escapedAt = isSecond ? -Infinity : event.timeStamp;
@@ -27,7 +27,7 @@ export function startKeys(room) {
   });
 }
 
-/** Close the menu; tell whether it was open. */
+/** Close the menu; return whether it was open. */
 function closeMenu() {
   const menu = byId("menu");
   const wasOpen = menu.open;

@@ -1,7 +1,7 @@
 /**
- * Decides which addresses may become links, whatever the gateway says.
+ * Decides which URLs may become links, regardless of the gateway.
  *
- * Whatever is not plainly a web or mail address stays text, so there is no list of bad schemes.
+ * Anything but a plain web or mail address stays text, so no list of bad schemes is needed.
  */
 
 const LONGEST = 2048;
@@ -9,13 +9,13 @@ const LONGEST = 2048;
 const WEB = /^https?:\/\/[^/\\@?#]+(?:[/?#]|$)/i;
 const MAIL = /^mailto:[^\s@?]+@[^\s@?]+(?:\?|$)/i;
 const PROTOCOLS = new Set(["http:", "https:", "mailto:"]);
-// A URL parser drops some of these in silence, so the address would not be the one that is read.
+// A URL parser silently drops some of these, so the URL would differ from the one that is displayed.
 const DECEPTIVE = /[\s\\\p{Cc}\p{Cf}\p{Cs}\p{DI}\p{NChar}]/u;
 
 /**
- * Reads an address that may become a link.
+ * Parses a URL that may become a link.
  * @param {string} source
- * @returns {URL | null} null for whatever has to stay text
+ * @returns {URL | null} null for anything that must stay text
  */
 export function safeUrl(source) {
   if (source.length > LONGEST || DECEPTIVE.test(source)) return null;
@@ -29,11 +29,11 @@ export function safeUrl(source) {
 }
 
 /**
- * Names where a link leads, unless its label says so itself.
+ * Returns the target of a link, unless its label already shows it.
  * @param {URL} url
- * @param {string} source the address as it was written
+ * @param {string} source the URL as written
  * @param {string} label
- * @returns {string | null} the host in ASCII, or the address of a mail
+ * @returns {string | null} the host in ASCII, or a mail address
  */
 export function hostBehind(url, source, label) {
   if (url.protocol === "mailto:") return label === url.pathname || label === source ? null : url.pathname;

@@ -1,14 +1,14 @@
-// A window on the history: a run of messages without a gap, never more than so many.
+// A window on the history: a limited number of consecutive messages.
 
-/** What stays on the page; more is fetched again when somebody scrolls there. */
+/** The maximum number of messages on the page; others are fetched again on scrolling. */
 export const MAX_ITEMS = 400;
 
 export class Log {
   /** @type {any[]} oldest first */
   items = [];
-  /** Whether the newest message there is, is the last one here. */
+  /** Whether the last message here is the newest in the history. */
   isAtEnd = true;
-  /** Whether the oldest message there is, is the first one here. */
+  /** Whether the first message here is the oldest in the history. */
   isAtStart = false;
 
   get first() {
@@ -19,35 +19,35 @@ export class Log {
     return this.items.at(-1)?.seq ?? 0;
   }
 
-  /** Start again with a page of the history. */
+  /** Start over with a page of the history. */
   begin(items, { isAtStart, isAtEnd }) {
     this.items = [...items];
     this.isAtStart = isAtStart;
     this.isAtEnd = isAtEnd;
   }
 
-  /** Take newer messages; return those that were not here yet. */
+  /** Append newer messages; return those that are new here. */
   append(items) {
     const fresh = items.filter((item) => item.seq > this.last);
     this.items.push(...fresh);
     return fresh;
   }
 
-  /** Take older messages; return those that were not here yet. */
+  /** Prepend older messages; return those that are new here. */
   prepend(items) {
     const fresh = this.items.length ? items.filter((item) => item.seq < this.first) : [...items];
     this.items.unshift(...fresh);
     return fresh;
   }
 
-  /** Let go of the oldest that are too many; return them. */
+  /** Remove the oldest messages beyond the limit and return them. */
   trimStart() {
     const cut = this.items.splice(0, Math.max(0, this.items.length - MAX_ITEMS));
     if (cut.length) this.isAtStart = false;
     return cut;
   }
 
-  /** Let go of the newest that are too many; return them. */
+  /** Remove the newest messages beyond the limit and return them. */
   trimEnd() {
     const cut = this.items.splice(MAX_ITEMS);
     if (cut.length) this.isAtEnd = false;

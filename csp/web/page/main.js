@@ -1,4 +1,4 @@
-// The page of a room.
+// The entry point of a room's page.
 
 import { startAddModel } from "./addmodel.js";
 import { startAgents } from "./agents.js";
@@ -116,7 +116,7 @@ async function start() {
   room.statusChanged.tell();
   await chat.load(linked());
   window.addEventListener("hashchange", () => linked() && chat.show(linked()));
-  // Who has begun to search or to write meanwhile goes on there.
+  // Keep the focus of a user who has started to search or write in the meantime.
   if (document.activeElement === document.body) byId("composer-text").focus();
 }
 

@@ -1,8 +1,8 @@
 /**
- * Shows texts with their markdown, which the gateway parses.
+ * Shows texts as markdown, which the gateway parses.
  *
- * A text stands as it is until its tokens are here. They are asked for together, and kept for texts that are
- * shown again.
+ * A text is shown as it is until its tokens arrive. They are requested in batches and cached for texts that
+ * are shown again.
  */
 
 import { CallError, get } from "./api.js";
@@ -12,7 +12,7 @@ import { renderPlain, renderTokens } from "./render.js";
 const MOST_KEPT = 600;
 const MOST_ASKED = 60;
 const TRIED_AGAIN_MS = 3000;
-// Without any of these a short text is one paragraph.
+// A short text without any of these is one paragraph.
 const LONGEST_PLAIN = 1000;
 const SIGNS = /[\n*_~`[\]<>#|\\:+=-]|^\s*\d/;
 
@@ -23,7 +23,7 @@ const wanted = new Map();
 let isAsking = false;
 
 /**
- * Shows a text in an empty place.
+ * Shows a text in an empty element.
  * @param {HTMLElement} place
  * @param {string} id the seq of a message or the id of a note
  * @param {string} text
@@ -50,7 +50,7 @@ function askSoon(waitMs) {
   }, waitMs);
 }
 
-/** Asks for the newest texts that are wanted; tells how long to wait before the next ask. */
+/** Requests the tokens of the newest pending texts; returns the delay before the next request. */
 async function ask() {
   const asked = [...wanted].slice(-MOST_ASKED);
   for (const [id] of asked) wanted.delete(id);
@@ -62,7 +62,7 @@ async function ask() {
   const items = answer.items ?? {};
   const found = asked.filter(([id]) => items[id]);
   keepingPlace(() => found.forEach(([id, { text, place }]) => take(id, text, place, items[id])));
-  // Long texts may have left no room for others; where there is none at all, they cannot be read.
+  // Long texts may have left no space for others in this batch; texts without any tokens cannot be parsed.
   if (found.length) wantAgain(asked.filter(([id]) => !items[id]));
   return 0;
 }
@@ -76,12 +76,12 @@ function wantAgain(asked) {
 function take(id, text, place, { length, tokens }) {
   const entry = { text, length, tokens };
   keep(kept, id, entry, MOST_KEPT);
-  // Somebody who wanted to see all of it meanwhile goes on reading.
+  // Keep the text as it is if the user has expanded it in the meantime.
   const isOpened = length < text.length && !place.querySelector(".more");
   if (!isOpened) place.replaceChildren(renderTokens(text, entry));
 }
 
-/** Changes texts without moving what somebody reads. */
+/** Replaces texts without moving the user's reading position. */
 function keepingPlace(change) {
   const scroller = document.getElementById("log-scroller");
   const top = scroller?.getBoundingClientRect().top;

@@ -27,7 +27,7 @@ function notice(event) {
   return h("li", { class: isHeading ? "part" : "notice" }, words, time(event));
 }
 
-/** A line about who came, who went. */
+/** A line about an agent that joined or left. */
 export function newsElement(event) {
   const verb = event.type === "joined" ? "joined" : event.removed ? "was removed" : "left";
   const why = event.type === "left" && event.reason && !verb.includes(event.reason) ? ` (${event.reason})` : "";
@@ -53,7 +53,7 @@ function head(event, name, isLive) {
   return h("header", { class: "message-head" },
     h("b", { class: "name" }, name),
     to && h("span", { class: "to" }, `→ ${to}`),
-    // Of an old message nobody says whether its seal is broken by now; of a new one it is not.
+    // It is unknown whether an old message's seal is broken by now, but a new message's seal is intact.
     isLive && event.sealed && h("span", { class: "mark sealed", data: { session: event.session_id } }, "sealed until all have answered"),
     ...marks(event),
     time(event),

@@ -1,4 +1,4 @@
-// Begin a session: the mode, who takes part, about what.
+// The form that starts a session, with the mode, the participants and the topic.
 
 import { act } from "./api.js";
 import { ask, setProblem } from "./ask.js";
@@ -10,17 +10,17 @@ import { attempt } from "./toast.js";
 import { hueOf } from "./words.js";
 
 const KEY = "csp-mode";
-/** What is chosen where the person has chosen nothing yet. */
+/** The defaults for fields that the user has not changed. */
 const FIRST = "debate";
 const DEFAULT_THREAD = "default";
-/** Fields of the form, each with the option of a mode that it sets. */
+/** Fields of the form, with the mode options that they set. */
 const FIELDS = [["first", "first"], ["synth", "synth"], ["ballot", "ballot"], ["final", "respect_final"], ["limits", "limits"], ["roles", "roles"]];
 const LIMITS = ["turns", "tokens", "minutes", "cost"];
 
 export class ModeForm {
   #room;
   #mode = localStorage.getItem(KEY) ?? FIRST;
-  /** Who does not take part, though here. */
+  /** Agents in the room that do not take part. */
   #left = new Set();
   #drawn = "";
 
@@ -29,7 +29,7 @@ export class ModeForm {
     this.#room = room;
     room.agentsChanged.on(() => this.#drawAgents());
     byId("mode-form").addEventListener("submit", (event) => this.#submit(event));
-    // What was wrong is put right while it is typed.
+    // Errors disappear while they are being corrected.
     byId("mode-goal").addEventListener("input", () => setProblem("mode-goal", ""));
     byId("mode-agents").addEventListener("change", () => setProblem("mode-agents", ""));
     if (!catalogue.modes.some((row) => row.id === this.#mode)) this.#mode = FIRST;
@@ -77,7 +77,7 @@ export class ModeForm {
     const roles = [byId("mode-builder"), byId("mode-reviewer")];
     const isSame = roles[0].value === roles[1].value;
     for (const list of roles) offer(list, ids);
-    // One agent alone stood in both places; a second one is there to review.
+    // A single agent was selected in both fields; a second one can be the reviewer.
     if (isSame) roles.forEach((list, index) => (list.selectedIndex = Math.min(index, ids.length - 1)));
   }
 
@@ -120,14 +120,14 @@ export class ModeForm {
     if (!this.#isRight(row)) return undefined;
     if (has(row, "roles")) return this.#beginRun();
     const body = this.#body();
-    // In a separate thread where asked for, so that several can run side by side.
+    // On request, use a separate thread, so that several sessions can run in parallel.
     const own = byId("mode-thread").checked;
     const thread = own ? undefined : (this.#room.thread ?? undefined);
     if (!own && !(await this.#mayReplace(row, thread ?? DEFAULT_THREAD))) return undefined;
     return this.#begin(own ? "/sessions" : "/mode", { ...body, thread });
   }
 
-  /** Say at each field what is wrong with it; tell whether nothing is. */
+  /** Show the errors at each field; return whether there are none. */
   #isRight(row) {
     const isRun = has(row, "roles");
     const [builder, reviewer] = [byId("mode-builder").value, byId("mode-reviewer").value];
@@ -141,7 +141,7 @@ export class ModeForm {
     return Object.values(problems).every((words) => !words);
   }
 
-  /** Ask before a session that runs is replaced. */
+  /** Ask before replacing a running session. */
   async #mayReplace(row, thread) {
     const running = await attempt(this.#room.runningIn(thread));
     if (running === null) return false; // the gateway did not answer, which a toast says

@@ -1,4 +1,4 @@
-// What the chip and the form say of a mode.
+// The texts about a mode in the chip and the form.
 
 import { catalogue } from "./catalogue.js";
 
@@ -8,19 +8,19 @@ export function modeOf(id) {
   return catalogue.modes.find((row) => row.id === id) ?? unknown;
 }
 
-/** Whether a person can set something for a mode. */
+/** Whether the user can set an option for a mode. */
 export const has = (row, option) => row.options.includes(option);
 
-/** What the length of a mode is counted in where it can be set and has a default; else nothing. */
+/** The unit of a mode's length if it can be set and has a default, else an empty string. */
 export const unitOf = (row) => (row.rounds && !has(row, "roles") ? row.unit : "");
 
-/** Say how a session ended. */
+/** Describe how a session ended. */
 export function endOf(reason) {
   return catalogue.end_reasons.find((entry) => entry.id === reason)?.text ?? String(reason ?? "ended").replaceAll("_", " ");
 }
 
 /**
- * The text of the status chip: "Collab: 2/6", "Autopilot: running (turn 17)", "Debate: round 2/3 · codex 0:42".
+ * The text of the status chip, such as "Collab: 2/6" or "Debate: round 2/3 · codex 0:42".
  * @param {{session: any, orchestration: any} | null} shown
  * @param {number} now in seconds
  */
@@ -50,14 +50,14 @@ function reached(row, session) {
 
 function turn(orchestration, session, now) {
   const agent = orchestration.currentTurn;
-  // The chips of collaborate and autopilot are as short as can be; whose turn it is stands in the panel.
+  // The chips of collaborate and autopilot are as short as possible; the panel shows the current turn.
   if (!agent || session.mode === "collaborate" || session.mode === "autopilot") return "";
   const others = orchestration.waitingFor.length - 1;
   const clock = orchestration.deadline && session.status === "running" ? ` ${minutes(orchestration.deadline - now)}` : "";
   return ` · ${agent}${others > 0 ? ` +${others}` : ""}${clock}`;
 }
 
-/** Seconds as 0:42; nothing is ever less than no time. */
+/** Seconds in the format 0:42, never negative. */
 export function minutes(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   const hours = Math.floor(whole / 3600);

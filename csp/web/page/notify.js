@@ -1,4 +1,4 @@
-// Call the person: when something needs them, when an agent has answered, when a session has ended.
+// Notify the user when something needs them, an agent has replied, or a session has ended.
 
 import { byId, set, setText } from "./dom.js";
 import { endOf, modeOf } from "./modes.js";
@@ -32,7 +32,7 @@ export function startNotifications(room) {
     if (asking.length) setText(byId("calls"), asking.map((item) => item.title).join(", "));
   });
   room.statusChanged.on(() => drawTitle(room));
-  // What is said in a session is not for the person alone: they are called when it has ended.
+  // Messages in a session are not only for the user, who is notified when it has ended.
   room.said.on((event) => {
     if (event.type !== "agent_response" || event.session_id) return;
     notify(`${event.sender} replied`, event.text, `reply-${event.sender}`);
@@ -54,7 +54,7 @@ async function turn(on) {
   return localStorage.setItem(KEY, "on");
 }
 
-/** What waits for an answer is counted; news is not. */
+/** Only items that wait for an answer are counted, not news. */
 function drawTitle(room) {
   const calls = room.attention.filter((item) => item.level !== "info").length;
   document.title = `${calls ? `(${calls}) ` : ""}${room.name || "CSP"} · group chat`;

@@ -1,15 +1,15 @@
-// What events change in the lists that the page holds, so that it need not ask for them again.
+// Apply events to the page's lists, so that they need not be requested again.
 
-/** States of a delivery that still waits. */
+/** States of a pending delivery. */
 const PENDING = new Set(["queued", "held", "typed"]);
 const REPLIES = new Set(["agent_response", "agent_call", "late"]);
-/** What the gateway works out from more than one event. */
+/** States that the gateway derives from more than one event. */
 const DERIVED = new Set(["paused", "benched", "offline"]);
-/** As many as the gateway lists, the oldest first. */
+/** The number of messages that the gateway lists, oldest first. */
 const MOST = 1000;
 
 /**
- * Apply an event to the agents; return the new list, or null if the gateway has to be asked.
+ * Apply an event to the agents; return the new list, or null if it must be requested again.
  * @param {any[]} agents  @param {any} event
  */
 export function reduceAgents(agents, event) {
@@ -17,7 +17,7 @@ export function reduceAgents(agents, event) {
   if (["joined", "left", "control"].includes(event.type)) return null;
   if (event.type === "turn" && ["timed_out", "failed"].includes(event.state)) return null;
   if (event.type === "mode" && agents.some((one) => one.state === "benched")) return null;
-  // An agent that speaks is no longer benched.
+  // An agent that posts a message is no longer benched.
   if (REPLIES.has(event.type) && agent?.state === "benched") return null;
   if (event.type !== "state") return agents;
   if (!agent || DERIVED.has(agent.state) || (event.paused ?? null) !== null) return null;
@@ -27,7 +27,7 @@ export function reduceAgents(agents, event) {
 }
 
 /**
- * Apply an event to the messages that wait; return the new list, or null if the gateway has to be asked.
+ * Apply an event to the waiting messages; return the new list, or null if it must be requested again.
  * @param {any[]} queue  @param {any[]} agents  @param {any} event
  */
 export function reduceQueue(queue, agents, event) {
@@ -49,7 +49,7 @@ function moved(queue, { message, agent, state, reason = null }) {
   return PENDING.has(state) ? queue.with(at, { ...queue[at], state, reason }) : queue.toSpliced(at, 1);
 }
 
-/** The reason that the room itself knows for a wait. */
+/** The reason for a wait, as far as the agent's state shows it. */
 function whyWaits(agents, event, id) {
   if (event.waits?.includes(id)) return "turn";
   const state = agents.find((agent) => agent.id === id)?.state;
@@ -57,12 +57,12 @@ function whyWaits(agents, event, id) {
 }
 
 /**
- * Apply an event to what was spent; return the new rows, or null if the gateway has to be asked.
+ * Apply an event to the usage; return the new rows, or null if they must be requested again.
  * @param {any[]} rows  @param {any} event
  */
 export function reduceUsage(rows, event) {
   if (!event.usage) return rows;
-  if (!REPLIES.has(event.type)) return null; // a turn that goes on may be counted again by its reply
+  if (!REPLIES.has(event.type)) return null; // the reply to a turn that continues may count the same usage again
   const { input = 0, output = 0, cache_read = 0, model = null, cost_usd = null, estimated = false } = event.usage;
   const none = { agent: event.sender, model, replies: 0, input: 0, output: 0, cost_usd: null, unpriced: 0, estimated: 0, cached: 0, new: 0 };
   const at = rows.findIndex((row) => row.agent === event.sender && row.model === model);

@@ -1,8 +1,8 @@
 /**
- * Builds the elements that show an agent's text, from the tokens of its markdown.
+ * Builds the elements that show an agent's text from its markdown tokens.
  *
- * Elements are made one by one and text goes in as text: there is no string of HTML anywhere, so
- * the page can forbid it altogether (`require-trusted-types-for 'script'`, no style attributes).
+ * Elements are created one by one and text is inserted as text: there is no HTML string anywhere, so
+ * the page can forbid them altogether (`require-trusted-types-for 'script'`, no style attributes).
  */
 
 import { makeCopyButton } from "./copy.js";
@@ -15,7 +15,7 @@ const FIRST_HEADING = 3;
 const LAST_HEADING = 6;
 const SAME = ["p", "blockquote", "ul", "thead", "tbody", "tr", "em", "strong", "del"];
 
-/** What a token opens; what it gives back holds all that follows, until it is closed. */
+/** Creates the element that a token opens; it contains everything up to its closing token. */
 const OPENED = {
   ...Object.fromEntries(SAME.map((name) => [name, (parent) => append(parent, name)])),
   h: (parent, [level], context) => append(parent, context.headings.get(level)),
@@ -35,7 +35,7 @@ const ALONE = {
 };
 
 /**
- * Shows a text by the tokens of its beginning. A button shows the rest as plain text.
+ * Renders the parsed beginning of a text from its tokens. A button shows the rest as plain text.
  * @param {string} text
  * @param {{length: number, tokens: Array<string | null | Array<string | number>>}} markdown
  * @returns {DocumentFragment}
@@ -55,14 +55,14 @@ export function renderTokens(text, { length, tokens }) {
       parent = OPENED[token[0]](parent, token.slice(1), context);
     }
   }
-  // Each block finds its own direction, and none can turn the text around it.
+  // Each block determines its own direction, and none can reverse the text around it.
   for (const child of fragment.children) child.dir = child.localName === "figure" ? "ltr" : "auto";
   if (length < text.length) fragment.append(makeMoreButton(text, length));
   return fragment;
 }
 
 /**
- * Shows a text as it is. Beyond `limit` characters a button shows the rest.
+ * Shows a text without markdown. A button shows the part beyond `limit` characters.
  * @param {string} text
  * @param {{limit?: number}} [options]
  * @returns {DocumentFragment}
@@ -86,7 +86,7 @@ function close({ parent, token }, element) {
   return parent;
 }
 
-/** Gives the levels that a text uses to h3, h4, h5 and h6 in order, so the outline has no gap. */
+/** Maps the heading levels in a text to h3, h4, h5 and h6 in order, so that the outline has no gaps. */
 function headingsOf(tokens) {
   const levels = new Set(tokens.filter((token) => Array.isArray(token) && token[0] === "h").map((token) => token[1]));
   const ordered = [...levels].sort();
@@ -96,7 +96,7 @@ function headingsOf(tokens) {
 function renderCode(parent, [info, text, fence, indent], context) {
   const figure = append(parent, "figure", { class: "code" });
   appendText(append(figure, "figcaption"), info || "code");
-  // The cut may have fallen into this block; what is copied is the whole of it all the same.
+  // Even if the text is cut inside this block, the whole block is copied.
   figure.append(makeCopyButton(() => (fence ? `${text}\n${restOfCode(context, fence, indent)}` : text)));
   appendText(append(append(figure, "pre", { tabindex: "0" }), "code"), text);
 }
@@ -118,19 +118,19 @@ function openItem(parent, [isDone]) {
 }
 
 function openTable(parent) {
-  // Wide tables scroll in a box of their own, which the keyboard must reach.
+  // Wide tables scroll in their own box, which must be reachable by keyboard.
   const box = append(parent, "div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" });
   return append(box, "table");
 }
 
-// A direction is set last, or each node that is added looks for it again.
+// The direction is set last, because otherwise each added node would determine it again.
 function renderCodeSpan(parent, [text]) {
   const code = append(parent, "code");
   appendText(code, text);
   code.dir = "auto";
 }
 
-// A link holds no other, and what is no safe address stays the text of its label.
+// A link cannot contain another one, and without a safe URL only the label's text is shown.
 function openLink(parent, [source]) {
   const url = parent.closest?.("a") ? null : safeUrl(source);
   if (!url) return parent;

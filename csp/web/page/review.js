@@ -1,4 +1,4 @@
-// A builder's run with its reviewer: the plan, the checks, the findings, what a person is asked.
+// A review run, with its plan, checks, findings and questions to a person.
 
 import { act as actOnce, get, part } from "./api.js";
 import { diffElement } from "./diff.js";
@@ -9,7 +9,7 @@ import { attempt } from "./toast.js";
 import { several } from "./words.js";
 
 const LONGEST = 2000;
-/** What a person can do in a phase: [label, action, body]; what is said in the field goes along as the reason. */
+/** A person's actions in each phase: [label, action, body]; the text in the field is sent as the reason. */
 const ACTS = {
   approval: [["Approve the plan", "go"], ["Abort", "abort"]],
   escalated: [
@@ -67,7 +67,7 @@ function head({ run, risk }) {
   return h("dl", { class: "facts" }, ...rows.filter(Boolean).flatMap(([name, value]) => [h("dt", {}, name), text("dd", value)]));
 }
 
-/** Who has to go on; in some phases it is the person who reads this. */
+/** The participant that must act next, which in some phases is the user. */
 function waitsFor(run) {
   if (YOURS.has(run.phase)) return "waiting for you";
   return run.waits_for ? `waiting for ${run.waits_for}` : "running";

@@ -1,4 +1,4 @@
-// The room as this page knows it: what the gateway told, kept fresh by the stream of events.
+// The page's copy of the room's state, loaded from the gateway and updated by events.
 
 import { get, part } from "./api.js";
 import { catalogue } from "./catalogue.js";
@@ -12,9 +12,9 @@ const NEWS = new Set(["joined", "left", "redacted"]);
 const REPLIES = new Set(["agent_response", "agent_call"]);
 const OF_SESSIONS = new Set(["mode", "turn", "turn_signal", "vote"]);
 const REST_MS = 250;
-/** How long events may be applied before the browser gets its turn to draw. */
+/** The time for which events are applied before the browser may draw. */
 const SLICE_MS = 12;
-/** More events than this between two frames are a flood: the browser rests after it has drawn. */
+/** More events than this between two frames are a flood, after which drawing pauses. */
 const CALM = 8;
 const MAX_TRIES = 3;
 
@@ -22,18 +22,18 @@ export class Room {
   name = "";
   agents = [];
   sessions = [];
-  /** The session that the panels show: {session, orchestration}, or null. */
+  /** The session shown in the panels: {session, orchestration}, or null. */
   shown = null;
   usage = { items: [], prices: null };
   queue = [];
-  /** What needs a person, oldest first, as the gateway lists it. */
+  /** The gateway's list of items that need a person, oldest first. */
   attention = [];
-  /** What each agent wrote in its turn since its last reply: {text, ts} by agent. */
+  /** Each agent's latest activity text since its last reply: {text, ts} by agent. */
   doing = new Map();
-  /** The review run of the session that is shown, with its details; null: there is none. */
+  /** The review run of the shown session, with its details, or null. */
   run = null;
   status = "connecting";
-  /** The session whose talk is shown alone; null: everything. */
+  /** The only session whose messages are shown; null for all messages. */
   view = null;
 
   said = new Topic();
@@ -54,15 +54,15 @@ export class Room {
 
   #events = [];
   #applying = new Pacer(() => this.#apply());
-  /** What the events of this slice do not tell. */
+  /** Lists that the events of this slice made outdated. */
   #stale = new Set();
-  /** Lists that have changed since they were last drawn, and how many events that took. */
+  /** Lists changed since they were last drawn, and the number of events applied. */
   #changed = new Set();
   #applied = 0;
   #telling = new Pacer(() => this.#tellChanged());
-  /** How often events have changed a list. */
+  /** The number of times that events have changed each list. */
   #reduced = { agents: 0, queue: 0 };
-  /** Replies that came while the gateway was counting. */
+  /** Replies that arrived while the usage was being requested. */
   #unspent = [];
   #lookers;
   #stream;
@@ -84,12 +84,12 @@ export class Room {
     });
   }
 
-  /** The last event that this page has. */
+  /** The seq of the last event that this page has received. */
   get seq() {
     return this.#stream.seq;
   }
 
-  /** Look at everything once, then follow what happens. */
+  /** Load the whole state once, then follow events. */
   async open() {
     const health = await get("/health");
     this.name = health.room;
@@ -108,7 +108,7 @@ export class Room {
 
   watch = (agent) => this.#stream.watch(agent);
   unwatch = (agent) => this.#stream.unwatch(agent);
-  /** Send an operation over the connection that is open already, if it is; nobody waits for its answer. */
+  /** Send an operation over the WebSocket if it is open, without waiting for a response. */
   hurry = (op) => this.#stream.send(op);
 
   agent(id) {
@@ -129,12 +129,12 @@ export class Room {
     return (await get("/sessions")).items.find((session) => session.thread === thread && session.status !== "ended");
   }
 
-  /** In which thread the person speaks and stops things; null where it is all of them. */
+  /** The thread in which the user writes and stops work; null for all threads. */
   get thread() {
     return this.sessions.find((session) => session.id === this.view)?.thread ?? null;
   }
 
-  /** Show one session alone, or everything. */
+  /** Show only one session, or everything. */
   choose(session) {
     this.view = session;
     this.viewChanged.tell();
@@ -155,7 +155,7 @@ export class Room {
     while (done < this.#events.length && performance.now() - began < SLICE_MS) this.#take(this.#events[done++]);
     this.#events.splice(0, done);
     this.#applied += done;
-    // The events of one reply come together, and are looked at together.
+    // The events of one reply arrive together and share one request.
     for (const name of this.#stale) this.#lookers[name].wake();
     this.#stale.clear();
     if (this.#events.length) this.#applying.wake();
@@ -172,7 +172,7 @@ export class Room {
     this.#reduce(event);
   }
 
-  /** Note what an agent does, and whether something may need a person. */
+  /** Record an agent's activity, and whether the list of items that need a person may have changed. */
   #notice(event) {
     const isActivity = event.type === "activity";
     if (isActivity) this.doing.set(event.sender, { text: event.text, ts: event.ts });
@@ -183,14 +183,14 @@ export class Room {
     if (catalogue.attention_events.includes(event.type)) this.#stale.add("attention");
   }
 
-  /** Change what is known by an event; what an event does not tell is looked at. */
+  /** Apply an event to the state; schedule requests for lists that it makes outdated. */
   #reduce(event) {
     this.#keep("agents", reduceAgents(this.agents, event), this.agentsChanged);
     this.#keep("queue", reduceQueue(this.queue, this.agents, event), this.queueChanged);
     this.#spend(event);
     const isOfSession = OF_SESSIONS.has(event.type) || event.type.startsWith("run.") || (event.usage && event.session_id);
     if (!isOfSession) return;
-    // A turn changes the session that is shown; a new session, or another one's change, changes the list.
+    // A turn changes the shown session; a new session, or a change to another one, changes the list.
     const isShown = this.shown && event.session_id === this.shown.session.id;
     const isNew = event.type === "mode" && (event.change === "started" || !isShown);
     this.#stale.add(isNew || !this.shown ? "sessions" : "shown");
@@ -207,7 +207,7 @@ export class Room {
     if (value === null) this.#stale.add(name);
   }
 
-  /** Count what an event has cost, unless the gateway has counted it already. */
+  /** Add the usage of an event, unless the gateway's figures already include it. */
   #spend(event) {
     if (!event.usage || event.seq <= (this.usage.seq ?? 0)) return;
     if (this.#lookers.usage.isLooking) this.#unspent.push(event);
@@ -221,7 +221,7 @@ export class Room {
     this.#telling.wake();
   }
 
-  /** Tell what has changed since the last frame; return whether that was much. */
+  /** Announce the lists changed since the last frame; return whether there were many events. */
   #tellChanged() {
     const [changed, isMuch] = [[...this.#changed], this.#applied > CALM];
     this.#changed.clear();
@@ -233,12 +233,12 @@ export class Room {
   #setStatus(status) {
     const was = this.status;
     this.status = status;
-    // What was missed is in the stream; what has no event, and whether we are still let in, must be asked.
+    // Missed events are in the stream; state without events, and our access, must be checked by requests.
     if (was !== status) this.refresh();
     this.statusChanged.tell();
   }
 
-  // --- looking ---------------------------------------------------------------------------------
+  // --- requests --------------------------------------------------------------------------------
 
   async #lookAtAgents() {
     const found = await this.#fresh("agents", "/agents");
@@ -246,12 +246,12 @@ export class Room {
     this.agentsChanged.tell();
   }
 
-  /** Ask for a list; an answer that may be older than an event which came meanwhile is asked for again. */
+  /** Request a list; repeat the request if an event arrived meanwhile that the response may not include. */
   async #fresh(name, path) {
     for (let tries = 1; ; tries += 1) {
       const before = this.#reduced[name];
       const found = await get(path);
-      // Where events come all the time, an answer that is nearly right is better than none.
+      // If events arrive continuously, a slightly outdated response is better than none.
       if (before === this.#reduced[name] || tries === MAX_TRIES) return found;
     }
   }
@@ -263,7 +263,7 @@ export class Room {
     this.sessionsChanged.tell();
   }
 
-  /** Look at the session that is shown; the list has a line of it. */
+  /** Request the shown session, and update its entry in the list. */
   async #lookAtShown() {
     const id = this.shown?.session.id;
     if (!id) return;
@@ -289,7 +289,7 @@ export class Room {
   }
 
   async #lookAtAttention() {
-    // A gateway that knows of no events for it has no such list.
+    // A gateway without event types for the list does not provide it.
     if (!catalogue.attention_events.length) return;
     this.attention = (await get("/attention")).items ?? [];
     this.attentionChanged.tell();

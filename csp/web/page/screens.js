@@ -1,4 +1,4 @@
-// The screens of the agents, live, as long as somebody looks.
+// The agents' screens, live as long as they are in view.
 
 import { byId, h, offer, set, setText, swap } from "./dom.js";
 import { tabChanged } from "./tabs.js";
@@ -26,7 +26,7 @@ export class Screens {
     });
   }
 
-  /** Look at one agent, or at all of them. */
+  /** Show the screen of one agent, or all screens. */
   choose(agent) {
     this.#chosen = agent;
     if (this.#isOpen) this.#arrange();
@@ -71,13 +71,13 @@ class ScreenView {
   #title = h("button", { type: "button", class: "screen-title", title: "Show this screen alone, or all again" });
   #screen;
 
-  /** @param {string} id  @param {() => void} choose shows this screen alone, or all of them again */
+  /** @param {string} id  @param {() => void} choose toggles between only this screen and all screens */
   constructor(id, choose) {
     this.id = id;
     this.#title.addEventListener("click", choose);
     this.#screen = h("pre", { class: "screen", tabindex: "0", "aria-label": `Screen of ${id}` });
     this.element = h("figure", { class: "screen-view", vars: { hue: hueOf(id) } }, h("figcaption", {}, this.#title), this.#screen);
-    // A click into a small screen shows it in full size; in full size it selects text.
+    // A click on a small screen enlarges it; in a large screen, it selects text.
     this.#screen.addEventListener("click", () => this.element.parentElement?.dataset.one === "false" && choose());
   }
 
@@ -87,7 +87,7 @@ class ScreenView {
     if (!this.#rows.length) setText(this.#screen, none);
   }
 
-  /** Draw the rows that differ from what is shown. */
+  /** Draw only the rows that have changed. */
   show(screen) {
     const rows = screen.rows;
     if (!this.#rows.length) swap(this.#screen);
@@ -111,7 +111,7 @@ class ScreenView {
   }
 }
 
-/** Give the cell under the cursor a run of its own. */
+/** Split the runs so that the cell under the cursor has its own run. */
 function withCursor(runs, column) {
   if (column < 0) return runs;
   const out = [];
@@ -144,7 +144,7 @@ const BASE = [
   "#7f848e", "#ff8a92", "#b5e08d", "#ffd98a", "#82c7ff", "#dd9bf0", "#7fd8e3", "#ffffff",
 ];
 
-/** A colour of the wire, "246" or "#afafaf", as CSS has it. */
+/** A colour from a frame, such as "246" or "#afafaf", in CSS notation. */
 export function colour(name) {
   if (name === "front") return "var(--screen-text)";
   if (name === "back") return "var(--screen-back)";

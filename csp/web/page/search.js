@@ -1,4 +1,4 @@
-// Search in all that was said.
+// Search all messages.
 
 import { get } from "./api.js";
 import { button, byId, h, set, swap } from "./dom.js";
@@ -20,7 +20,7 @@ export function startSearch(reveal) {
     else close();
   });
   input.addEventListener("input", () => input.value || close());
-  // Where there is no room for the field, it is behind a button.
+  // If there is no space for the field, a button opens it.
   const open = byId("search-open");
   const unfold = (isOpen) => {
     set(open, { "aria-expanded": String(isOpen) });
@@ -48,7 +48,7 @@ async function find(text, reveal) {
   if (page) list(page, text, reveal, `No messages match "${shortened(text, 60)}".`);
 }
 
-/** Show what an agent said last, the newest first. */
+/** Show an agent's latest messages, newest first. */
 export async function showWordsOf(agent, reveal) {
   const page = await attempt(get(`/history?limit=${MOST}&agent=${encodeURIComponent(agent)}`));
   if (page) list(page, "", reveal, `${agent} has said nothing yet.`);
@@ -75,7 +75,7 @@ function result(item, text, reveal) {
       h("b", { class: "name" }, item.sender), h("time", {}, moment(item.ts)), excerpt(item.text, text)));
 }
 
-/** The text around the first word that was searched for, with the word marked. */
+/** The text around the first search word, with the word highlighted. */
 function excerpt(whole, searched) {
   const place = h("span", { class: "excerpt", dir: "auto" });
   const word = searched.toLowerCase().split(/\s+/).find((one) => whole.toLowerCase().includes(one)) ?? "";

@@ -1,4 +1,4 @@
-// The session that runs, or ran last: where it stands, what can be done to it.
+// The running or latest session, with its progress and actions.
 
 import { steer } from "./acts.js";
 import { act as actOnce, now } from "./api.js";
@@ -15,7 +15,7 @@ export function startSession(room) {
   room.viewChanged.on(() => fillViews(room));
   room.sessionsChanged.on(() => fillViews(room));
   byId("view-choice").addEventListener("change", (event) => room.choose(event.target.value || null));
-  // The clock of a turn runs without any event.
+  // The turn clock changes without events.
   setInterval(() => drawChip(room), 500);
   draw();
 }
@@ -29,7 +29,7 @@ function drawChip(room) {
   if (clockPlace) setText(clockPlace, deadline ? minutes(deadline - now()) : "");
 }
 
-/** Offer every session, and everything, as what the conversation shows. */
+/** Let the user choose whether the conversation shows one session or everything. */
 function fillViews(room) {
   const choice = byId("view-choice");
   const sessions = room.sessions.toReversed();
@@ -53,7 +53,7 @@ const YOURS = new Set(["approval", "escalated", "halted"]);
 const isNew = changes();
 let wasRunning = false;
 
-/** While a session runs, what begins another one is out of the way. */
+/** While a session is running, the form for a new one is collapsed. */
 function foldForm(room) {
   const isRunning = room.running.length > 0;
   if (isRunning !== wasRunning) byId("mode-part").open = !isRunning;
@@ -94,7 +94,7 @@ function facts(session, orchestration, isOver) {
   return h("dl", { class: "facts" }, ...rows.filter(Boolean).flatMap(([name, value, extra]) => [h("dt", {}, name), h("dd", {}, value, extra)]));
 }
 
-/** In some phases of a review nobody but the person can go on. */
+/** In some phases of a review, only a person can continue. */
 function waitingFor(session, { waitingFor: agents, phase }) {
   if (agents.length) return agents.join(", ");
   return session.mode === "review" && YOURS.has(phase) ? "you" : "nobody";

@@ -1,19 +1,19 @@
 /**
- * Shows long texts in slices, so that no single task holds up the page.
+ * Shows long texts in slices, so that no single task blocks the page.
  */
 
 import { button } from "./dom.js";
 import { cutBefore, endOfMarks, textElement } from "./text.js";
 
 const SLICE = 8000;
-// A cut looks back this far for the end of a line.
+// The distance to search back for a line end at which to cut.
 const LOOK_BACK = 2000;
-// Short lines and marks make many elements of few characters.
+// Short lines and marks produce many elements with few characters.
 const MOST_LINES = 1000;
 const MOST_MARKS = 2000;
 
 /**
- * Finds how much of a text to show at first.
+ * Returns the number of characters to show at first.
  * @param {string} text
  * @param {number} limit
  * @returns {number}
@@ -23,7 +23,7 @@ export function headLength(text, limit) {
 }
 
 /**
- * Tells whether the beginning of a text needs more marks than a page can lay out at once.
+ * Returns whether the beginning of a text needs more marks than a page can lay out at once.
  * @param {string} text
  * @param {number} length
  * @returns {boolean}
@@ -57,7 +57,7 @@ export function appendSlices(parent, text, end) {
 }
 
 /**
- * Makes the button that shows a text from `from` on, one slice for each frame.
+ * Creates a button that shows a text from `from` on, one slice per frame.
  * @param {string} text
  * @param {number} from
  * @returns {HTMLButtonElement}
@@ -70,7 +70,7 @@ function showRest(pressed, text, from) {
   const had = document.activeElement === pressed;
   const first = nextSlice(text, from);
   pressed.replaceWith(first.slice);
-  // The button took the focus with it; a reader goes on where the rest begins.
+  // The focus disappeared with the button; move it to the start of the rest.
   first.slice.tabIndex = -1;
   if (had) first.slice.focus({ preventScroll: true });
   const step = (last, at) => {
@@ -89,11 +89,11 @@ function nextSlice(text, from) {
 
 function makeSlice(text) {
   const slice = textElement("div", { class: "plain" }, text);
-  slice.dir = "auto"; // last, or each node that is added looks for the direction again
+  slice.dir = "auto"; // last, because otherwise each added node would determine the direction again
   return slice;
 }
 
-// After a line where there is one, else between two characters.
+// After a line if possible, else between two characters.
 function cut(text, from, length) {
   const end = endOfMarks(text, from, Math.min(from + length, text.length), MOST_MARKS);
   if (end === text.length) return end;

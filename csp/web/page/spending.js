@@ -1,4 +1,4 @@
-// Tokens and money per agent, as bars.
+// Tokens and costs per agent, as bars.
 
 import { byId, changes, h, set, setText, swap } from "./dom.js";
 import { textElement } from "./text.js";

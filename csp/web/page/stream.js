@@ -1,4 +1,4 @@
-// The WebSocket to the room: every event once, in order, whatever happens to the connection.
+// The WebSocket to the room: delivers every event once and in order, even if the connection is lost.
 
 import { token } from "./access.js";
 import { pause } from "./topic.js";
@@ -7,18 +7,18 @@ const FIRST_WAIT_MS = 300;
 const LONGEST_WAIT_MS = 10_000;
 const PING_MS = 15_000;
 const ANSWER_MS = 10_000;
-/** No agent can have this id, so nothing is unwatched by it: it only shows that somebody answers. */
+/** An id that no agent can have: unwatching it has no effect but shows that the gateway responds. */
 const NOBODY = "none";
 
 export class Stream {
   #on;
   #socket = null;
   #waitMs = FIRST_WAIT_MS;
-  /** Whose screens are watched, by how many parts of the page. */
+  /** The agents whose screens are watched, with the number of watchers on this page. */
   #watched = new Map();
   #heardAt = 0;
   #closed = false;
-  /** The last event that was passed on. */
+  /** The seq of the last event that was delivered. */
   seq = 0;
 
   /**
@@ -32,7 +32,7 @@ export class Stream {
     setInterval(() => this.#ping(), PING_MS);
   }
 
-  /** Begin after event `seq`, and go on for as long as the page lives. */
+  /** Deliver the events after `seq` until the page is closed. */
   async run(seq) {
     this.seq = seq;
     while (!this.#closed) {
@@ -53,10 +53,10 @@ export class Stream {
     this.#socket?.close();
   }
 
-  /** Begin to watch the screen of an agent. */
+  /** Start watching an agent's screen. */
   watch(agent) {
     this.#watched.set(agent, (this.#watched.get(agent) ?? 0) + 1);
-    // Asked for again, it is shown whole again: who has just begun to look needs all of it.
+    // A new request returns the complete screen, which a new watcher needs.
     this.send({ op: "unwatch", screen: agent });
     this.send({ op: "watch", screen: agent });
   }
@@ -67,7 +67,7 @@ export class Stream {
     else if (this.#watched.delete(agent)) this.send({ op: "unwatch", screen: agent });
   }
 
-  /** Serve one connection; return the code it closed with. */
+  /** Serve one connection; return its close code. */
   #once() {
     const url = new URL(`/ws?after=${this.seq}`, location.href);
     url.protocol = url.protocol.replace("http", "ws");
@@ -91,7 +91,7 @@ export class Stream {
     this.#heardAt = performance.now();
     if (frame.live) this.#on.live(frame.live);
     else if (frame.seq > this.seq) {
-      // Events are counted without a gap, so a gap means that the journal was cut meanwhile.
+      // Event numbers have no gaps, so a gap means that the journal was pruned in the meantime.
       if (frame.seq !== this.seq + 1) this.#on.gap();
       this.seq = frame.seq;
       this.#on.event(frame);
@@ -103,7 +103,7 @@ export class Stream {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
   }
 
-  /** A connection that was cut without a word looks open for minutes: ask, and give up on silence. */
+  /** Send a probe, and close the connection if there is no response: a lost one looks open for minutes. */
   #ping() {
     const asked = performance.now();
     if (this.#socket?.readyState !== WebSocket.OPEN) return;

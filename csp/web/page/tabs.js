@@ -1,4 +1,4 @@
-// Which part of the room is seen where there is no place for all of them.
+// The tabs that select the visible part of the room if there is no space for all parts.
 
 import { byId, set } from "./dom.js";
 import { Topic } from "./topic.js";

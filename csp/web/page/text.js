@@ -1,8 +1,8 @@
 /**
- * Shows what a browser would hide in an agent's text.
+ * Shows characters in an agent's text that a browser would hide.
  *
- * A reader must see what the other agents were told: a control, a bidi override or a character
- * without a shape stands as a mark, and only where a script or an emoji needs it does it act.
+ * A reader must see exactly what the other agents received: a control, a bidi override or a character
+ * without a shape is shown as a mark, and it has an effect only where a script or an emoji needs it.
  */
 
 import { h } from "./dom.js";
@@ -12,7 +12,7 @@ const LONGEST_STEP_BACK = 32;
 const LONGEST_TITLE = 200;
 const LONGEST_WORD = 64;
 
-// No repetition without a bound in here: a long run must not fill the engine's backtrack stack.
+// All repetitions are bounded, because a long run must not fill the engine's backtracking stack.
 const ODD =
   /(?:(?!\p{DI})[\p{Mn}\p{Me}]){7}|[\0-\x08\x0B-\x1F\x7F-\x9F\p{DI}\p{Cs}\p{NChar}\u2028\u2029\u2800\uFFF9-\uFFFB\u{13430}-\u{1343F}]/gu;
 const COMBINING = /^[\p{Mn}\p{Me}]$/u;
@@ -32,7 +32,7 @@ const C0 = (
   "ESCAPE,FILE SEPARATOR,GROUP SEPARATOR,RECORD SEPARATOR,UNIT SEPARATOR"
 ).split(",");
 
-/** The names of characters that follow each other, by the first of them. */
+/** The names of ranges of consecutive characters, by the first character. */
 const NAMED = [
   [0x00, C0],
   [0x7f, ["DELETE"]],
@@ -55,7 +55,7 @@ const NAMED = [
 ];
 const NAMES = new Map(NAMED.flatMap(([first, names]) => names.map((name, at) => [first + at, name])));
 
-// The first row that holds the code point names it.
+// The first row that contains the code point provides its name.
 const KINDS = [
   [0x80, 0x9f, "control character"],
   [0xd800, 0xdfff, "half of a surrogate pair"],
@@ -72,7 +72,7 @@ const KINDS = [
  */
 
 /**
- * Splits a text into what may stand as it is and what needs a mark, in order.
+ * Splits a text into unchanged parts and parts that need a mark, in order.
  * @param {string} text
  * @returns {Array<string | Mark>}
  */
@@ -95,7 +95,7 @@ export function pieces(text) {
 }
 
 /**
- * Spells a text with its marks in angle brackets, for places that hold no elements.
+ * Returns a text with its marks in angle brackets, for places that cannot contain elements.
  * @param {string} text
  * @returns {string}
  */
@@ -117,7 +117,7 @@ export function appendText(parent, text) {
   }
 }
 
-/** Makes an element that holds a text, after what is in it already. */
+/** Appends a text to an element, after its existing content. */
 export function textElement(tag, props, text, ...before) {
   const element = h(tag, props, ...before);
   appendText(element, text);
@@ -125,8 +125,8 @@ export function textElement(tag, props, text, ...before) {
 }
 
 /**
- * Appends a text with places to break within words that no line can hold. Where there are none, the
- * browser shapes the rest of such a word again for every line: 20,000 letters take it many seconds.
+ * Appends a text with break opportunities in words that are too long for a line. Without them, the
+ * browser shapes the rest of such a word again for every line: 20,000 letters take many seconds.
  */
 function appendWords(parent, text) {
   let from = 0;
@@ -143,7 +143,7 @@ function appendWords(parent, text) {
 }
 
 /**
- * Finds the place between `from` and `to` up to which a text needs at most `most` marks.
+ * Returns the position between `from` and `to` up to which a text needs at most `most` marks.
  * @param {string} text
  * @param {number} from
  * @param {number} to
@@ -161,7 +161,7 @@ export function endOfMarks(text, from, to, most) {
 }
 
 /**
- * Finds the last place up to `at` where a cut splits no character that a reader sees as one.
+ * Returns the last position up to `at` where a cut does not split a character as perceived by a reader.
  * @param {string} text
  * @param {number} at
  * @returns {number}
@@ -175,7 +175,7 @@ export function cutBefore(text, at) {
 }
 
 /**
- * Cuts a text that is too long for its place, between two characters.
+ * Truncates a text that is too long, between two characters.
  * @param {string} text
  * @param {number} most
  * @returns {string}
@@ -184,7 +184,7 @@ export function shortened(text, most) {
   return text.length > most ? `${text.slice(0, cutBefore(text, most))}…` : text;
 }
 
-// One mark for neighbours, since each costs an element; but a long one takes long to lay out.
+// Neighbours share one mark, because each mark costs an element; but a long mark is slow to lay out.
 function join(last, next) {
   if (!last || last.title.length > LONGEST_TITLE) return false;
   last.mark += ` ${next.mark}`;
@@ -198,7 +198,7 @@ function readOdd(source, hit) {
   const size = code > 0xffff ? 2 : 1;
   if (hit[0].length > size) return readPile(source, start);
   let end = start + size;
-  // An empty stretch behind the character: there is nothing to mark, and the search goes on.
+  // An empty range after the character: there is nothing to mark, and the search continues.
   if (isNeeded(source, start, code, size)) return { start: end, end, mark: null };
   while (source.codePointAt(end) === code) end += size;
   return { start, end, mark: markOf(code, (end - start) / size) };

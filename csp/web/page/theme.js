@@ -1,4 +1,4 @@
-// Light or dark, as the system has it or as the person wants it.
+// The light or dark theme, from the system or the user's choice.
 
 import { byId } from "./dom.js";
 

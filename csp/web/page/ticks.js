@@ -1,4 +1,4 @@
-// How far each message has come, per recipient.
+// The delivery state of each message, per recipient.
 
 import { act as actOnce, get, part } from "./api.js";
 import { button, h, keep, swap } from "./dom.js";
@@ -9,13 +9,13 @@ import { stepOf, whyHeld } from "./words.js";
 
 const MAX_KNOWN = 2000;
 const AT_ONCE = 4;
-/** So many messages get their new states drawn in one frame. */
+/** The number of messages whose new states are drawn in one frame. */
 const DRAWN_AT_ONCE = 30;
-/** More recipients than this are shown by state, not by name. */
+/** If there are more recipients than this, they are shown by state, not by name. */
 const MAX_NAMED = 12;
 const UNDONE = ["failed", "ended"];
 
-/** The states of messages: live ones come by events, older ones are asked for when they come into sight. */
+/** The states of messages: live ones come from events, older ones are requested when they become visible. */
 export class Ticks {
   #known = new Map();
   #shown = new Map();
@@ -24,7 +24,7 @@ export class Ticks {
   #wanted = [];
   #asking = 0;
 
-  /** Note a step of a message. */
+  /** Record a change of a message's state. */
   take(event) {
     this.#keep(event.message, { [event.agent]: { state: event.state, reason: event.reason } });
   }
@@ -54,7 +54,7 @@ export class Ticks {
 
   /** Show the states of a message in `place`. */
   show(message, place, { isLive }) {
-    // Of an old message it is not known yet who still waits for it.
+    // The pending recipients of an old message are not known yet.
     const queued = isLive ? Object.fromEntries(message.recipients.map((agent) => [agent, { state: "queued" }])) : {};
     this.#shown.set(message.id, { place, queued });
     if (isLive || this.#known.has(message.id)) this.#draw(message.id);
@@ -76,14 +76,14 @@ export class Ticks {
   }
 
   async #askNext() {
-    // The newest wish first: it is what the person looks at.
+    // The newest request first, because its message is in view.
     const id = this.#wanted.pop();
     if (!this.#shown.has(id)) return;
     this.#asking += 1;
     try {
       this.#keep(id, (await get(`/messages/${part(id)}`)).recipients);
     } catch {
-      // A message that was pruned has no states any more.
+      // A pruned message no longer has states.
     } finally {
       this.#asking -= 1;
       if (this.#wanted.length) this.#askNext();
@@ -102,7 +102,7 @@ function draw(place, id, steps) {
   );
 }
 
-/** Name every recipient; where they are too many, count those of the same state. */
+/** Name all recipients; if there are too many, count those in the same state. */
 function grouped(steps) {
   if (steps.length <= MAX_NAMED) return steps;
   const groups = Object.groupBy(steps, ([, { state, reason }]) => `${state} ${reason ?? ""}`);

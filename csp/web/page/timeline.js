@@ -1,4 +1,4 @@
-// The turns of a session along time, a lane for each agent.
+// The turns of a session over time, with one lane per agent.
 
 import { get, now, part } from "./api.js";
 import { byId, h, set, svg, swap } from "./dom.js";
@@ -17,7 +17,7 @@ export class Timeline {
   #session = null;
   /** @type {Map<string, {agent: string, from: number, to: number | null, state: string, round: number}>} */
   #turns = new Map();
-  /** What happens while the turns so far are on their way: it comes after them. */
+  /** Events that arrive while earlier turns are being loaded; they are applied afterwards. */
   #heard = null;
   #drawing = 0;
 
@@ -35,7 +35,7 @@ export class Timeline {
 
   async #follow() {
     const id = this.#room.shown?.session.id ?? null;
-    // A session that has just ended moves no more, and is drawn to its end.
+    // A session that has just ended does not change any more and is drawn to its end.
     if (id === this.#session) return this.#drawSoon();
     this.#session = id;
     this.#turns.clear();
@@ -43,7 +43,7 @@ export class Timeline {
     if (id) {
       const heard = (this.#heard = []);
       const page = await attempt(get(`/history?types=turn,turn_signal&session=${part(id)}&limit=1000`));
-      // Another session may have been chosen meanwhile, which waits for turns of its own.
+      // Another session may have been selected meanwhile, which waits for its own turns.
       if (this.#heard !== heard) return;
       this.#heard = null;
       for (const event of [...(page?.items ?? []), ...heard]) this.#take(event);
@@ -51,7 +51,7 @@ export class Timeline {
     this.#drawSoon();
   }
 
-  /** Note a step of a turn; tell whether it belongs here. */
+  /** Record a change of a turn; return whether it belongs to this session. */
   #take(event) {
     if (event.session_id !== this.#session || !event.turn) return false;
     const known = this.#turns.get(event.turn);
@@ -78,7 +78,7 @@ export class Timeline {
     if (!turns.length) return;
     const lanes = [...new Set(turns.map((turn) => turn.agent))];
     const known = Math.max(...turns.map((turn) => turn.to ?? turn.from));
-    // What the gateway's clock shows is known by about a second.
+    // The gateway's time is known only to about a second.
     const end = this.#isMoving() ? Math.max(known, now()) : known;
     const begin = turns[0].from;
     const scale = (WIDTH - NAME - 4) / Math.max(1, end - begin);

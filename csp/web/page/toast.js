@@ -1,4 +1,4 @@
-// Short words to the person at the bottom of the page.
+// Short notifications at the bottom of the page.
 
 import { button, byId, h } from "./dom.js";
 import { textElement } from "./text.js";
@@ -6,7 +6,7 @@ import { textElement } from "./text.js";
 const STAYS_MS = 8000;
 
 /**
- * Tell something; an error stays until it is closed, one with `isLost` until the gateway is back.
+ * Show a notification; an error stays until it is closed, one with `isLost` until the gateway is back.
  * @param {string} text
  * @param {{isError?: boolean, hint?: string, isLost?: boolean}} [options]
  */
@@ -21,13 +21,13 @@ export function tell(text, { isError = false, hint = "", isLost = false } = {}) 
   if (!isError) setTimeout(() => toast.remove(), STAYS_MS);
 }
 
-/** Take away what was told of a gateway that did not answer. */
+/** Remove notifications about a gateway that did not respond. */
 export function clearLost() {
   for (const toast of byId("toasts").querySelectorAll("[data-lost]")) toast.remove();
 }
 
 /**
- * Wait for a call; tell what went wrong with it.
+ * Wait for a call; show its error if it fails.
  * @template T
  * @param {Promise<T>} promise
  * @returns {Promise<T | null>} null if it failed

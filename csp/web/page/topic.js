@@ -1,4 +1,4 @@
-// Who wants to know of something, is told.
+// Notifies listeners of changes.
 
 /** @template T */
 export class Topic {
@@ -16,14 +16,14 @@ export class Topic {
   }
 }
 
-/** Looks again when something has changed: at once, but not more often than every `restMs`. */
+/** Repeats a request when something has changed: immediately, but at most once every `restMs`. */
 export class Looker {
   #look;
   #restMs;
   #busy = false;
   #stale = false;
   #ended = false;
-  /** Whether an answer is on its way. */
+  /** Whether a request is in progress. */
   isLooking = false;
 
   /** @param {() => Promise<void>} look  @param {number} restMs */
@@ -32,7 +32,7 @@ export class Looker {
     this.#restMs = restMs;
   }
 
-  /** Look no more. */
+  /** Stop making requests. */
   end() {
     this.#ended = true;
   }
@@ -45,7 +45,7 @@ export class Looker {
       while (this.#stale && !this.#ended) {
         this.#stale = false;
         this.isLooking = true;
-        await this.#look().catch(() => {}); // the stream's status tells of a gateway that is gone
+        await this.#look().catch(() => {}); // the stream's status reports an unreachable gateway
         this.isLooking = false;
         await pause(this.#restMs);
       }

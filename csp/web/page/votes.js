@@ -1,4 +1,4 @@
-// The ballot of a session: bars with the reasons.
+// The ballot of a session, as bars with reasons.
 
 import { byId, changes, h, set, swap } from "./dom.js";
 import { shortened, textElement } from "./text.js";

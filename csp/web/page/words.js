@@ -1,47 +1,47 @@
-// The words for states, the same everywhere; a colour never stands alone.
+// The texts for states, used everywhere; a colour is never the only sign.
 
 import { catalogue, textOf } from "./catalogue.js";
 
-/** Say what an agent does. */
+/** Return the text for an agent's state. */
 export const agentWord = (state) => textOf(catalogue.agent_states, state);
 
-/** Say why a message waits. */
+/** Return the text for the reason why a message is waiting. */
 export const whyHeld = (reason) => textOf(catalogue.held_reasons, reason);
 
-/** How a delivery is shown: a sign, a text, a kind for its colour. */
+/** The display of a delivery state: a sign, a text, and a kind for its colour. */
 export function stepOf(state) {
   return catalogue.delivery_states.find((one) => one.id === state) ?? { sign: "?", text: state, kind: "waits" };
 }
 
-/** A time of day, 14:05. */
+/** A time of day, such as 14:05. */
 export function clock(ts) {
   return new Date(ts * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 }
 
-/** A moment in full. */
+/** A date and time. */
 export function moment(ts) {
   return new Date(ts * 1000).toLocaleString();
 }
 
-/** 12,345 */
+/** A number with separators, such as 12,345. */
 export const count = (number) => Number(number).toLocaleString("en-US");
 
-/** $0.0123; more digits the smaller it is. */
+/** A cost, such as $0.0123; small amounts have more digits. */
 export function money(usd) {
   return `$${usd.toFixed(usd >= 1 ? 2 : 4)}`;
 }
 
-/** "1 reply", "2 replies" */
+/** A number with its noun, such as "1 reply" or "2 replies". */
 export function several(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-/** "26,500 new tokens (1,200 output), 38,000 cached": limits count those that are new. */
+/** Token counts, such as "26,500 new tokens (1,200 output), 38,000 cached"; limits count only new ones. */
 export function tokens(used) {
   return `${count(used.new)} new tokens (${count(used.output)} output), ${count(used.cached)} cached`;
 }
 
-/** A hue for a name, always the same. */
+/** A constant hue for a name. */
 export function hueOf(name) {
   let hash = 2166136261;
   for (const letter of name) hash = Math.imul(hash ^ letter.codePointAt(0), 16777619) >>> 0;
