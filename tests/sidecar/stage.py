@@ -32,6 +32,8 @@ class Stage:
 
     def __enter__(self) -> Self:
         self.room.start()
+        # A server that ends with its last session may be ending while the next session is asked for.
+        self.tmux("start-server", ";", "set-option", "-g", "exit-empty", "off")
         return self
 
     def __exit__(
@@ -65,6 +67,12 @@ class Stage:
         return seat
 
     # --- the room --------------------------------------------------------------------------------
+
+    def press(self, agent: str, verb: str) -> None:
+        """Answer an agent's dialog as the human; fail with the reason if the answer did not close it."""
+        answer = self.room.gateway.post(f"/agents/{agent}/{verb}")
+        reason = self.wait_for(answer["id"], agent, "confirmed", "failed", timeout_s=180.0)
+        assert self.state(answer["id"], agent)[0] == "confirmed", f"{verb}: {reason}"
 
     def send(self, to: str, text: str, **fields: object) -> str:
         """Send as the human; return the message's id."""

@@ -94,7 +94,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_a_rule_approves_its_own_command_and_no_other(scene: Scene) -> None:
-    gateway, agent = scene.stage.room.gateway, f"/agents/{scene.name}"
+    gateway = scene.stage.room.gateway
     rule = gateway.post("/rules", {"agent": scene.name, "pattern": RULE})["rule"]
     for command in COVERED:
         assert scene.ending(scene.have_it_run(command)) == ("Done.", "done"), command
@@ -106,7 +106,7 @@ def test_a_rule_approves_its_own_command_and_no_other(scene: Scene) -> None:
         scene.wait_asking(command)
         # The room decides about a rule in the same batch that says what is asked.
         assert scene.answers() == list(COVERED), command
-        gateway.post(f"{agent}/deny")
+        scene.stage.press(scene.name, "deny")
         assert scene.ending(asking)[1] == "interrupted", command
     assert len(scene.ran.read_text().splitlines()) == len(COVERED)
     assert scene.kept.read_text() == "as it was"
@@ -115,5 +115,5 @@ def test_a_rule_approves_its_own_command_and_no_other(scene: Scene) -> None:
     asking = scene.have_it_run(COVERED[0])
     scene.wait_asking(COVERED[0])
     assert scene.answers() == list(COVERED)
-    gateway.post(f"{agent}/approve")
+    scene.stage.press(scene.name, "approve")
     assert scene.ending(asking) == ("Done.", "done")

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 ANSWERED_S: Final = 2.5
 PRESSES: Final = 2
 #: How long a slow CLI may take to redraw a moved selection.
-MOVED_S: Final = 10.0
+MOVED_S: Final = 45.0
 STOPPED_S: Final = 8.0
 #: The timeout for removing a prompt from the composer.
 GIVEN_UP_S: Final = 15.0
