@@ -16,7 +16,7 @@ from csp.sidecar.run_record import SidecarRecord, agents_dir
 from tests.rooms import ROOT, LiveRoom
 from tests.waiting import wait_until_sync
 
-READY_S: Final = 60.0
+READY_S: Final = 180.0
 _counter = itertools.count()
 
 
