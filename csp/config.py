@@ -215,7 +215,7 @@ ROWS: Final = (
     _row("orch_cmd", "room", types.COMMAND, "command of the orchestrator"),
     *_COMMAND_ROWS,
     _row("strict_cli_check", "room", types.BOOLEAN,
-         "fail, instead of going on without, when a CLI is not installed"),
+         "fail if a CLI is not installed, instead of skipping it"),
     *_PEERS_ROWS,
     _row("injection_timeout_s", "room", types.NUMBER,
          "wait for an unknown CLI to look idle", env="CSP_INJECTION_TIMEOUT", unit="seconds"),
@@ -517,7 +517,7 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
         raise BadInput(f"{where}: {of_model[0]} needs a {missing[0]} beside it", f'{missing[0]} = "..."')
     both = [name for name in _OF_CLIS if name in values]
     if of_model and both:
-        raise BadInput(f"{where}: a model behind an API has no {both[0]}", f"leave out {both[0]} or provider")
+        raise BadInput(f"{where}: an API model has no {both[0]}", f"leave out {both[0]} or provider")
     if values.get("role", "agent") not in ROLES:
         values |= {"role": "agent", "duty": values["role"]}
     return AgentSpec(**values)

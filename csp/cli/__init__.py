@@ -21,7 +21,7 @@ BROKEN_PIPE = 141
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Do what the command line says; return 0 done, 1 failed, 2 misused, and never a traceback."""
+    """Execute the command line; return 0 (done), 1 (failed) or 2 (wrong usage) without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         # Escape text that the locale cannot show, so that an agent's words cannot end a command.
         if isinstance(stream, io.TextIOWrapper):

@@ -1,4 +1,4 @@
-"""Run a model behind an API as an agent of the room."""
+"""Run an API model as an agent of the room."""
 
 import asyncio
 import contextlib

@@ -83,7 +83,7 @@ def missing(settings: Settings, cli: Cli) -> CheckResult:
     advice = "check its command in csp.toml"
     if cli.install:
         where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
-        advice = f"{cli.install}; {where}; or go on without it"
+        advice = f"{cli.install}; {where}; or continue without it"
     if settings.strict_cli_check or settings.agents:
         return CheckResult(name, False, f"{command} is not installed", advice)
     return CheckResult(name, True, "not installed (optional)", advice)
@@ -116,7 +116,7 @@ def check_wiring(
         return
     unwire(folder)
     if not wired.spool_dir:
-        said = f"{' '.join(cli.command)!r} is no interactive session, so nothing is added"
+        said = f"{' '.join(cli.command)!r} is not an interactive session, so nothing is added"
         yield CheckResult(name, True, said)
         return
     yield check_flags(cli, path, argv, wired, env)

@@ -1,4 +1,4 @@
-"""Have models work on an objective and wait for the result."""
+"""Let models work on an objective and wait for the result."""
 
 import time
 from typing import Final
@@ -67,7 +67,7 @@ def collaborate(call: VerbCall) -> int:
         return _follow(call, args.poll, after=0)
     answer = call.gateway.post_once("/collaborations", body_of(call))
     handle = field(answer, "handle", str)
-    talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
+    talk(f"{'continued' if args.session else 'started'} {handle} in thread {field(answer, 'thread', str)}")
     if args.no_wait:
         return call.show(answer, [handle])
     # If it is still running, its progress so far is not shown again.

@@ -1,6 +1,7 @@
 """Write to the user's terminal without letting an agent's text drive it.
 
-stdout is data, stderr is talk. What goes to a terminal has its control characters made visible; what goes
+Results go to stdout, messages to stderr.
+What goes to a terminal has its control characters made visible; what goes
 into a pipe or a file is left as it is.
 """
 

@@ -65,7 +65,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
 
 
 def top_parser() -> argparse.ArgumentParser:
-    """Return the parser of what stands before the verb."""
+    """Return the parser of the options before the verb."""
     width = max(len(verb.name) for verb in VERBS)
     verbs = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in VERBS)
     parser = _Parser(

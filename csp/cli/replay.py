@@ -1,4 +1,4 @@
-"""Show the history of a room as it came, or its logs."""
+"""Replay the history of a room with its original timing, or show its logs."""
 
 import os
 import sys

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from csp.panes.up import OpenRoom
     from csp.panes.wait_ready import StartOutcome
 
-#: What only a model behind an API has, by its name among the arguments.
+#: What only an API model has, by its name among the arguments.
 _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
 #: Earlier rooms that are named where a directory gets its first room.
 _MOST_EARLIER: Final = 3
@@ -162,7 +162,7 @@ def add(call: VerbCall) -> int:
     if not call.address.room:
         raise BadInput("csp add needs a room of this machine", "unset CSP_GATEWAY_URL")
     if args.provider and args.command:
-        raise BadInput("a model behind an API has no command", "leave out what stands behind --")
+        raise BadInput("an API model has no command", "leave out the command after --")
     if args.provider and not args.model:
         raise BadInput("--provider needs a model beside it", "give it: --model NAME")
     for name in _OF_MODELS:
@@ -386,7 +386,7 @@ def show_plan(call: VerbCall, found: dict[str, Any]) -> int:
     for row in found["agents"]:
         where = f"in {'a git worktree of its own' if row['worktree'] else row['cwd']}"
         if row["provider"]:
-            where = "a model behind an API"
+            where = "an API model"
         role = "".join(f", {word}" for word in (row["duty"], row["role"]) if word not in (None, "agent"))
         put(f"  {row['id']}{role}: {row['command']} ({where})")
     put("nothing was started")

@@ -65,7 +65,7 @@ def web(call: VerbCall) -> int:
         talk("opened it in your browser; the link is good once, for two minutes")
     else:
         why = why_not or "no browser could be started"
-        talk(f"not opened ({why}); open the link yourself, it is good once, for two minutes")
+        talk(f"not opened ({why}); open the link yourself; it works once, for two minutes")
     if len(urls) > 1:
         talk("the further links are for other machines, such as a phone; each is good once")
     return 0

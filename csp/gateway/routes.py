@@ -253,7 +253,7 @@ ROUTES: Final = (
     route("POST", "/register", register, "Join the room, or rejoin with an agent's token", status=201),
     route("GET", "/me", operations.who_am_i, "Show the owner of the token"),
     route("GET", "/agents", list_agents, "List the participants", list[responses.AgentView]),
-    route("POST", "/agents", start, "Start a model behind an API as an agent", status=201),
+    route("POST", "/agents", start, "Start an API model as an agent", status=201),
     route("DELETE", "/agents/{id}", remove, "Remove a participant"),
     route("GET", "/agents/{id}/screen", operations.fresh_screen, "Show the current screen of an agent"),
     route("POST", "/agents/{id}/{verb}", control, "Send a control to an agent"),

@@ -337,7 +337,7 @@ class Chat:
 
     @property
     def prompt(self) -> str:
-        """What stands before the line that is typed."""
+        """The prompt before the input line."""
         return self.question.prompt if self.question else self.target.replace(",", ", ")
 
     def quit(self) -> None:

@@ -293,7 +293,7 @@ async def has_questions(chat: "Chat", wish: human_input.ModeLine) -> bool:
 
 
 async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
-    """Begin a mode; the room says so itself."""
+    """Start a mode; the room itself posts a notice about it."""
     if wish.mode == human_input.FREEFORM:
         return await end(chat, [])
     for agent in (*wish.names.values(), *(wish.agents or ())):

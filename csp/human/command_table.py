@@ -32,7 +32,7 @@ async def show_help(chat: "Chat", words: list[str]) -> None:
 
 
 async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
-    """Begin a mode, if there is one of this name; ask for its topic, and before it ends another one."""
+    """Start a mode, if there is one with this name; ask for its topic, and before it ends another one."""
     modes = mode_names()
     if wish.mode not in modes:
         hint = nearest(wish.mode, modes) or f"there are: {', '.join(modes)}"

@@ -248,7 +248,7 @@ def indented(text: str) -> str:
 
 
 def news_line(look: Theme, event: events.AnyEvent) -> str:
-    """Return the line for an event that is no speech; nothing for most of them."""
+    """Return the line for an event that is not a message; for most of them there is none."""
     match event:
         case events.Joined():
             return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} joined"

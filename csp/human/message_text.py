@@ -39,7 +39,7 @@ def height(row: str, width: int) -> int:
 
 
 class _Word(NamedTuple):
-    """A piece that is not broken, with its width; `gap` tells whether a space stands before it."""
+    """A piece that is not broken, with its width; `gap` tells whether a space precedes it."""
 
     text: str
     width: int

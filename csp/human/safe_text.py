@@ -44,7 +44,7 @@ def folded(text: str, how_to_see: str, max_lines: int = MAX_LINES) -> str:
 
 
 def wrapped(text: str, taken: int, columns: int) -> str:
-    """Return text broken between words, all but its first line further in; `taken` stands before that."""
+    """Return text wrapped at words, all lines except the first indented; `taken` columns are in use."""
     lines: list[str] = []
     for number, line in enumerate(text.split("\n")):
         start = "  " if number else " " * taken

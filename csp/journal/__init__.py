@@ -1,7 +1,7 @@
 """The room's events on disk: appended in order, read from any position.
 
 `JsonlJournal` is one file of JSON lines with a checksum per line. `append` writes a batch, `sync` brings it
-to the disk and `commit` shows it to readers, so many messages share one sync. `journal_repair`
+to the disk and `commit` shows it to readers, so one sync serves many messages. `journal_repair`
 repairs the file when it is opened, `rewrite` removes text from it, `scrub` looks for damage
 and `snapshots` shorten the next start. `history` answers queries, from memory or with the help of
 `search_index`, an SQLite file that can always be rebuilt.

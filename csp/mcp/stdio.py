@@ -73,7 +73,7 @@ def _complaint(error: ValidationError) -> types.JSONRPCError | None:
             return None
         said = types.ErrorData(code=types.PARSE_ERROR, message=first["msg"])
         return types.JSONRPCError(jsonrpc="2.0", id=None, error=said)
-    said = types.ErrorData(code=types.INVALID_REQUEST, message="this is no JSON-RPC message")
+    said = types.ErrorData(code=types.INVALID_REQUEST, message="this is not a JSON-RPC message")
     # The id of an otherwise invalid call.
     calls = [one["input"] for one in problems if isinstance(one["input"], dict)]
     ids = (call.get("id") for call in calls if not _ANSWERS & call.keys())

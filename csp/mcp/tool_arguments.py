@@ -66,7 +66,7 @@ class Working(Arguments, frozen=True, forbid_unknown_fields=True):
 
 
 class HandOver(Arguments, frozen=True, forbid_unknown_fields=True):
-    to: Annotated[Name, Meta(description="who shall go on")]
+    to: Annotated[Name, Meta(description="the agent that continues")]
     task: Annotated[str, Meta(min_length=1, max_length=500, description="one clear task")]
     session: Session | None = None
 
@@ -128,7 +128,7 @@ class Stop(Arguments, frozen=True, forbid_unknown_fields=True):
 
 _Models = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
 _Goal = Annotated[Text, Meta(description="the task to solve together; needed to begin")]
-_Handle = Annotated[Id, Meta(description="a collaboration to go on with, or a name for a new one")]
+_Handle = Annotated[Id, Meta(description="a collaboration to continue, or a name for a new one")]
 _Guidance = Annotated[str, Meta(max_length=MAX_TEXT_BYTES, description="guidance for the next steps")]
 _LEADS = Meta(description="round_robin, the default, or orchestrator: the first of models leads")
 _Steps = Annotated[int, Meta(ge=1, le=1000, description="how many turns at most, by default 10")]

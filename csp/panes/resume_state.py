@@ -1,6 +1,6 @@
 """The conversation of each CLI and the form of the windows, for the next start.
 
-They lie beside the room's journal, so that `down` or a restart of the machine may take everything else away.
+They are stored with the journal of the room, so they survive `down` and a restart of the machine.
 """
 
 import contextlib

@@ -54,7 +54,7 @@ class RoomProcesses:
         return {run.agent: run.cwd for run in self.sidecars()}
 
     def lineup(self) -> tuple[PaneMember, ...]:
-        """Return the members that were saved, or none; they lie there for as long as the room is up."""
+        """Return the members that were saved, or none; they are kept as long as the room is up."""
         try:
             return tuple(
                 PaneMember(**row | {"cwd": Path(row["cwd"]), "command": tuple(row["command"])})

@@ -25,7 +25,7 @@ def write(draft: RoomDraft, command: WriteNote) -> None:
     if command.id is not None and _is_repeated(draft.room, command):
         return
     if not command.text.strip():
-        raise BadInput("the note is blank", "say what should stand on the board")
+        raise BadInput("the note is blank", "write the text of the note")
     rules = draft.rules
     text = redact(command.text, rules.secrets)
     if not has_space(draft, command.session, text):

@@ -468,7 +468,7 @@ class RoomRules(msgspec.Struct, frozen=True, kw_only=True):
     prompts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def timeout_of(self, kind: ParticipantKind) -> float:
-        """Return how long a turn may take; a model behind an API shows no signs of work while it thinks."""
+        """Return how long a turn may take; an API model shows no signs of work while it thinks."""
         return self.timeout_s * 2.5 if kind is ParticipantKind.API else self.timeout_s
 
 

@@ -513,9 +513,9 @@ async def test_a_call_has_the_time_and_the_secret_of_its_voice(
     ("verb", "problem"),
     [
         (ControlVerb.INTERRUPT, "nothing is running"),
-        (ControlVerb.APPROVE, "a model behind an API has no dialog"),
-        (ControlVerb.DENY, "a model behind an API has no dialog"),
-        (ControlVerb.RESTART, "a model behind an API has nothing to start again"),
+        (ControlVerb.APPROVE, "an API model has no dialog"),
+        (ControlVerb.DENY, "an API model has no dialog"),
+        (ControlVerb.RESTART, "an API model has nothing to start again"),
     ],
 )
 async def test_a_button_that_does_nothing_says_why(scene: Scene, verb: ControlVerb, problem: str) -> None:

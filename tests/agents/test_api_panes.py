@@ -1,4 +1,4 @@
-"""Models behind an API as a user starts them: by csp.toml, by csp agent, in real tmux panes."""
+"""API models as a user starts them: by csp.toml, by csp agent, in real tmux panes."""
 
 import sys
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def test_models_are_read_from_csp_toml(tmp_path: Path) -> None:
         ('base_url = "http://a"', "agent 'x': base_url needs a provider beside it"),
         (
             'provider = "openai"\nmodel = "m"\ncommand = "c"',
-            "agent 'x': a model behind an API has no command",
+            "agent 'x': an API model has no command",
         ),
         (
             'provider = "openai"\nmodel = "m"\nkey_env = "a b"',
@@ -257,7 +257,7 @@ def test_csp_up_gives_models_panes_that_show_what_they_say_and_cost(place: Place
         (place.dir / "csp.toml").write_text(TOML.format(url=models.url("")[:-1]) + KEYLESS)
         plan = place.csp("up", "--dry-run")
         assert "claude-api: csp agent --name claude-api --provider anthropic" in plan.out
-        assert "(a model behind an API)" in plan.out
+        assert "(an API model)" in plan.out
         begun = place.up()
         assert "keyless has ended: csp: there is no key for openai: OPENAI_API_KEY is not set" in begun.err
         assert "room default is up with claude-api, home" in begun.err

@@ -1,4 +1,4 @@
-"""Models behind an API in a room without a mode, and what becomes of a session when their calls fail."""
+"""API models in a room without a mode, and what becomes of a session when their calls fail."""
 
 import asyncio
 import os
@@ -142,7 +142,7 @@ def test_a_model_has_no_dialog_to_approve(room: ApiRoom) -> None:
         lambda: room.state(control, "claude")[0] == "failed" and room.state(control, "claude"), 10, "no"
     )
 
-    assert found == ("failed", "a model behind an API has no dialog")
+    assert found == ("failed", "an API model has no dialog")
 
 
 def test_a_message_that_is_withdrawn_is_not_answered(room: ApiRoom) -> None:

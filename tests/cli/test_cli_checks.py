@@ -92,7 +92,7 @@ def test_a_command_that_is_no_session_gets_nothing(tmp_path: Path) -> None:
 
     assert (found.ok, found.detail) == (
         True,
-        "'claude --print' is no interactive session, so nothing is added",
+        "'claude --print' is not an interactive session, so nothing is added",
     )
 
 

@@ -63,7 +63,7 @@ def test_every_option_reaches_the_room(capsys: pytest.CaptureFixture[str]) -> No
             "cost_limit_usd": 0.5,
         }
     ]
-    assert capsys.readouterr() == ("s-1\n", "began s-1 in thread s-1\n")
+    assert capsys.readouterr() == ("s-1\n", "started s-1 in thread s-1\n")
 
 
 def test_going_on_says_so_and_shows_only_what_is_new(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def test_going_on_says_so_and_shows_only_what_is_new(capsys: pytest.CaptureFixtu
     assert run(gateway, "collaborate", "mind it", "--continue", "s-1", "--max-steps", "2") == 0
     assert gateway.bodies[0] == {"session_id": "s-1", "user_input": "mind it", "max_steps": 2}
     assert gateway.bodies[2]["after"] == 5
-    assert capsys.readouterr().err.splitlines()[:2] == ["going on with s-1 in thread s-1", "new"]
+    assert capsys.readouterr().err.splitlines()[:2] == ["continued s-1 in thread s-1", "new"]
 
 
 def test_the_result_is_data_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def test_a_bare_machine_is_fine_and_is_told_how_to_get_agents(place: Place) -> N
     ]
     assert all(row["ok"] for row in found.values())
     assert found["cli codex"]["advice"] == (
-        "npm install -g @openai/codex; CSP_CODEX_CMD=PATH says where it is; or go on without it"
+        "npm install -g @openai/codex; CSP_CODEX_CMD=PATH says where it is; or continue without it"
     )
 
 

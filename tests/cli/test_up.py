@@ -234,7 +234,7 @@ def test_a_plan_is_shown_with_roles_models_and_worktrees(capsys: pytest.CaptureF
         "  window 2: bob",
         "  ann: claude (in /w)",
         "  bob, orchestrator: claude (in a git worktree of its own)",
-        "  gpt, reviewer: claude (a model behind an API)",
+        "  gpt, reviewer: claude (an API model)",
         "nothing was started",
     ]
 

@@ -17,7 +17,7 @@ from tests.cli.recording import call_of, with_settings
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--provider", "openai", "--model", "m", "--", "cmd"), "a model behind an API has no command"),
+        (("--provider", "openai", "--model", "m", "--", "cmd"), "an API model has no command"),
         (("--provider", "openai"), "--provider needs a model beside it"),
         (("--model", "m"), "--model needs a provider beside it"),
         (("--base-url", "http://x"), "--base-url needs a provider beside it"),

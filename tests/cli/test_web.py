@@ -59,7 +59,7 @@ def test_the_link_lets_one_page_in(place: Place) -> None:
     assert done.code == 0
     assert re.fullmatch(re.escape(place.room().url) + r"/#link=[\w-]{22,}", url)
     assert done.err == (
-        "not opened (there is no display); open the link yourself, it is good once, for two minutes\n"
+        "not opened (there is no display); open the link yourself; it works once, for two minutes\n"
     )
     assert GatewayClient(place.room().url, token).get("/queue") == {"items": []}
     with pytest.raises(Unauthenticated):

@@ -86,7 +86,7 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         *(BUILDER, GOAL, LAST, "The plan: {plan}", "What the reviewer said of the plan: {feedback}", "{why}"),
         *("these are what a revision is about: {findings}", "Your work so far: {work}"),
         *(
-            "Work in this directory alone: {place}",
+            "Work only in this directory: {place}",
             "Do not commit, do not change branches",
             "runs the tests ({test})",
         ),
@@ -336,7 +336,7 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         *("## board_add Put a note on the shared whiteboard", "## board_search Search the shared whiteboard"),
         *("## query_log Look up what was said in the room", "## mode_status See the mode that runs"),
         *(
-            "## start_mode Begin a mode",
+            "## start_mode Start a mode",
             "## stop Stop the mode that runs, at once.",
             "## chatter_collaborate Have several",
         ),

@@ -82,7 +82,7 @@ def _answers(place: Place) -> Any:
 _HALF: Final = (
     (("--provider", "openai"), "--provider needs a model beside it"),
     (("--model", "m"), "--model needs a provider beside it"),
-    (("--provider", "openai", "--model", "m", "--", "sh"), "a model behind an API has no command"),
+    (("--provider", "openai", "--model", "m", "--", "sh"), "an API model has no command"),
 )
 
 

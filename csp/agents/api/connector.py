@@ -340,9 +340,9 @@ class Connector:
                 work.cancel(is_wanted=turn is None)
             problem = "" if found or turn is not None else "nothing is running"
         elif item.control in (ControlVerb.APPROVE, ControlVerb.DENY):
-            problem = "a model behind an API has no dialog"
+            problem = "an API model has no dialog"
         elif item.control is ControlVerb.RESTART:
-            problem = "a model behind an API has nothing to start again"
+            problem = "an API model has nothing to start again"
         state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
         await self._refusal(
             lambda: self.client.control_done(item.id, state, problem), "control was not wanted", item

@@ -340,7 +340,7 @@ def _from_object(fields: Fields, role: RunRole, run_id: str) -> AnyMessage:
         raise BadInput(f"unknown message_type {message_type[:80]!r}", hint)
     body = fields.get("body", {})
     if not isinstance(body, dict):
-        raise BadInput("body is no object", "send a JSON object as body")
+        raise BadInput("body is not an object", "send a JSON object as body")
     return read_body(MessageType(message_type), body)
 
 

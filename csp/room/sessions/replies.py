@@ -239,7 +239,7 @@ class _Reply:
                 self._ask_again(turn, "repair_review", problem)
                 return
             self._post(events.Activity, self._command)
-            fail(draft, turn, TurnState.FAILED, f"its reply is no message of a {role}: {problem}")
+            fail(draft, turn, TurnState.FAILED, f"its reply is not a valid message of a {role}: {problem}")
             if draft.session.is_running:
                 # It was already asked twice; an agent that does not answer at all is handled elsewhere.
                 give_up(draft, "though it was asked once more")

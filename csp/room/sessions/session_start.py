@@ -237,10 +237,10 @@ def _known(draft: RoomDraft, name: str | None) -> Session | None:
         return None
     found = draft.sessions.find(name)
     if found is not None and found.setup.collaboration is None:
-        raise Refused(f"{found.id} is no collaboration", "leave session_id out to begin one")
+        raise Refused(f"{found.id} is not a collaboration", "leave session_id out to start one")
     if found is None and _SESSION_ID.match(name):
         known = [str(one.id) for one in draft.sessions.by_id.values() if one.setup.collaboration]
-        hint = nearest(name, known) if known else "leave session_id out to begin one"
+        hint = nearest(name, known) if known else "leave session_id out to start one"
         raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
     if name == DEFAULT_THREAD:
         raise BadInput(f"{name!r} cannot be the name of a collaboration", "choose another one")
@@ -326,7 +326,7 @@ def _go_on(draft: SessionDraft, command: Collaborate) -> None:
     setup = _more(draft, command)
     other = draft.room.sessions.live_in(before.thread)
     if other is not None and other.id != before.id:
-        raise Refused(f"{other.id} runs in thread {before.thread}", f"end it first, or go on with {other.id}")
+        raise Refused(f"{other.id} runs in thread {before.thread}", f"end it first, or continue {other.id}")
     check_free(draft.room_draft, setup, before)
     steps = (setup.rounds or 0) - before.steps
     text = f"goes on for {steps} steps at most"
@@ -338,7 +338,7 @@ def _go_on(draft: SessionDraft, command: Collaborate) -> None:
     is_at_rest = before.is_over or before.stage.kind is PhaseKind.SOLO
     for turn in list(draft.session.turns.values()):
         if is_at_rest or turn.agent not in setup.agents:
-            cancel(draft, turn, "it goes on without this turn")
+            cancel(draft, turn, "it continues without this turn")
     if is_at_rest:
         begin(draft)
     else:

@@ -157,7 +157,7 @@ def test_json_may_leave_out_what_is_known() -> None:
         ({"sender": "reviewer"}, "sender is 'reviewer', expected 'builder'"),
         ({"run_id": "../etc"}, "run_id is '../etc', expected 'r'"),
         ({"message_type": "plan.made"}, "unknown message_type 'plan.made'"),
-        ({"body": 5}, "body is no object"),
+        ({"body": 5}, "body is not an object"),
         ({"body": {"steps": []}}, "plan.proposed: expected `array` of length >= 1 - at `$.steps`"),
     ],
 )

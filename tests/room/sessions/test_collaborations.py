@@ -617,14 +617,14 @@ def test_unknown_or_other_sessions_do_not_go_on() -> None:
     unknown = work.refuse(Collaborate(sender=HUMAN, session="s-99"), NotFound)
     assert (unknown.message, unknown.hint) == (
         "unknown collaboration 's-99', or it ended too long ago",
-        "leave session_id out to begin one",
+        "leave session_id out to start one",
     )
     work.collaborate()
     assert work.id in work.refuse(Collaborate(sender=HUMAN, session="s-99"), NotFound).hint
     work.start("round_robin")
     other = work.room.sessions.newest_in("default")
     assert other is not None
-    assert f"{other.id} is no collaboration" in work.refused(Collaborate(sender=HUMAN, session=other.id))
+    assert f"{other.id} is not a collaboration" in work.refused(Collaborate(sender=HUMAN, session=other.id))
 
 
 def test_words_of_one_who_is_no_person_are_its_own() -> None:
