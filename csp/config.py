@@ -517,7 +517,7 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
         raise BadInput(f"{where}: {of_model[0]} also needs a {missing[0]}", f'{missing[0]} = "..."')
     both = [name for name in _OF_CLIS if name in values]
     if of_model and both:
-        raise BadInput(f"{where}: a model behind an API has no {both[0]}", f"leave out {both[0]} or provider")
+        raise BadInput(f"{where}: an API model has no {both[0]}", f"leave out {both[0]} or provider")
     if values.get("role", "agent") not in ROLES:
         values |= {"role": "agent", "duty": values["role"]}
     return AgentSpec(**values)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 def paused_collector() -> Iterator[None]:
     """Pause garbage collection in this block and exclude the loaded objects from all later collections.
 
-    Loading creates so many objects that it triggers a full collection, which stops every thread of the
+    Loading creates enough objects to trigger a full collection, which stops every thread of the
     process for about 0.1 s. The loaded objects are never freed anyway.
     """
     gc.disable()

@@ -94,7 +94,7 @@ class Needs:
         answer = next((one for one in item.answers if one.key == key), None)
         if answer is None:
             keys = ", ".join(f"{one.key} {one.label}" for one in item.answers)
-            raise BadInput(f"{key!r} is no answer to: {item.title}", f"there are: {keys}")
+            raise BadInput(f"{key!r} is not an answer to: {item.title}", f"there are: {keys}")
         return answer
 
     def only_dialog(self) -> str:

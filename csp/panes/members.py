@@ -288,7 +288,7 @@ def _not_installed(member: PaneMember) -> NotFound:
 
 
 def _going_on(member: PaneMember) -> str:
-    return f"{_problem(member)}; going on without it ({_advice(member)})"
+    return f"{_problem(member)}; continuing without it ({_advice(member)})"
 
 
 def _problem(member: PaneMember) -> str:

@@ -282,7 +282,7 @@ class OpenRoom:
         lost = {outcome.agent for outcome in outcomes if outcome.problem} & self._resumed
         found = [member for member in members if member.agent in lost and seats[member.agent].is_dead]
         for member in found:
-            self._tell(f"{member.agent} could not go on with its conversation; it starts a new one")
+            self._tell(f"{member.agent} could not continue its conversation; it starts a new one")
             resume_state.forget_conversation(self.conversations, member.agent)
             self._run(member, seats[member.agent].pane, member.command)
         return bool(found)

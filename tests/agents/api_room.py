@@ -1,4 +1,4 @@
-"""A room in which models behind an API take part: real SDKs, real gateway, scripted models on loopback."""
+"""A room in which API models take part: real SDKs, real gateway, scripted models on loopback."""
 
 import asyncio
 import json
@@ -70,7 +70,7 @@ class Player:
 
 
 class ApiRoom(ModeRoom):
-    """A stage on which models behind an API join demo agents; `models` is what all of them are served by."""
+    """A stage on which API models join demo agents; `models` is what all of them are served by."""
 
     def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
         super().__init__(folder, env)

@@ -1,4 +1,4 @@
-"""The acceptance tests of the plans, in their words, for models behind an API among agents in panes."""
+"""The acceptance tests of the plans, in their words, for API models among agents in panes."""
 
 import itertools
 import json
@@ -399,7 +399,7 @@ def test_models_carry_a_run_from_plan_to_branch(room: ApiRoom, tmp_path: Path) -
         return found
 
     wait_until_sync(lambda: run()["run"]["phase"] == "approval", 90, "approval")
-    # A model behind an API has no hands.
+    # An API model has no hands.
     (Path(run()["context"]["worktree"]) / "maths.py").write_text(RIGHT)
     room.room.gateway.post(f"/runs/{run_id}/go")
     wait_until_sync(lambda: run()["run"].get("branch"), 90, "branch")

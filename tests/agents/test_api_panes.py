@@ -1,4 +1,4 @@
-"""Models behind an API as a user starts them: by csp.toml, by csp agent, in real tmux panes."""
+"""API models as a user starts them: by csp.toml, by csp agent, in real tmux panes."""
 
 import sys
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def test_models_are_read_from_csp_toml(tmp_path: Path) -> None:
         ('base_url = "http://a"', "agent 'x': base_url also needs a provider"),
         (
             'provider = "openai"\nmodel = "m"\ncommand = "c"',
-            "agent 'x': a model behind an API has no command",
+            "agent 'x': an API model has no command",
         ),
         (
             'provider = "openai"\nmodel = "m"\nkey_env = "a b"',

@@ -1,4 +1,4 @@
-"""Models behind an API in a room without a mode, and what becomes of a session when their calls fail."""
+"""API models in a room without a mode, and what becomes of a session when their calls fail."""
 
 import asyncio
 import os

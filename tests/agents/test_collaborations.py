@@ -1,4 +1,4 @@
-"""Collaborations of models behind an API: what seed 002 asks for, each of its measures of success."""
+"""Collaborations of API models: what seed 002 asks for, each of its measures of success."""
 
 import itertools
 import signal

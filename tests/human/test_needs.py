@@ -64,7 +64,7 @@ async def test_a_key_answers_the_newest_thing_that_waits(listed: Listed) -> None
     listed.now += 1
 
     assert listed.needs.find_answer("n").line == "/deny ada 2"
-    with pytest.raises(BadInput, match="'y' is no answer to: bob asks to run a command"):
+    with pytest.raises(BadInput, match="'y' is not an answer to: bob asks to run a command"):
         listed.needs.find_answer("y")
 
 

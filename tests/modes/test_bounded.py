@@ -1,6 +1,6 @@
 """Bounded collaboration: what it has to do to be accepted, one test for each demand.
 
-The agents answer in lines of text; models behind an API, which answer in envelopes, take the same tests in
+The agents answer in lines of text; API models, which answer in envelopes, take the same tests in
 tests/gateway/test_acceptance.py.
 """
 

@@ -38,7 +38,7 @@ def test_the_clis_that_are_installed_take_part(tmp_path: Path, env: dict[str, st
         ("gemini", ("gemini",)),
     ]
     assert lineup.notes == (
-        "the command 'codex' of agent 'codex' was not found; going on without it"
+        "the command 'codex' of agent 'codex' was not found; continuing without it"
         " (install it: npm install -g @openai/codex; or say where it is: CSP_CODEX_CMD=PATH)",
     )
 

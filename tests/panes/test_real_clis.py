@@ -104,5 +104,5 @@ def test_a_conversation_that_cannot_be_gone_on_with_gives_way_to_a_new_one(scene
     path.write_text(json.dumps(known))
     done = scene.place.up()
 
-    assert "claude could not go on with its conversation; it starts a new one" in done.err
+    assert "claude could not continue its conversation; it starts a new one" in done.err
     assert scene.place.online() == {"claude": "idle"}

@@ -148,7 +148,7 @@ def test_it_keeps_to_what_an_old_bash_knows() -> None:
     assert os.access(SCRIPT, os.X_OK)
 
 
-# --- the packages of models behind an API --------------------------------------------------------
+# --- the packages of API models --------------------------------------------------------
 
 _MODELS: Final = """
 [[agent]]

@@ -214,7 +214,7 @@ def test_a_variable_that_names_no_command_is_named(place: Place, others: tuple[s
     problem = "csp: CSP_CODEX_CMD: the command 'no-such-cli' of agent 'codex' was not found"
     advice = "(check its spelling, or give its path)"
     assert shown.code == 0
-    assert f"{problem}; going on without it {advice}" in shown.err.splitlines()
+    assert f"{problem}; continuing without it {advice}" in shown.err.splitlines()
     assert (strict.code, strict.err) == (1, f"{problem} {advice}\n")
 
 

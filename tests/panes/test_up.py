@@ -350,7 +350,7 @@ def test_a_cli_that_ends_over_its_old_conversation_starts_anew(
     outcomes = [StartOutcome(name, "offline", "it has ended") for name in ("ann", "ben", "cid")]
 
     assert made.restart_failed(members, outcomes)
-    assert told == ["ann could not go on with its conversation; it starts a new one"]
+    assert told == ["ann could not continue its conversation; it starts a new one"]
     assert [pane for pane, _, _ in panes.ran] == ["%ann"]
     assert load_conversations(path)["ann"].session == ""
     assert not made.restart_failed(members, [StartOutcome("ann", "idle")])
