@@ -344,7 +344,7 @@ def test_board_is_written_on_searched_and_shown(room: LiveRoom) -> None:
 
     assert "the board is empty; /board add TEXT writes on it" in done.stdout
     assert f"wrote {note}\n{note} room human: the zebra crosses\n" in done.stdout
-    assert "expected words to search for" in done.stdout + done.stderr
+    assert "expected what to look for" in done.stdout + done.stderr
     assert "unknown note 'n-999999'" in done.stdout + done.stderr
     assert f"{note} room human: the zebra crosses" in plain(room, f"/board {note}\n").stdout
 
