@@ -309,6 +309,31 @@ def _drawn(scene: Scene, text: str) -> Iterator[int]:
         yield scene.get(f"/markdown?ids={','.join(seqs)}")
 
 
+def _mcp(scene: Scene, text: str) -> Iterator[int]:
+    """Give it to the tools of an agent."""
+    headers = {
+        "X-Auth-Token": scene.tokens["ann"],
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    for tool, arguments in (
+        ("send_message", {"to": "ben", "text": text}),
+        ("send_message", {"to": text, "text": "x"}),
+        ("board_add", {"text": text, "tags": [text]}),
+        ("board_search", {"query": text}),
+        ("query_log", {"search": text}),
+        ("vote", {"label": text, "reason": text}),
+        (text, {text: text[:100]}),
+    ):
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments},
+        }
+        yield scene.raw("POST", "/mcp", json.dumps(call).encode(), headers)[0]
+
+
 def _name(scene: Scene, text: str) -> Iterator[int]:
     yield scene.post("/register", {"agentId": text})
     status, raw = scene.ask(
@@ -445,6 +470,7 @@ CARRIERS: Final = (
     Carrier("line", _line),
     Carrier("dialog", _dialog),
     Carrier("drawn", _drawn),
+    Carrier("mcp", _mcp),
     Carrier("name", _name),
     Carrier("topic", _topic),
     Carrier("tag", _tags),
