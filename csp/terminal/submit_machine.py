@@ -220,7 +220,9 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
         if not seen.is_in_composer:
             self._shown_at = None
-            shows_by = max(self._since, seen.written_at) + self.rules.gap_s + _show_s(seen)
+            # A message of an earlier brain is never typed again.
+            show_s = SHOW_S if self._is_resumed else _show_s(seen)
+            shows_by = max(self._since, seen.written_at) + self.rules.gap_s + show_s
             return self._miss(seen, now) if self._is_past(shows_by, now) else []
         # On a busy machine the CLI may read the text long after it was written; an Enter right after it would
         # be part of the paste.

@@ -560,7 +560,7 @@ def test_a_restarted_brain_goes_on_where_the_message_stands() -> None:
     assert typing.step(SHOWN, 1.1) == [KeyAction.ENTER]
 
 
-@pytest.mark.parametrize("seen", [EMPTY, UNREADABLE])
+@pytest.mark.parametrize("seen", [EMPTY, UNREADABLE, replace(EMPTY, has_reacted=False)])
 def test_a_restarted_brain_that_finds_nothing_says_unknown(seen: PasteObservation) -> None:
     typing = SubmitMachine.resumed(RULES, 1.0)
 
