@@ -5,6 +5,7 @@ first of: a flag, the environment, ./csp.toml, the user's config.toml, the defau
 """
 
 import os
+import re
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from csp import setting_types as types
 from csp.clis.registry import cli_names, find_adapter
 from csp.errors import BadInput
 from csp.fast_start import process_environment as places
+from csp.fast_start.atomic_files import read_plain
 from csp.fast_start.process_environment import process_environment as process_environment
 from csp.project import Claim, Project, claims_folder, project_of, read_claims, room_name
 from csp.room.approval_rules import is_plain_command
@@ -397,17 +399,31 @@ def _read_files(env: Mapping[str, str], cwd: Path, project: Project) -> list[_Fi
     return [file for file in (local, _read_file(user)) if file]
 
 
+#: How long a file that came with a repository may be.
+MAX_FOUND_BYTES: Final = 128 * 1024
+_MOST_PARTS: Final = 16
+_PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+#: The parser takes minutes for a key of thousands of parts.
+_DEEP_KEY: Final = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{_MOST_PARTS}}}")
+
+
 def _read_file(path: Path, *, is_found: bool = False) -> _File | None:
     try:
-        raw = path.read_bytes()
+        # In a repository it may be a link to a device that never ends.
+        raw = read_plain(path, MAX_FOUND_BYTES + 1) if is_found else path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
         raise BadInput(f"cannot read {str(path)!r}: {(exc.strerror or '').lower()}") from exc
-    import tomllib  # most runs have no such file
+    if is_found and len(raw) > MAX_FOUND_BYTES:
+        raise BadInput(f"{path}: over {MAX_FOUND_BYTES} bytes", "put long texts into files that agents read")
+    import tomllib  # most runs have no file to read
 
     try:
-        data = tomllib.loads(raw.decode())
+        text = raw.decode()
+        if _DEEP_KEY.search(text):
+            raise BadInput(f"{path}: a key with more than {_MOST_PARTS} parts")
+        data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise BadInput(f"{path}: not valid TOML: {str(exc)[:1].lower()}{str(exc)[1:]}") from exc
     _check_keys(path, data)

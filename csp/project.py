@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.errors import Broken
-from csp.fast_start.atomic_files import replace_file
+from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.fast_start.process_environment import xdg
 from csp.fast_start.room_files import is_name, make_private_dir
 
@@ -105,8 +105,7 @@ def _git_identity(folder: Path) -> str:
 
 def _first_line(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return os.fsdecode(file.readline(_MAX_BYTES)).rstrip("\r\n")
+        return os.fsdecode(read_plain(path, _MAX_BYTES).partition(b"\n")[0]).rstrip("\r")
     except OSError:
         return ""
 

@@ -8,7 +8,7 @@ import pytest
 
 from csp.cli.parser import verb_parser
 from csp.cli.verbs import VERBS
-from csp.config import CLI_DEFAULTS, ROWS, AgentSpec, Settings, load_settings, shown
+from csp.config import CLI_DEFAULTS, MAX_FOUND_BYTES, ROWS, AgentSpec, Settings, load_settings, shown
 from csp.errors import BadInput
 from csp.room_registry import claim
 
@@ -225,7 +225,28 @@ def test_a_file_that_is_not_toml_is_named(home: Path, here: Path, raw: bytes) ->
 def test_a_file_that_cannot_be_read_is_named(home: Path, here: Path) -> None:
     (here / "csp.toml").mkdir()
 
-    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': is a directory"
+    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': it is not a regular file"
+
+
+def test_a_device_in_the_place_of_the_file_is_not_read(home: Path, here: Path) -> None:
+    # /dev/zero would be read for ever.
+    (here / "csp.toml").symlink_to("/dev/null")
+
+    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': it is not a regular file"
+
+
+def test_a_very_long_file_is_refused_unless_the_user_names_it(home: Path, here: Path) -> None:
+    (here / "csp.toml").write_text("#" * MAX_FOUND_BYTES + "#")
+
+    assert load_error(home, here).message == f"{here / 'csp.toml'}: over 131072 bytes"
+    assert not load(home, here, CSP_CONFIG_FILE="csp.toml").agents
+
+
+@pytest.mark.parametrize("part", ["a", "'b c'", '"d.e"'])
+def test_a_key_of_many_parts_is_refused_before_it_is_parsed(home: Path, here: Path, part: str) -> None:
+    (here / "csp.toml").write_text(".".join([part] * 2_000) + " = 1")
+
+    assert load_error(home, here).message == f"{here / 'csp.toml'}: a key with more than 16 parts"
 
 
 def test_agents_are_read_from_the_file(home: Path, here: Path) -> None:

@@ -21,9 +21,14 @@ _IN_THE_ROOM: Final = ("/focus", "@")
 
 @takes(
     _AGENT,
-    value("words", "COMMAND", "first words of the command; put -- before one with options", nargs="*"),
+    value(
+        "words",
+        "COMMAND",
+        "first words of the command, or only and all of them; put -- before options",
+        nargs="*",
+    ),
     JSON,
-    examples=("csp allow claude pytest", "csp allow claude -- git status --short"),
+    examples=("csp allow claude pytest", "csp allow claude -- only git status --short"),
 )
 def allow(call: VerbCall) -> int:
     """Allow an agent to run a command without approval until `csp unallow`."""

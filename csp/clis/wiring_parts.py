@@ -6,7 +6,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-HOOK_TIMEOUT_S = 10
+#: A hook only writes a file, but on a busy machine even its shell may take seconds to start. A hook that is
+#: killed is a turn whose beginning or end nobody learns of.
+HOOK_TIMEOUT_S = 60
 
 
 def hook_command(spool: "str | os.PathLike[str]") -> str:

@@ -182,6 +182,7 @@ class Connections:
         self._loop = asyncio.get_running_loop()
         self._selector = lanes_of(self._loop)
         self._timer: asyncio.TimerHandle | None = None
+        self._sweep_at = 0.0
 
     def count(self, lane: Lane) -> int:
         """Return the number of connections in a lane."""
@@ -197,7 +198,7 @@ class Connections:
         guest = Guest(abort, self._loop.time())
         strangers[guest] = None
         if self._timer is None:
-            self._timer = self._loop.call_later(SWEEP_S, self._sweep)
+            self._sweep_later()
         return guest
 
     def connected(self, guest: Guest, transport: asyncio.Transport) -> None:
@@ -246,13 +247,23 @@ class Connections:
         self.close(guest)
         guest.abort()
 
+    def _sweep_later(self) -> None:
+        self._sweep_at = self._loop.time() + SWEEP_S
+        self._timer = self._loop.call_at(self._sweep_at, self._sweep)
+
     def _sweep(self) -> None:
+        # While the loop could not run, as on a machine that was suspended, no caller could be read either.
+        stalled_s = self._loop.time() - self._sweep_at
+        if stalled_s > SWEEP_S:
+            for guest in (one for guests in self._lanes.values() for one in guests):
+                guest.since = None if guest.since is None else guest.since + stalled_s
         late = self._loop.time() - HEAD_S
         for guests in self._lanes.values():
             for guest in [one for one in guests if one.since is not None and one.since <= late]:
                 self._drop(guest)
-        is_empty = not any(self._lanes.values())
-        self._timer = None if is_empty else self._loop.call_later(SWEEP_S, self._sweep)
+        self._timer = None
+        if any(self._lanes.values()):
+            self._sweep_later()
 
     # --- owners ----------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ Pattern = Annotated[str, Meta(min_length=1, max_length=500, examples=["pytest"])
 
 
 class ApprovalRuleBody(Struct, frozen=True):
-    """A command that an agent may always run: `pytest` also allows `pytest -q`."""
+    """A command that an agent may always run: `pytest` also allows `pytest -q`, `only pytest` does not."""
 
     agent: Name
     pattern: Pattern

@@ -7,7 +7,7 @@ from csp.protocol.enums import ALL, HUMAN, AgentId, AgentState, ControlVerb
 from csp.protocol.events import ControlSent, StateChanged
 from csp.protocol.notices import NoticeCode
 from csp.room.agent_names import nearest
-from csp.room.approval_rules import covers, is_plain_command
+from csp.room.approval_rules import ONLY, covers, is_plain_command
 from csp.room.commands import AllowCommand, DisallowCommand, RoomRules
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Room
@@ -50,7 +50,7 @@ def allow(draft: RoomDraft, command: AllowCommand) -> None:
         known = [str(agent) for agent in draft.room.participants]
         raise NotFound(f"unknown agent {command.agent!r}", nearest(command.agent, known))
     pattern = " ".join(command.pattern.split())
-    if not is_plain_command(pattern):
+    if not is_plain_command(pattern) or pattern == ONLY:
         problem = f"a rule cannot contain shell syntax or line breaks, got {command.pattern[:80]!r}"
         raise BadInput(problem, "give the first words of a command: pytest -q")
     if pattern in participant.rules.values():

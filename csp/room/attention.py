@@ -14,7 +14,7 @@ from csp.protocol.attention import AttentionAnswer, AttentionItem, AttentionKind
 from csp.protocol.enums import AgentId, AgentState, DeliveryState, HeldReason, ParticipantKind
 from csp.protocol.requests import Choice
 from csp.protocol.review_messages import RunPhase
-from csp.room.approval_rules import MAX_PATTERN, is_plain_command
+from csp.room.approval_rules import exact_rule
 from csp.room.dialogs import asks_command, subject_of
 from csp.room.room_state import Message, Participant, Room
 from csp.room.runs.run_state import ReviewRun
@@ -123,8 +123,8 @@ def _choices(one: Participant) -> Iterator[AttentionAnswer]:
     if no is not None or one.state is AgentState.NEEDS_APPROVAL:
         yield _answer("n", "Deny", f"/deny {one.id}{_number(no)}")
     command = one.dialog.runs if one.dialog is not None else ""
-    if is_plain_command(command) and len(command) <= MAX_PATTERN:
-        yield _answer("a", f"Always allow {command!r}", f"/allow {one.id} {command}")
+    if rule := exact_rule(command):
+        yield _answer("a", f"Always allow {command!r}", f"/allow {one.id} {rule}")
 
 
 def _number(choice: Choice | None) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from csp.errors import BadInput, NotFound
+from csp.errors import BadInput, NotFound, TooLarge
 from csp.protocol.catalogue import ArgumentKind, CommandEntry
-from csp.protocol.enums import ALL
+from csp.protocol.enums import ALL, MAX_TEXT_BYTES
 
 ROUTER: Final = "router"
 FREEFORM: Final = "freeform"
@@ -347,7 +347,14 @@ def quoted_agents(text: str) -> tuple[str, ...]:
 
 
 def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
-    """Replace `{agent.last}` with the last message of each agent in `said`; doubled braces become single."""
+    """Replace `{agent.last}` with the last message of each agent in `said`; doubled braces become single.
+
+    A message that is quoted many times makes a text of any length, so it is measured before it is made.
+    """
+    size = sum(len(said.get(match["agent"].lower(), "")) for match in _LAST.finditer(text))
+    if size > MAX_TEXT_BYTES:
+        problem = f"the text with what {', '.join(said)} said is over {MAX_TEXT_BYTES} bytes"
+        raise TooLarge(problem, "quote each message once, or a part of it")
     parts = _TEXT_OF_LAST.split(text)
     shown = [_LAST.sub(lambda match: said.get(match["agent"].lower(), match[0]), part) for part in parts[::2]]
     return "".join(part for pair in zip(shown, [*parts[1::2], ""], strict=True) for part in pair)

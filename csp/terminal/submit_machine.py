@@ -18,9 +18,13 @@ SHOW_S: Final = 4.0
 CLEAR_S: Final = 1.5
 MAX_CLEARS: Final = 3
 MAX_LOST: Final = 3
-#: How long to wait before pressing Enter again while the CLI has drawn nothing, and how long in total.
-UNREAD_S: Final = 2.5
+#: How long to wait before pressing Enter again while the CLI has drawn nothing, and how long in all. On a
+#: busy machine a CLI may have read Enter and be slow to act on it; a second one may submit the message twice.
+UNREAD_S: Final = 4.0
 ENTER_S: Final = 12.0
+#: How many times longer than the paste took to be shown an Enter may take: with and without anything drawn.
+SLOW: Final = 2.0
+SLOWER: Final = 5.0
 #: How long nothing else is typed after a message that has left the composer without a confirmation: a CLI may
 #: first search its files for each name in it, and a later message would overtake it.
 LATE_S: Final = 45.0
@@ -82,7 +86,7 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     is_proven: bool = False
     #: A person pressed a key just before the text was written, so nothing was written.
     is_refused: bool = False
-    #: The CLI has written something since the last keys were written, so it has read them.
+    #: The CLI has written something since it read the last keys.
     has_reacted: bool = True
 
 
@@ -120,6 +124,8 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     _cleared: int = 0
     _lost: int = 0
     _shown_at: float | None = None
+    #: How long the CLI took from reading the text to showing it.
+    _echo_s: float = 0.0
     _problem: str = ""
     _is_resumed: bool = False
     _given_up: str = ""
@@ -214,11 +220,14 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
         if not seen.is_in_composer:
             self._shown_at = None
-            shows_by = max(self._since, seen.written_at) + self.rules.gap_s + SHOW_S
+            # A message of an earlier brain is never typed again.
+            show_s = SHOW_S if self._is_resumed else _show_s(seen)
+            shows_by = max(self._since, seen.written_at) + self.rules.gap_s + show_s
             return self._miss(seen, now) if self._is_past(shows_by, now) else []
         # On a busy machine the CLI may read the text long after it was written; an Enter right after it would
         # be part of the paste.
         self._shown_at = now if self._shown_at is None else self._shown_at
+        self._echo_s = max(0.0, self._shown_at - seen.written_at)
         return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
 
     def _miss(self, seen: PasteObservation, now: float) -> list[Step]:
@@ -254,9 +263,9 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._sent(now)
         if seen.is_unseen and not seen.has_dialog:
             return self._get_stuck(seen, now) if self._over(LATE_S, now) else []
-        # A CLI that has not drawn anything may not have read the last Enter yet, and would process both.
-        wait = self.rules.enter_again_s[self._entered - 1]
-        wait = wait if seen.has_reacted else max(wait, UNREAD_S)
+        # A CLI that has not drawn anything may not have acted on the last Enter yet, and would act on both.
+        wait = max(self.rules.enter_again_s[self._entered - 1], SLOW * self._echo_s)
+        wait = wait if seen.has_reacted else max(wait, UNREAD_S, SLOWER * self._echo_s)
         if not self._is_past(max(self._since, seen.written_at) + wait, now):
             return []
         if seen.has_dialog or not seen.is_in_composer:
@@ -264,7 +273,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self._try_again(now)
 
     def _try_again(self, now: float) -> list[Step]:
-        is_late = now - self._first_enter >= ENTER_S
+        is_late = now - self._first_enter >= max(ENTER_S, 2 * SLOWER * self._echo_s)
         if self._entered < len(self.rules.enter_again_s) and not is_late:
             return self._press_enter(now)
         self._problem = f"Enter was swallowed {self._entered} times"
@@ -352,7 +361,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             # duplicated.
             is_late = self._is_past(max(self._since, seen.written_at) + LATE_S, now)
             return self._end(DeliveryState.FAILED, MAYBE) if is_late else []
-        if not self._is_past(seen.written_at + self.rules.gap_s + SHOW_S, now):
+        if not self._is_past(seen.written_at + self.rules.gap_s + _show_s(seen), now):
             return []
         self._enter_phase(SubmitPhase.WAITING, now)
         return self._wait(seen, now)
@@ -360,6 +369,11 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     def _end(self, state: DeliveryState, reason: str = "") -> list[Step]:
         self.phase, self.wake_at = SubmitPhase.DONE, None
         return [ReportState(state=state, reason=reason), KeyAction.RELEASE]
+
+
+def _show_s(seen: PasteObservation) -> float:
+    """Return how long to wait for a text; a CLI that has drawn nothing since it read it may only be slow."""
+    return SHOW_S if seen.has_reacted else LATE_S
 
 
 _STEPS: Final[dict[SubmitPhase, Callable[[SubmitMachine, PasteObservation, float], list[Step]]]] = {

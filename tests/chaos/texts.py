@@ -46,6 +46,16 @@ _HALF_OPEN: Final = 400
 _DEEP: Final = 200_000
 _POLL_S: Final = 0.005
 _TIMEOUT_S: Final = 60.0
+#: What stands before a text that is typed.
+_TYPED: Final = (
+    "",
+    "@ann ",
+    "!ann,ben ",
+    "/debate ",
+    "/mode round_robin ",
+    "/allow ann ",
+    "/review decide r ",
+)
 #: The room may be silent for so long, of its own CPU time.
 LIMIT_S: Final = 0.1
 
@@ -260,6 +270,70 @@ def _activity(scene: Scene, text: str) -> Iterator[int]:
     yield scene.post("/state", {"state": "idle"}, scene.tokens["ann"])
 
 
+def _line(scene: Scene, text: str) -> Iterator[int]:
+    """Type it: alone, and behind what begins a command."""
+    for before in _TYPED:
+        yield scene.post("/line", {"line": f"{before}{text}", "to": "ann", "confirmed": True})
+        yield scene.post("/stop", {"all": True})
+
+
+def _dialog(scene: Scene, text: str) -> Iterator[int]:
+    """Ask for it as a command, name the choices by it, and make it an approval rule."""
+    choices = [{"number": number, "label": text[:500]} for number in range(1, 31)]
+    for dialog in (
+        {"tool": "Bash", "runs": text[:8000], "question": text[:2000], "choices": choices},
+        {"tool": "Bash", "arguments": text[:8000], "question": text[-2000:]},
+        {"tool": "Bash", "arguments": json.dumps({"command": text[:1500]}), "choices": choices[:1]},
+    ):
+        yield scene.post("/state", {"state": "needs_approval", "dialog": dialog}, scene.tokens["ann"])
+        yield scene.get("/attention")
+    status, raw = scene.ask("POST", "/rules", {"agent": "ann", "pattern": text[:500]})
+    yield status
+    yield scene.get("/rules")
+    if status == 200:
+        yield scene.ask("DELETE", f"/rules/{json.loads(raw)['rule']['number']}")[0]
+    yield scene.post("/state", {"state": "idle"}, scene.tokens["ann"])
+
+
+def _drawn(scene: Scene, text: str) -> Iterator[int]:
+    """Have it drawn by a page: as messages, as a note, and on a screen."""
+    seqs = []
+    for sender in ("ann", "ben"):
+        status, raw = scene.ask("POST", "/message", {"to": "human", "content": text}, scene.tokens[sender])
+        yield status
+        seqs += [str(json.loads(raw)["seq"])] if status == 200 else []
+    status, raw = scene.ask("POST", "/board", {"text": text[:60_000]}, scene.tokens["ann"])
+    yield status
+    seqs += [json.loads(raw)["note"]["id"]] if status == 200 else []
+    if seqs:
+        yield scene.get(f"/markdown?ids={','.join(seqs)}")
+
+
+def _mcp(scene: Scene, text: str) -> Iterator[int]:
+    """Give it to the tools of an agent."""
+    headers = {
+        "X-Auth-Token": scene.tokens["ann"],
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    for tool, arguments in (
+        ("send_message", {"to": "ben", "text": text}),
+        ("send_message", {"to": text, "text": "x"}),
+        ("board_add", {"text": text, "tags": [text]}),
+        ("board_search", {"query": text}),
+        ("query_log", {"search": text}),
+        ("vote", {"label": text, "reason": text}),
+        (text, {text: text[:100]}),
+    ):
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments},
+        }
+        yield scene.raw("POST", "/mcp", json.dumps(call).encode(), headers)[0]
+
+
 def _name(scene: Scene, text: str) -> Iterator[int]:
     yield scene.post("/register", {"agentId": text})
     status, raw = scene.ask(
@@ -378,6 +452,8 @@ async def _over_socket(scene: Scene, text: str) -> int:
             text,
             json.dumps({"op": text}),
             json.dumps({"op": "message", "to": "ben", "content": text}),
+            json.dumps({"op": "live", "text": text}),
+            json.dumps({"op": "live", "screen": {"rows": [[[text[:100_000]]]], "cols": 100}}),
         ):
             with contextlib.suppress(aiohttp.ClientError, TimeoutError, ConnectionError):
                 async with session.ws_connect(url, max_msg_size=0) as peer, asyncio.timeout(_TIMEOUT_S):
@@ -391,6 +467,10 @@ CARRIERS: Final = (
     Carrier("note", _note),
     Carrier("reply", _reply),
     Carrier("other words of an agent", _activity),
+    Carrier("line", _line),
+    Carrier("dialog", _dialog),
+    Carrier("drawn", _drawn),
+    Carrier("mcp", _mcp),
     Carrier("name", _name),
     Carrier("topic", _topic),
     Carrier("tag", _tags),

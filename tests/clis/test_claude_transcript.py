@@ -129,6 +129,38 @@ def test_a_text_whose_prompt_comes_late_is_not_taken_again(session: Session) -> 
     assert texts(session.says("Hi.")) == []
 
 
+def test_a_turn_whose_lines_all_come_late_is_answered_once(session: Session) -> None:
+    """As on a busy machine, where Claude writes its transcript seconds after its hooks ran."""
+    session.user("first", prompt="p1")
+    session.says("One.", "end_turn")
+    session.line("system", subtype="turn_duration")
+    session.hook("UserPromptSubmit", prompt_id="p2", prompt="second")
+    session.hook("Stop", prompt_id="p2", last_assistant_message="Two.")
+    assert session.wait(WAIT_S) == [Wrote(id="p2:last", text="Two."), Ended()]
+
+    assert session.user("second", prompt="p2") == []
+    assert session.says("Two.", "end_turn") == []
+    assert session.line("system", subtype="turn_duration") == []
+    assert session.user("third", prompt="p3") == [Prompted(id="u7", text="third")]
+    assert session.says("Two.") == [Wrote(id="u8", text="Two.")]
+
+
+def test_a_failure_whose_lines_all_come_late_is_told_once(session: Session) -> None:
+    session.hook("StopFailure", prompt_id="p1", error="server_error", last_assistant_message="it broke")
+    assert session.wait(WAIT_S) == [Ended(how=Ending.FAILED, text="it broke")]
+
+    assert session.user("hello", prompt="p1") == []
+    assert session.says("it broke", isApiErrorMessage=True) == []
+
+
+def test_an_answer_to_a_command_is_a_turn_though_its_id_is_that_of_a_told_one(session: Session) -> None:
+    session.hook("Stop", prompt_id="p1", last_assistant_message="Hi.")
+    session.wait(WAIT_S)
+    session.user("<bash-input>ls</bash-input>", prompt="p1")
+
+    assert texts(session.says("That is a list.")) == ["<bash-input>ls</bash-input>", "That is a list."]
+
+
 def test_an_end_comes_with_the_last_text(session: Session) -> None:
     session.user("hello")
     session.hook("Stop", prompt_id="p1", last_assistant_message="Hi.")

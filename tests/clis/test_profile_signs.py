@@ -132,6 +132,13 @@ def test_what_asks_for_a_permission(name: str, text: str) -> None:
             for place in ("above", "below", "bare")
             for verb in ("interrupt", "cancel", "stop")
         ),
+        ("generic", "below", False, "   ⬝⬝■■■⬝⬝⬝  esc"),
+        (
+            "generic",
+            "below",
+            False,
+            "   ⬝⬝⬝⬝⬝⬝⬝⬝ Cannot connect to API: Unable to connect. [retrying in 1s attempt #1",
+        ),
         *(("demo", "above", True, f"{sign} Thinking… (1s · esc to interrupt)") for sign in "·✢✳✶✻✽"),
     ],
 )
@@ -218,7 +225,7 @@ def test_what_covers_the_composer(name: str, place: str, text: str) -> None:
                 "model  ? for shortcuts",
             ],
         ),
-        ("generic", ["│ │", "╭────╮", "▄▀"]),
+        ("generic", ["│ │", "╭────╮", "▄▀", "  ┃   QUEUED "]),
         ("demo", ["────", "❯ draft", "  ada · scripted demo, no model · help"]),
     ],
 )

@@ -713,8 +713,8 @@ def test_the_hooks_are_those_that_nothing_else_tells_of(run_dir: Path, home: Pat
     assert set(theirs) == {
         *("SessionStart", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
     }
-    assert {entry[-1]["hooks"][0]["timeout"] for entry in claude.values()} == {10}
-    assert {entry[-1]["hooks"][0]["timeout"] for entry in theirs.values()} == {10_000}
+    assert {entry[-1]["hooks"][0]["timeout"] for entry in claude.values()} == {60}
+    assert {entry[-1]["hooks"][0]["timeout"] for entry in theirs.values()} == {60_000}
 
 
 def test_of_two_settings_or_rules_the_last_ones_count(run_dir: Path, home: Path) -> None:

@@ -10,8 +10,9 @@ from tests.gateway.served import ROOM, Member, ServedRoom
 COMMAND = {"tool": "Bash", "arguments": '{"command":"pytest -q"}', "runs": "pytest -q"}
 
 
-async def _asks(room: ServedRoom, agent: Member) -> None:
-    state = {"state": "needs_approval", "dialog": COMMAND, "asks": "permission"}
+async def _asks(room: ServedRoom, agent: Member, command: str = "pytest -q") -> None:
+    dialog = COMMAND | {"arguments": f'{{"command":"{command}"}}', "runs": command}
+    state = {"state": "needs_approval", "dialog": dialog, "asks": "permission"}
     await room.post("/state", state, token=agent.token)
 
 
@@ -63,6 +64,23 @@ async def test_a_rule_by_line_approves_the_open_dialog(room: ServedRoom) -> None
     assert (rule["agent"], rule["pattern"], rule["source"]) == ("claude", "pytest", "room")
     await _type(room, f"/unallow #{rule['number']}")
     assert (await room.get("/rules"))["items"] == []
+
+
+async def test_always_means_the_command_that_was_shown_and_no_other(room: ServedRoom) -> None:
+    claude = await room.join("claude")
+    await _asks(room, claude)
+    (item,) = await _items(room)
+    (always,) = (answer["line"] for answer in item["answers"] if answer["key"] == "a")
+    await _type(room, always)
+    (control,) = (await room.get("/inbox/claude", token=claude.token))["items"]
+    assert (control["control"], control["about"]) == ("approve", "pytest -q")
+
+    await room.post("/delivery", {"id": control["id"], "state": "confirmed"}, token=claude.token)
+    await _asks(room, claude, "pytest -q -p evil")
+
+    (item,) = await _items(room)
+    assert item["detail"] == "pytest -q -p evil"
+    assert (await room.get("/inbox/claude", token=claude.token))["items"] == []
 
 
 async def test_the_only_dialog_needs_no_name(room: ServedRoom) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -258,3 +259,18 @@ def test_agents_wait_for_one_pass_when_they_are_put_off() -> None:
             lanes.unregister(ours)
 
     in_lanes(scene)
+
+
+async def test_nobody_is_overdue_for_the_time_in_which_the_room_stood_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections_module, "HEAD_S", 0.2)
+    monkeypatch.setattr(connections_module, "SWEEP_S", 0.05)
+    door = Door()
+    door.open("waits to be read")
+    # The loop stands still for longer than a caller has for its head.
+    time.sleep(0.4)
+    await asyncio.sleep(0.01)
+    assert door.closed == []
+
+    await wait_until(lambda: door.closed == ["waits to be read"])

@@ -65,6 +65,18 @@ async def test_what_an_agent_said_last_is_put_in(room: ServedRoom) -> None:
     assert await _refused(room, "@codex {codex.last}") == (404, "codex has not sent a message yet")
 
 
+async def test_a_long_message_cannot_be_quoted_many_times(room: ServedRoom) -> None:
+    claude = await room.join("claude")
+    await room.post("/message", {"to": "human", "content": "x" * 250_000}, token=claude.token)
+
+    answer = await room.call("POST", "/line", {"line": "@claude " + "{claude.last}" * 20_000})
+
+    assert (answer.status, answer.data["error"]) == (
+        413,
+        "the text with what claude said is over 262144 bytes",
+    )
+
+
 async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None:
     await room.join("claude")
 

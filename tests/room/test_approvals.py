@@ -147,7 +147,7 @@ def test_an_unknown_rule_cannot_be_removed(play: LiveRoom) -> None:
     assert play.refuse(DisallowCommand(number=7777), NotFound).hint == f"known: {rule.number}; see: csp rules"
 
 
-@pytest.mark.parametrize("pattern", ["pytest; rm", "a\nb", " ", "$X", "pytest > x"])
+@pytest.mark.parametrize("pattern", ["pytest; rm", "a\nb", " ", "$X", "pytest > x", "only"])
 def test_a_rule_has_no_shell_syntax(play: LiveRoom, pattern: str) -> None:
     if "\n" in pattern:
         # The words of a rule are one line, whatever stood between them.

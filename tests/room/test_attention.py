@@ -273,7 +273,7 @@ def test_a_dialog_without_choices_takes_a_plain_yes_and_no() -> None:
     assert lines(only(an_approval())) == {
         "y": "/approve claude",
         "n": "/deny claude",
-        "a": "/allow claude pytest -q",
+        "a": "/allow claude only pytest -q",
         "f": "/focus claude",
     }
 

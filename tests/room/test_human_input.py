@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.errors import BadInput, NotFound
+from csp.errors import BadInput, NotFound, TooLarge
 from csp.protocol.catalogue import COMMANDS
 from csp.room.human_input import (
     MODE_USAGE,
@@ -240,6 +240,14 @@ def test_the_last_words_of_agents_are_put_in() -> None:
         insert_last_messages(text, {"codex": "{claude.last}", "claude": "B"})
         == "compare {claude.last} with B, {claude.last} and {nobody.last} or {x}"
     )
+
+
+def test_a_message_that_is_quoted_too_often_is_refused_before_it_is_put_in() -> None:
+    said = {"ada": "x" * 1000}
+
+    assert len(insert_last_messages("{ada.last}" * 262, said)) == 262_000
+    with pytest.raises(TooLarge, match="what ada said is over 262144 bytes"):
+        insert_last_messages("{ada.last}" * 263, said)
 
 
 def test_questions_name_what_they_are_about() -> None:

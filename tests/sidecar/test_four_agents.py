@@ -4,6 +4,7 @@ The truth is what the model server received and sent. A person types in the pane
 size of the windows. test_real_scenes has a shorter version of this for every day.
 """
 
+import json
 import random
 import threading
 from collections.abc import Iterator
@@ -102,9 +103,42 @@ def test_every_message_arrives_once_and_every_reply_comes_back(tmp_path: Path) -
     ):
         found = clis(server, play.loopback, tmp_path)
         seats = {name: stage.seat(name, cli.argv, env=cli.env, cwd=cli.cwd) for name, cli in found.items()}
-        _perform(play, stage, seats)
-        _check(play, stage, server)
-        _check_nothing_happened(play, stage, server, found)
+        try:
+            _perform(play, stage, seats)
+            _check(play, stage, server)
+            _check_nothing_happened(play, stage, server, found)
+        except BaseException:
+            _keep_evidence(tmp_path / "evidence", stage, server)
+            raise
+
+
+def _keep_evidence(folder: Path, stage: Stage, server: ModelServer) -> None:
+    """Write what the models were asked, the room's history, and each agent's screen and log."""
+    folder.mkdir()
+    for name, seat in stage.seats.items():
+        (folder / f"{name}.screen").write_text(seat.screen())
+        (folder / f"{name}.log").write_text(seat.log())
+        asked = "".join(
+            json.dumps(
+                {
+                    "at": exchange.at,
+                    "ended_at": exchange.ended_at,
+                    "kind": exchange.ask.kind,
+                    "ended": exchange.ended,
+                    "is_retry": exchange.is_retry,
+                    "texts": len(exchange.ask.conversation),
+                    "rounds": exchange.ask.rounds,
+                    "prompts": exchange.prompts,
+                    "reply": exchange.reply[:200],
+                    "path": exchange.path,
+                }
+            )
+            + "\n"
+            for exchange in server.exchanges(name)
+        )
+        (folder / f"{name}.asked").write_text(asked)
+    items = stage.room.gateway.get("/history", limit=1000)["items"]
+    (folder / "history").write_text("".join(json.dumps(item) + "\n" for item in items))
 
 
 def _perform(play: Play, stage: Stage, seats: dict[str, Seat]) -> None:

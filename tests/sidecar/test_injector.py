@@ -392,3 +392,18 @@ async def test_what_an_unknown_cli_may_have_taken_before_it_ended_is_not_typed_a
 
         assert sum(b"once" in typed for typed in scene.typed) == 1
         assert "may have arrived" in scene.room.reason_of(message)
+
+
+@pytest.mark.parametrize("echo_ms", [3000, 6000, 15000])
+@on_virtual_time
+async def test_a_cli_that_is_slow_to_draw_gets_a_message_once(tmp_path: Path, echo_ms: int) -> None:
+    """As on a busy machine, where a CLI reads its keys at once and acts on them seconds later."""
+    slow = ("--frame", "rules", "--prompt-sign", "❯ ", "--echo-ms", str(echo_ms))
+    async with desk(tmp_path, *slow, profile="claude") as scene:
+        for text in ("one", "two"):
+            await scene.wait_for(scene.send(text), "submitted", within_s=300)
+
+        assert [prompt.count(text) for prompt, text in zip(scene.prompts(), ("one", "two"), strict=True)] == [
+            1,
+            1,
+        ]

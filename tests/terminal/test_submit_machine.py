@@ -16,6 +16,8 @@ from csp.terminal.submit_machine import (
     MAX_LOST,
     MAYBE,
     SHOW_S,
+    SLOW,
+    SLOWER,
     UNREAD_S,
     UNSURE,
     WRITE_S,
@@ -149,6 +151,51 @@ def test_a_paste_that_was_lost_is_typed_again() -> None:
     assert typing.wake_at == pytest.approx(over)
     assert typing.step(EMPTY, over) == [KeyAction.RELEASE, TYPED]
     assert typing.step(EMPTY, over) == [KeyAction.PASTE]
+
+
+def test_a_paste_after_which_nothing_was_drawn_is_not_typed_again_soon() -> None:
+    typing = pasted()
+    undrawn = replace(EMPTY, has_reacted=False)
+    over = 1.0 + RULES.gap_s + LATE_S
+
+    assert typing.step(undrawn, over - 0.01) == []
+    assert typing.wake_at == pytest.approx(over)
+    assert typing.step(SHOWN, over) == []
+    assert typing.step(SHOWN, over + RULES.gap_s) == [KeyAction.ENTER]
+
+
+def test_a_stuck_paste_after_which_nothing_was_drawn_is_not_typed_again_soon() -> None:
+    typing = pasted()
+    assert typing.step(replace(EMPTY, written_at=None), 1.0 + WRITE_S) == [
+        held(HeldReason.STUCK),
+        KeyAction.RELEASE,
+    ]
+    undrawn = replace(EMPTY, written_at=12.0, has_reacted=False)
+
+    assert typing.step(undrawn, 12.0 + RULES.gap_s + LATE_S - 0.01) == []
+    assert typing.step(undrawn, 12.0 + RULES.gap_s + LATE_S) == [TYPED]
+
+
+@pytest.mark.parametrize(("has_reacted", "wait_s"), [(True, SLOW * 3.0), (False, SLOWER * 3.0)])
+def test_a_cli_that_was_slow_to_show_the_text_has_longer_for_its_enter(
+    has_reacted: bool, wait_s: float
+) -> None:
+    typing = pasted()
+    assert typing.step(SHOWN, 4.0) == []
+    assert typing.step(SHOWN, 4.1) == [KeyAction.ENTER]
+    stands = replace(SHOWN, written_at=4.1, has_reacted=has_reacted)
+
+    assert typing.step(stands, 4.1 + wait_s - 0.01) == []
+    assert typing.wake_at == pytest.approx(4.1 + wait_s)
+    assert typing.step(stands, 4.1 + wait_s) == [KeyAction.ENTER]
+
+
+def test_enter_is_given_up_later_where_the_text_was_shown_late() -> None:
+    typing = pasted()
+    typing.step(SHOWN, 4.0)
+    found = [typing.step(SHOWN, at) for at in (4.1, 10.2, 16.3, 22.4)]
+
+    assert found[2:] == [[KeyAction.ENTER], [KeyAction.CLEAR]]
 
 
 def test_a_composer_that_never_shows_it_fails_it() -> None:
@@ -513,7 +560,7 @@ def test_a_restarted_brain_goes_on_where_the_message_stands() -> None:
     assert typing.step(SHOWN, 1.1) == [KeyAction.ENTER]
 
 
-@pytest.mark.parametrize("seen", [EMPTY, UNREADABLE])
+@pytest.mark.parametrize("seen", [EMPTY, UNREADABLE, replace(EMPTY, has_reacted=False)])
 def test_a_restarted_brain_that_finds_nothing_says_unknown(seen: PasteObservation) -> None:
     typing = SubmitMachine.resumed(RULES, 1.0)
 

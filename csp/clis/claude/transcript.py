@@ -161,6 +161,8 @@ class _State(msgspec.Struct):
     #: Text that was posted from a hook because its line did not arrive, and the prompt that it answers.
     forestalled: str | None = None
     forestalled_of: str = ""
+    #: The prompt whose end was told by its hook alone, because not even its own line had arrived.
+    told: str = ""
     #: Whether the last line was a prompt, so that attachments belong to it.
     is_prompted: bool = False
     #: The names and ids of the agents in this session.
@@ -276,6 +278,8 @@ class ClaudeReader(TranscriptReader):
         if is_missing and stop.text and not is_failed:
             state.forestalled, state.forestalled_of = stop.text, stop.prompt_id
             yield tracker.Wrote(id=f"{stop.prompt_id}:last", text=stop.text)
+        if stop.prompt_id != state.prompt_id:
+            state.told = stop.prompt_id
         _remember(state.ended, stop.prompt_id)
         is_limit = stop.how is Ending.LIMITED
         yield from self._end(failed(stop.text, is_limit=is_limit) if is_failed else tracker.Ended())
@@ -372,6 +376,13 @@ class ClaudeReader(TranscriptReader):
     def _begin(self, uuid: str, prompt_id: str, text: str) -> Iterator[tracker.Item]:
         state = self._state
         is_joining = not state.is_ended and prompt_id == state.prompt_id
+        is_told = bool(state.told) and prompt_id == state.told and not text.startswith(_COMMANDS)
+        state.told = ""
+        if is_told:
+            # On a busy machine Claude writes its transcript seconds late. This turn has been answered.
+            state.prompt_id, state.uuids, state.is_prompted = prompt_id, [uuid], True
+            state.last_text, state.last_stop = None, None
+            return
         if not is_joining:
             if not state.is_ended:
                 is_done = state.last_stop == "end_turn"

@@ -132,7 +132,7 @@ class Injector:
         job = Injection(item=item, prompt=prompt, typing=SubmitMachine(rules=rules), begun=now)
         if self._progress.left_standing == item.id:
             job.typing = SubmitMachine.resumed(rules, now)
-            job.pressed_at = job.pasted_at = now
+            job.pasted_at = now
             job.landing = cli.land(prompt, is_resumed=True)
             self._note_written(job, now)
         self._progress.current = job
@@ -208,10 +208,12 @@ class Injector:
             has_dialog=facts.has_dialog or facts.is_asking,
             is_proven=self._progress.is_proven(job.prompt.tag),
             is_refused=job.is_refused,
-            has_reacted=job.written_at is None or (last_output is not None and last_output > job.pressed_at),
+            has_reacted=job.written_at is None or (last_output is not None and last_output > job.written_at),
         )
 
     def _do(self, job: Injection, step: Step) -> None:
+        if isinstance(step, KeyAction):
+            log.info("keys", extra={"message_id": job.item.id, "action": step.name.lower()})
         match step:
             case ReportState(state=state, reason=reason):
                 report = asyncio.ensure_future(self._report(job.item.id, ReportedState(state), reason, job))
@@ -257,7 +259,6 @@ class Injector:
 
     def _await_written(self, job: Injection, written: "asyncio.Future[bool]") -> None:
         job.written, job.written_at, job.is_refused = written, None, False
-        job.pressed_at = time.monotonic()
 
         def note(done: "asyncio.Future[bool]") -> None:
             if done is not job.written or done.cancelled():

@@ -40,9 +40,8 @@ class Injection(msgspec.Struct, kw_only=True):
     #: The report that typing is about to begin.
     announced: "asyncio.Task[None] | None" = None
     reports: "list[asyncio.Task[None]]" = []
-    #: The last keys: whether the relay has written them, when they were sent, and when the CLI read them.
+    #: The last keys: whether the relay has written them, and when the CLI had read them.
     written: "asyncio.Future[bool] | None" = None
-    pressed_at: float = 0.0
     written_at: float | None = None
     #: Whether the relay refused to write them because a person's keys arrived first.
     is_refused: bool = False
