@@ -33,6 +33,8 @@ _FAR_BYTES: Final = 1024 * 1024
 _SPARE: Final = 16
 _GROWTH: Final = 4
 _MOST_DELIVERIES: Final = 100_000
+#: A page ends before it exceeds this size, because building a larger answer would keep the room silent for long.
+MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 class HistoryPage(NamedTuple):
@@ -60,6 +62,13 @@ class Hit(NamedTuple):
 
     seq: int
     line: bytes
+
+
+class Taken(NamedTuple):
+    """The hits of one page in the order they were found, and whether there are more."""
+
+    hits: list[Hit]
+    has_more: bool
 
 
 class Scanner(NamedTuple):
@@ -147,14 +156,13 @@ class History:
 
     async def page(self, query: HistoryQuery) -> HistoryPage:
         """Return one page; items that are not in memory are read in a thread."""
-        hits = self._from_memory(query)
-        if hits is None:
-            hits = await asyncio.to_thread(self._from_disk, query)
+        taken = self._from_memory(query)
+        if taken is None:
+            taken = await asyncio.to_thread(self._from_disk, query)
+        hits, has_more = taken
         if query.after is not None:
             return HistoryPage(lines=[hit.line for hit in hits], next=hits[-1].seq if hits else query.after)
-        more = len(hits) > query.limit
-        shown = hits[: query.limit][::-1]
-        return HistoryPage(lines=[hit.line for hit in shown], next=shown[0].seq if more else None)
+        return HistoryPage(lines=[hit.line for hit in hits[::-1]], next=hits[-1].seq if has_more else None)
 
     async def find(self, message_id: MessageId) -> MessageHistory | None:
         """Return a message of any age with its deliveries, or None if there is no such message."""
@@ -162,7 +170,7 @@ class History:
 
     # --- in memory -------------------------------------------------------------------------------
 
-    def _from_memory(self, query: HistoryQuery) -> list[Hit] | None:
+    def _from_memory(self, query: HistoryQuery) -> Taken | None:
         """Return the hits if all of them are in memory; a text search is slow, so it runs in a thread."""
         if self._generation != self._journal.view.generation:
             self.load_recent()
@@ -174,9 +182,9 @@ class History:
             after = query.after
             # Readers that are up to date often request a few new items, so start from the newest.
             newer = list(takewhile(lambda item: item.facets.seq > after, reversed(self._recent)))
-            return list(islice(self._remembered(query, reversed(newer)), query.limit))
-        hits = list(islice(self._remembered(query, reversed(self._recent)), query.limit + 1))
-        return hits if len(hits) > query.limit or self._floor == 0 else None
+            return take(islice(self._remembered(query, reversed(newer)), query.limit), query.limit)
+        taken = take(self._remembered(query, reversed(self._recent)), query.limit)
+        return taken if taken.has_more or self._floor == 0 else None
 
     def _remembered(self, query: HistoryQuery, recent: Iterable[_Recent]) -> Iterator[Hit]:
         for line, facets in recent:
@@ -185,12 +193,13 @@ class History:
 
     # --- on disk, in a thread --------------------------------------------------------------------
 
-    def _from_disk(self, query: HistoryQuery) -> list[Hit]:
+    def _from_disk(self, query: HistoryQuery) -> Taken:
         view = self._journal.view
         scanner = Scanner(query, self._concerns)
         if query.after is not None:
-            return list(islice(self._oldest_first(view, scanner), query.limit))
-        return list(islice(self._newest_first(view, scanner), query.limit + 1))
+            # Whether there are more is not asked, because that could read the journal to its end.
+            return take(islice(self._oldest_first(view, scanner), query.limit), query.limit)
+        return take(self._newest_first(view, scanner), query.limit)
 
     def _newest_first(self, view: JournalView, scanner: Scanner) -> Iterator[Hit]:
         query = scanner.query
@@ -261,6 +270,18 @@ class History:
         for _, data in blocks_forward(view.file.fd, start, view.end):
             if needle in data:
                 yield from (line for line in data.split(b"\n") if needle in line)
+
+
+def take(hits: Iterable[Hit], limit: int) -> Taken:
+    """Take up to `limit` hits; fewer if they are long, but at least one."""
+    taken: list[Hit] = []
+    size = 0
+    for hit in hits:
+        size += len(hit.line)
+        if len(taken) == limit or (taken and size > MAX_PAGE_BYTES):
+            return Taken(taken, True)
+        taken.append(hit)
+    return Taken(taken, False)
 
 
 def _read_down(scanner: Scanner, view: JournalView, border: int, goal: int) -> Generator[Hit, None, int]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csp.journal.history import History, HistoryPage, Hit, Scanner
+from csp.journal.history import MAX_PAGE_BYTES, History, HistoryPage, Hit, Scanner
 from csp.journal.history_query import HIDDEN_TYPES, Facets, HistoryQuery, matches
 from csp.journal.search_index import SearchIndex
 from csp.protocol.enums import AgentId, DeliveryState, MessageId
@@ -136,6 +136,36 @@ async def test_paging_yields_every_item_once(
             assert await all_pages(history, small) == answers(events, small)
             forward = small._replace(after=0)
             assert await all_pages(history, forward) == answers(events, forward)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize(("cap", "indexed"), [(1, 60), (1000, 120)])
+async def test_paging_through_long_items_yields_each_once(
+    tmp_path: Path, query: HistoryQuery, cap: int, indexed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.journal.history.MAX_PAGE_BYTES", 700)
+    events = mixed_events(120)
+    with history_of(tmp_path, events, indexed=indexed, cap=cap) as history:
+        assert await all_pages(history, query) == answers(events, query)
+        assert await all_pages(history, query._replace(after=0)) == answers(events, query)
+
+
+@pytest.mark.parametrize("cap", [1, 1000])
+async def test_a_page_of_long_items_is_short_but_never_empty(tmp_path: Path, cap: int) -> None:
+    long = "x" * (MAX_PAGE_BYTES // 3)
+    events = [said(seq, long) for seq in range(1, 9)] + [said(9, long * 4), said(10, long)]
+    with history_of(tmp_path, events, indexed=0, cap=cap) as history:
+        newest = await history.page(HistoryQuery())
+        huge = await history.page(HistoryQuery(before=10))
+        older = await history.page(HistoryQuery(before=9))
+        onwards = await history.page(HistoryQuery(after=0))
+
+    assert [(seqs(page), page.next) for page in (newest, huge, older)] == [
+        ([10], 10),
+        ([9], 9),
+        ([7, 8], 7),
+    ]
+    assert (seqs(onwards), onwards.next) == ([1, 2], 2)
 
 
 async def test_a_page_between_two_seqs_is_bounded_by_both(tmp_path: Path) -> None:
