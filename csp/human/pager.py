@@ -1,4 +1,4 @@
-"""Show a long text where it can be read through: in a popup of tmux, else in a pager over the pane."""
+"""Show a long text where it can be read through: in a popup over the whole terminal, else over the pane."""
 
 import asyncio
 import shutil
@@ -43,7 +43,7 @@ def read_through(command: list[str], env: Mapping[str, str]) -> None:
     subprocess.run(command, env=child_environment(USER, env, _OWN), check=False)
 
 
-async def show_in_popup(env: Mapping[str, str], title: str, text: str) -> bool:
+async def show_in_popup(env: Mapping[str, str], text: str) -> bool:
     """Show a text in a popup over the terminal of who typed last; return whether that was possible."""
     pane = env.get("TMUX_PANE", "")
     if not env.get("TMUX") or not pane:
@@ -56,10 +56,14 @@ async def show_in_popup(env: Mapping[str, str], title: str, text: str) -> bool:
         if code or not clients or command is None:
             return False
         own = [f"{name}={value}" for name, value in _OWN.items()]
-        size = ("-w", "90%", "-h", "90%")
-        popup = ("display-popup", "-c", clients[-1][1], "-E", *size, "-T", f" {title} ")
-        code, _ = await _tmux(env, *popup, "env", *own, *command)
-    return code == 0
+        popup = ("display-popup", "-c", clients[-1][1], "-E", "-w", "100%", "-h", "100%")
+        # A border would take two columns from a text that was laid out for the width of the pane.
+        # tmux 3.2 has no popup without one.
+        for border in (("-B",), ()):
+            code, _ = await _tmux(env, *popup, *border, "env", *own, *command)
+            if code == 0:
+                return True
+    return False
 
 
 async def _tmux(env: Mapping[str, str], *words: str) -> tuple[int, str]:

@@ -166,8 +166,8 @@ def test_the_border_names_the_agent_with_its_role_and_its_state(bare: Place) -> 
     pane = str(bare.pane("ann")["id"])
     styles = {
         "idle": "[idle]",
-        "needs_approval": "#[fg=red bold][needs_approval]#[default]",
-        "needs_human": "#[fg=red bold][needs_human]#[default]",
+        "needs approval": "#[fg=red bold][needs approval]#[default]",
+        "needs human": "#[fg=red bold][needs human]#[default]",
         "busy": "#[fg=yellow bold][busy]#[default]",
         "YOUR TURN": "#[fg=yellow bold][YOUR TURN]#[default]",
         "WAITING": "[WAITING]",
@@ -236,7 +236,7 @@ async def test_a_window_that_shrinks_gives_agents_windows_of_their_own(bare: Pla
     await wait_until(lambda: all(cols >= 39 and rows >= 5 for cols, rows in sizes(bare)), _WAIT_S, "places")
     last = str(bare.pane(SEVEN[-1])["id"])
     assert bare.tmux("show-options", "-wv", "-t", last, "remain-on-exit") == "on\n"
-    assert bare.tmux("display-message", "-p", "-t", last, "#{window_name}") == "agents\n"
+    assert bare.tmux("display-message", "-p", "-t", last, "#{window_name}") == f"{SEVEN[-1]}\n"
     terminal.setwinsize(50, 200)
     await shown.until_windows(["human", *SEVEN])
     await wait_until(

@@ -64,7 +64,7 @@ function textOf(agent, name) {
 
 /** What an agent is: its part, its program, its model; only what is known. */
 function aboutOf(room, agent) {
-  const program = Array.isArray(agent.capabilities) ? agent.capabilities[0] : null;
+  const program = Array.isArray(agent.capabilities) ? agent.capabilities[0] : textOf(agent, "profile");
   const words = [agent.role === "orchestrator" && "orchestrator", textOf(agent, "duty"), program !== agent.id && program, modelOf(room, agent)].filter((word) => typeof word === "string" && word);
   return words.length ? words.join(" · ") : (KINDS[agent.kind] ?? "");
 }
