@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from csp.fast_start.child_environment import TOOL, USER, child_environment
+from csp.fast_start.child_environment import HELPER, USER, child_environment
 
 _KEYS: Final = "q closes it, space goes on, / searches"
 #: Options of a person's own `less` could end it at once, and it must not start programs.
@@ -74,7 +74,8 @@ async def _tmux(env: Mapping[str, str], *words: str) -> tuple[int, str]:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env=child_environment(TOOL, env),
+            # It names the server that this pane is on, which need not be the default one.
+            env=child_environment(HELPER, env),
         )
     except OSError:
         return 1, ""
