@@ -61,7 +61,8 @@ def about_agent(item: Object, model: str) -> str:
         model = model or str(known.get("model") or "")
     duty, part = duty_of(known), role if role != "agent" else ""
     parts = [duty, part, program if program != agent else "", model]
-    return ", ".join(filter(None, parts)) or program or kind
+    parts += [] if program or model else [kind]
+    return ", ".join(dict.fromkeys(filter(None, parts))) or program
 
 
 def models_of(usage: object) -> dict[str, str]:

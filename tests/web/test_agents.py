@@ -181,4 +181,4 @@ async def test_only_a_model_with_a_name_is_named(parts: Parts) -> None:
         return texts(".agent .kind")"""
     )
 
-    assert got == ["opus", "x", "reviewer"]
+    assert got == ["opus", "x", "reviewer · claude"]

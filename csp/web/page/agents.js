@@ -66,7 +66,7 @@ function textOf(agent, name) {
 function aboutOf(room, agent) {
   const program = Array.isArray(agent.capabilities) ? agent.capabilities[0] : textOf(agent, "profile");
   const words = [agent.role === "orchestrator" && "orchestrator", textOf(agent, "duty"), program !== agent.id && program, modelOf(room, agent)].filter((word) => typeof word === "string" && word);
-  return words.length ? words.join(" · ") : (KINDS[agent.kind] ?? "");
+  return words.length ? [...new Set(words)].join(" · ") : (KINDS[agent.kind] ?? "");
 }
 
 /** The model that an agent names, else the one that its last replies came from. */
