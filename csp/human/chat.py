@@ -19,6 +19,7 @@ from csp.http_client import GatewayClient, field, newest, objects, page, segment
 from csp.human import command_actions, command_table, event_lines
 from csp.human.catch_up import missed_lines
 from csp.human.delivery_ticks import DeliveryTicks
+from csp.human.message_text import hanging
 from csp.human.needs import Needs, need_lines
 from csp.human.questions import Question, before_sending
 from csp.human.roster import Roster
@@ -194,11 +195,13 @@ class Chat:
             # It has gone again; what was missed is less than what is to come.
             return
         if self.order.is_person:
-            self.out.put(f"room {self.order.address.room or self.gateway.url}: {self.roster.summary()}")
+            here = f"room {self.order.address.room or self.gateway.url}: {self.roster.summary()}"
+            self.out.put(hanging(here, self.look.columns()))
         for line in missed:
             self.out.put(line)
         if self.order.is_person and seen is None:
-            self.out.put("@name speaks to one agent, @all to all of them; /help lists the commands")
+            hint = "@name speaks to one agent, @all to all of them; /help lists the commands"
+            self.out.put(hanging(hint, self.look.columns()))
         with contextlib.suppress(CspError):
             await self.needs.look()
 
