@@ -19,7 +19,7 @@ DONE: Final = {
     "deny": "denied",
     "restart": "asked to restart",
     "resend": "sent again as",
-    "cancel": "withdrew",
+    "cancel": "cancelled",
     "continue": "released",
 }
 #: These are worth something only once the agent has been seen to obey.

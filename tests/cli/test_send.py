@@ -71,7 +71,7 @@ def test_what_was_not_said_is_left_to_the_room(capsys: pytest.CaptureFixture[str
     ("verb", "out", "err"),
     [
         ("resend", "m-7\n", "sent again as m-7\n"),
-        ("cancel", "", "withdrew m 1\n"),
+        ("cancel", "", "cancelled m 1\n"),
         ("continue", "", "released m 1\n"),
     ],
 )

@@ -200,7 +200,7 @@ def test_wait_says_that_a_message_was_withdrawn(place: Place) -> None:
     cancelled = place.csp("cancel", item["id"])
     out, err = process.communicate(timeout=TIMEOUT_S)
 
-    assert (cancelled.code, cancelled.err) == (0, f"withdrew {item['id']}\n")
+    assert (cancelled.code, cancelled.err) == (0, f"cancelled {item['id']}\n")
     assert (process.returncode, out) == (1, "")
     assert "csp: claude: withdrawn" in err
 
