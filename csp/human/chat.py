@@ -226,8 +226,8 @@ class Chat:
     def _show(self, event: events.AnyEvent) -> None:
         spoken = event_lines.spoken_of(event)
         if spoken is not None and self.look.columns():
-            if spoken.is_of_turns:
-                return  # the bottom line says so
+            if spoken.is_of_turns or spoken.code == NoticeCode.RUN_NEEDS_PERSON:
+                return  # the bottom line says so, and the list of what needs the person
             if spoken.code == NoticeCode.MODE:
                 self._mode = str(spoken.params.get("mode", ""))
             is_result = spoken.code == NoticeCode.COLLABORATION_RESULT

@@ -122,7 +122,10 @@ async def test_a_notice_says_no_more_than_is_news(parts: Parts) -> None:
           drawn("session_summary", { ...ended, reason: "superseded", replies: 1, details: "" }),
           drawn("session_summary"), drawn("ended_stopped_by_user"),
           drawn("suggests_finish", { agent: "ada" }),
-          drawn("skipped", { agent: "ada" })]"""
+          drawn("skipped", { agent: "ada" }),
+          drawn("run_needs_person", { run: "run-4", why: "the plan is to be approved",
+            answer: "csp review go" }),
+          drawn("run_waits_for_person", { run: "run-4", minutes: 10.2, answer: "csp review go" })]"""
     )
 
     summary = "Round robin summary: {} after {}, about 2,906 new tokens, 15 s"
@@ -134,6 +137,8 @@ async def test_a_notice_says_no_more_than_is_news(parts: Parts) -> None:
         ["Stopped (Allstop).", False, "notice"],
         ["ada suggests finishing.", False, "notice"],
         ["the words", False, "notice"],
+        ["run-4 needs you: the plan is to be approved", False, "notice"],
+        ["run-4 has waited for you for 10 minutes.", False, "notice"],
     ]
 
 

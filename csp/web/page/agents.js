@@ -74,12 +74,12 @@ function modelOf(room, agent) {
   return textOf(agent, "model") || (room.usage.items.findLast((row) => row.agent === agent.id && row.model)?.model ?? "");
 }
 
-/** What an agent is doing now: the tool and the command it asks for, what it wrote last, what its screen says. */
+/** What an agent is doing now: the tool and the command it asks for or has called, else what it wrote last. */
 function doingOf(room, agent) {
   if (!agent.online) return agent.detail || "";
   if (agent.dialog?.tool || agent.dialog?.arguments) return [agent.dialog.tool, agent.dialog.runs || agent.dialog.arguments].filter(Boolean).join(": ");
   const wrote = agent.state === "busy" && room.doing.get(agent.id)?.text.trim().split("\n").at(-1);
-  return wrote || agent.detail || "";
+  return agent.detail || wrote || "";
 }
 
 /** The run that an agent builds in, while it goes on. */

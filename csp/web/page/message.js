@@ -38,6 +38,11 @@ function noticeText({ code, text, params = {} }) {
   switch (code) {
     case "ended_stopped_by_user":
       return "Stopped (Allstop).";
+    case "run_needs_person":
+      // Its buttons are on the list of what needs the person.
+      return params.run && params.why ? `${params.run} needs you: ${params.why}` : text;
+    case "run_waits_for_person":
+      return params.run ? `${params.run} has waited for you for ${several(Math.round(params.minutes ?? 0), "minute")}.` : text;
     case "suggests_finish":
       return params.agent ? `${params.agent} suggests finishing.` : text;
     case "session_summary": {
