@@ -64,7 +64,7 @@ def test_what_was_not_said_is_left_to_the_room(capsys: pytest.CaptureFixture[str
     run(gateway, "send", "all", "hello")
 
     assert gateway.bodies == [{"to": "all", "content": "hello"}]
-    assert capsys.readouterr() == ("m-1\n", "sent m-1 to nobody\n")
+    assert capsys.readouterr() == ("m-1\n", "sent #4 to nobody\n")
 
 
 @pytest.mark.parametrize(
