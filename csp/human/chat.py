@@ -17,9 +17,8 @@ from csp.config import nearest
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
 from csp.http_client import GatewayClient, field, newest, objects, page, segment
 from csp.human import command_actions, command_table, event_lines
-from csp.human.catch_up import missed_lines
+from csp.human.catch_up import hint_line, missed_lines, room_line
 from csp.human.delivery_ticks import DeliveryTicks
-from csp.human.message_text import hanging
 from csp.human.needs import Needs, need_lines
 from csp.human.questions import Question, before_sending
 from csp.human.roster import Roster
@@ -195,13 +194,12 @@ class Chat:
             # It has gone again; what was missed is less than what is to come.
             return
         if self.order.is_person:
-            here = f"room {self.order.address.room or self.gateway.url}: {self.roster.summary()}"
-            self.out.put(hanging(here, self.look.columns()))
+            name = self.order.address.room or self.gateway.url
+            self.out.put(room_line(self.look, name, self.roster.summary()))
         for line in missed:
             self.out.put(line)
         if self.order.is_person and seen is None:
-            hint = "@name speaks to one agent, @all to all of them; /help lists the commands"
-            self.out.put(hanging(hint, self.look.columns()))
+            self.out.put(hint_line(self.look))
         with contextlib.suppress(CspError):
             await self.needs.look()
 
