@@ -138,7 +138,7 @@ def markdown_lines(room: str, items: Iterable[Object]) -> Iterator[str]:
             yield f"\n## {day}"
         clock = time.strftime("%H:%M:%S", when)
         to = f" to {item['target']}" if item.get("target") else ""
-        yield f"\n**{item.get('sender')}**{to} · {clock} · {item.get('id')}\n"
+        yield f"\n**{item.get('sender')}**{to} · {clock} · #{item.get('seq')}\n"
         for line in _LINE_ENDING.split(field(item, "text", str)):
             yield f"> {line}".rstrip()
 

@@ -59,7 +59,7 @@ def send(call: VerbCall) -> int:
     answer = call.gateway.post_once("/message", body)
     recipients = [str(agent) for agent in field(answer, "recipients", list)]
     message = field(answer, "id", str)
-    talk(f"sent {message} to {', '.join(recipients) or 'nobody'}")
+    talk(f"sent {_number(answer) or message} to {', '.join(recipients) or 'nobody'}")
     return _Waiting(call, answer, recipients).run() if args.wait else call.show(answer, [message])
 
 
@@ -75,11 +75,17 @@ def act(call: VerbCall) -> int:
         )
     answer = call.gateway.post_once(f"/messages/{segment(message)}/{verb}")
     if call.is_json or verb != "resend":
-        return call.tell(answer, f"{DONE[verb]} {message}")
+        return call.tell(answer, f"{DONE[verb]} {_number(answer) or message}")
     new = field(answer, "id", str)
-    talk(f"{DONE[verb]} {new}")
+    talk(f"{DONE[verb]} {_number(answer) or new}")
     put(new)
     return 0
+
+
+def _number(answer: object) -> str:
+    """Return the number of a message, as the room shows it."""
+    seq = answer.get("seq") if isinstance(answer, dict) else None
+    return f"#{seq}" if isinstance(seq, int) else ""
 
 
 def read_stdin() -> str:

@@ -13,7 +13,7 @@ from csp.config import ROWS, shown
 from csp.errors import Forbidden, NotFound
 from csp.http_client import Object, field, objects
 from csp.human.safe_text import columns, one_line
-from csp.human.status_lines import agent_row, session_spending, spent_lines
+from csp.human.status_lines import agent_row, models_of, session_spending, spent_lines
 from csp.panes.room_processes import RoomProcesses
 from csp.session_status import bracketed, session_of
 
@@ -74,7 +74,7 @@ def status(call: VerbCall) -> int:
             topic = one_line(field(item, "topic", str), _TEXT) or "no topic"
             state = ", ".join(filter(None, (field(item, "status", str), where, session_spending(item))))
             put(f"{field(item, 'mode', str)} {field(item, 'id', str)}: {state}, {topic}")
-    put_lines(agent_rows(call, found))
+    put_lines(agent_rows(call, found, usage))
     dirs = directories(call, found)
     if len(set(dirs.values())) > 1:
         put_lines(f"{agent} works in {dir}" for agent, dir in dirs.items())
@@ -115,17 +115,21 @@ def directories(call: VerbCall, found: list[Object]) -> dict[str, str]:
     return {agent: dirs[agent] for agent in agents if agent in dirs}
 
 
-def agent_rows(call: VerbCall, found: list[Object]) -> list[str]:
-    """Return one line per agent."""
+def agent_rows(call: VerbCall, found: list[Object], usage: object) -> list[str]:
+    """Return a line for each agent; `usage` names their models."""
+    models = models_of(usage)
     session = session_of(call.gateway.get("/mode"))
     words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
-    rows = [agent_row(item, bracketed(word), _DETAIL) for item, word in zip(found, words, strict=True)]
+    rows = [
+        agent_row(item, bracketed(word), _DETAIL, models.get(str(item.get("id")), ""))
+        for item, word in zip(found, words, strict=True)
+    ]
     return columns(rows) or ["no agents"]
 
 
 def agent_lines(call: VerbCall, found: list[Object]) -> Iterator[str]:
-    """Yield one line per agent, followed by its open dialog."""
-    for number, row in enumerate(agent_rows(call, found)):
+    """Yield a line for each agent, with the dialog that it has open."""
+    for number, row in enumerate(agent_rows(call, found, call.gateway.get("/usage"))):
         yield row
         yield from dialog_lines(found[number]) if found else ()
 

@@ -5,7 +5,7 @@ from typing import Final
 from csp.client.background_tasks import in_thread
 from csp.http_client import GatewayClient, field, newest
 from csp.human.event_lines import said_line, spoken_in
-from csp.human.message_text import height
+from csp.human.message_text import hanging, height
 from csp.human.safe_text import count
 from csp.human.theme import Theme
 
@@ -13,6 +13,17 @@ MAX_AWAY: Final = 30
 MAX_EARLIER: Final = 8
 #: The rows below the conversation on the first screen: the room, a hint, the input line and the state.
 _BELOW: Final = 4
+_HINT: Final = "@name speaks to one agent, @all to all of them; /help lists the commands"
+
+
+def room_line(look: Theme, name: str, who: str) -> str:
+    """Return the first line of the pane: the room, and who is in it."""
+    return hanging(f"room {name}: {who}", look.columns())
+
+
+def hint_line(look: Theme) -> str:
+    """Return what a person who has never been here should know."""
+    return hanging(_HINT, look.columns())
 
 
 async def missed_lines(gateway: GatewayClient, look: Theme, seq: int, seen: int | None) -> list[str]:

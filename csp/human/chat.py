@@ -17,7 +17,7 @@ from csp.config import nearest
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
 from csp.http_client import GatewayClient, field, newest, objects, page, segment
 from csp.human import command_actions, command_table, event_lines
-from csp.human.catch_up import missed_lines
+from csp.human.catch_up import hint_line, missed_lines, room_line
 from csp.human.delivery_ticks import DeliveryTicks
 from csp.human.needs import Needs, need_lines
 from csp.human.questions import Question, before_sending
@@ -194,11 +194,12 @@ class Chat:
             # The gateway is gone again; missed messages matter less than new ones.
             return
         if self.order.is_person:
-            self.out.put(f"room {self.order.address.room or self.gateway.url}: {self.roster.summary()}")
+            name = self.order.address.room or self.gateway.url
+            self.out.put(room_line(self.look, name, self.roster.summary()))
         for line in missed:
             self.out.put(line)
         if self.order.is_person and seen is None:
-            self.out.put("@name speaks to one agent, @all to all of them; /help lists the commands")
+            self.out.put(hint_line(self.look))
         with contextlib.suppress(CspError):
             await self.needs.look()
 
@@ -223,8 +224,8 @@ class Chat:
     def _show(self, event: events.AnyEvent) -> None:
         spoken = event_lines.spoken_of(event)
         if spoken is not None and self.look.columns():
-            if spoken.is_of_turns:
-                return  # the bottom line shows this
+            if spoken.is_of_turns or spoken.code == NoticeCode.RUN_NEEDS_PERSON:
+                return  # the bottom line says so, and the list of what needs the person
             if spoken.code == NoticeCode.MODE:
                 self._mode = str(spoken.params.get("mode", ""))
             is_result = spoken.code == NoticeCode.COLLABORATION_RESULT

@@ -31,7 +31,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from csp.human.chat import Chat, ChatOrder
 from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
-from csp.human.message_text import height
+from csp.human.message_text import hanging, height
 from csp.human.needs import row_text
 from csp.human.pager import pager_command, read_through, show_in_popup, text_file
 from csp.human.safe_text import count
@@ -185,14 +185,16 @@ class ChatPane:
     async def page(self, title: str, lines: list[str]) -> None:
         """Show a command's output below its title if it fits in the pane, else in a popup or pager."""
         size = self._size()
-        text = "\n".join(lines)
+        rows = [row for line in lines for row in line.split("\n")]
+        text = "\n".join(hanging(row, size.columns) for row in rows)
         taken = sum(height(row, size.columns) for row in text.split("\n"))
         heading = self._look.faint(f"{self._look.signs.dot} {title}")
         is_short = taken + 1 <= size.rows - _BELOW or not self._app.is_running
-        if not is_short and await show_in_popup(self.chat.order.env, title, text):
+        whole = f"{heading}\n{text}"
+        if not is_short and await show_in_popup(self.chat.order.env, whole):
             return
-        if is_short or not await self._read_through(text):
-            self.put(f"{heading}\n{text}")
+        if is_short or not await self._read_through(whole):
+            self.put(whole)
 
     async def _read_through(self, text: str) -> bool:
         """Show a text in a pager over the pane; show events that arrive meanwhile when it is closed."""
@@ -211,8 +213,9 @@ class ChatPane:
         return True
 
     def talk(self, text: str) -> None:
-        """Show a line that is not part of the conversation."""
-        self.put(self._look.faint(f"{self._look.signs.dot} ") + text)
+        """Show a line that is not about the room's talk."""
+        first, *more = hanging(f"  {text}", self._size().columns, further=2).split("\n")
+        self.put("\n".join([self._look.faint(f"{self._look.signs.dot} ") + first[2:], *more]))
 
     def bell(self) -> None:
         """Ring the bell with the next batch, which makes tmux mark the window."""

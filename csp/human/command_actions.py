@@ -288,7 +288,8 @@ async def has_questions(chat: "Chat", wish: human_input.ModeLine) -> bool:
     if not chat.order.is_person:
         raise Refused(f"{running.mode} is running", "add --replace to stop it and start the new one")
     meant = replace(wish, flags=(*wish.flags, "replace"))
-    chat.pose(yes_or_no(human_input.replace_question(running.mode), meant))
+    prompt = f"stop the {human_input.mode_words(running.mode)}"
+    chat.pose(yes_or_no(human_input.replace_question(running.mode), meant, prompt))
     return True
 
 
@@ -408,7 +409,8 @@ async def down(chat: "Chat", words: list[str]) -> None:
     """Stop the room, including this pane, once the user has confirmed."""
     if chat.order.is_person and words != [SURE]:
         text = "Stop the room with its panes, agents and gateway?"
-        return chat.pose(yes_or_no(text, human_input.CommandLine(name="down", rest=SURE)))
+        meant = human_input.CommandLine(name="down", rest=SURE)
+        return chat.pose(yes_or_no(text, meant, "stop the room"))
     # It must outlive the pane that it ends.
     await _csp(chat, "down", is_apart=True)
     return None

@@ -12,7 +12,7 @@ from csp.human.event_lines import END_WORDS, said_line, spoken_in
 from csp.human.needs import list_lines
 from csp.human.safe_text import columns, count, minutes, one_line, visible, wrapped
 from csp.human.status_bar import session_text
-from csp.human.status_lines import agent_row, rule_lines, spent_lines, vote_lines
+from csp.human.status_lines import agent_row, models_of, rule_lines, spent_lines, vote_lines
 from csp.session_status import SessionStatus, bracketed, session_of
 
 if TYPE_CHECKING:
@@ -28,17 +28,26 @@ _BOARD_WORDS: Final = {"add": "what to write", "search": "what to look for", "su
 
 
 async def agents(chat: "Chat", words: list[str]) -> None:
-    """List the agents and their states."""
-    lines = _agent_lines(await chat.agents(), session_of(await chat.ask("GET", "/mode")))
+    """List the agents with what each does."""
+    session, usage = session_of(await chat.ask("GET", "/mode")), await chat.ask("GET", "/usage")
+    lines = _agent_lines(await chat.agents(), session, usage)
     await chat.out.page("/agents", lines)
 
 
-def _agent_lines(found: list[Object], session: SessionStatus) -> list[str]:
+def _agent_lines(found: list[Object], session: SessionStatus, usage: object) -> list[str]:
     if not found:
         return ["no agents yet; start one with /add NAME -- COMMAND"]
     words = [session.word_for(field(item, "id", str), field(item, "state", str)) for item in found]
+    models = models_of(usage)
     rows = [
-        list(map(visible, agent_row(item, bracketed(word).replace("_", " "), _DETAIL)))
+        list(
+            map(
+                visible,
+                agent_row(
+                    item, bracketed(word).replace("_", " "), _DETAIL, models.get(str(item.get("id")), "")
+                ),
+            )
+        )
         for item, word in zip(found, words, strict=True)
     ]
     return columns(rows)
@@ -61,8 +70,9 @@ async def status(chat: "Chat", words: list[str]) -> None:
         why = END_WORDS.get(str(ended), str(ended))
         lines.append("no mode is running" + (f" (the last one: {visible(why)})" if ended else ""))
     if not words:
-        lines += _agent_lines(await chat.agents(), session)
-        lines += spent_lines(await chat.ask("GET", "/usage"))
+        usage = await chat.ask("GET", "/usage")
+        lines += _agent_lines(await chat.agents(), session, usage)
+        lines += spent_lines(usage)
     await chat.out.page("/status", lines)
 
 

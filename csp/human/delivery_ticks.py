@@ -164,7 +164,13 @@ class DeliveryTicks:
             if step.state is S.HELD:
                 held.setdefault(why_held(step.reason, agent), []).append(agent)
         parts += [f"held for {self._names(agents)}: {why}" for why, agents in held.items()]
-        return parts + [self._lost(agent, step) for agent, step in ready.items() if step.state in _ENDS]
+        ended = {agent: step for agent, step in ready.items() if step.state in _ENDS}
+        # A person who has cancelled a message is not alarmed by it.
+        cancelled = [agent for agent, step in ended.items() if step.state is S.WITHDRAWN and not step.reason]
+        if cancelled:
+            is_whole = len(cancelled) == len(ready)
+            parts.append("cancelled" if is_whole else f"cancelled for {self._names(cancelled)}")
+        return parts + [self._lost(agent, step) for agent, step in ended.items() if agent not in cancelled]
 
     def _lost(self, agent: str, step: _Step) -> str:
         ending = _ENDS[step.state or S.FAILED]

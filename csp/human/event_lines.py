@@ -14,7 +14,7 @@ from csp.human.theme import Theme
 from csp.protocol import catalogue, events
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentState, Ending
 from csp.protocol.notices import HEADINGS, NoticeCode
-from csp.protocol.session_parts import TurnState
+from csp.protocol.session_parts import EndReason, TurnState
 
 #: The fixed rows at the bottom of the screen: the input line and the state of the room.
 _FIXED_ROWS: Final = 2
@@ -105,7 +105,7 @@ def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False, mode: 
             look,
             f"{head} {way}",
             text,
-            spoken.sender,
+            "you" if spoken.sender == HUMAN else spoken.sender,
             how_to_see="" if is_whole else f"/show {spoken.seq}",
             is_speech=spoken.sender != HUMAN,
         )
@@ -126,6 +126,8 @@ def _way(look: Theme, sender: str, target: str, *, always: bool = False) -> str:
     is_plain = target in ("", ALL, SYSTEM) or (target == HUMAN and sender != HUMAN)
     if is_plain and not always and sender != HUMAN:
         return look.name(sender)
+    if sender == HUMAN and look.columns():
+        sender = "you"  # a script reads the names of the room
     return look.of(sender, f"{sender} {look.signs.arrow} {target.replace(',', ', ')}")
 
 
@@ -224,6 +226,7 @@ def drawn_notice(spoken: SpokenLine, mode: str = "") -> str:
             return f"{mode_name(mode) or 'Session'} canceled."
         case NoticeCode.SESSION_SUMMARY if {"mode", "reason", "replies", "tokens"} <= params.keys():
             reason = END_WORDS.get(str(params["reason"]), str(params["reason"]))
+            reason = "finished" if params["reason"] == EndReason.DONE else reason
             after = count(int(params["replies"]), "reply", "replies")
             used = f"{params.get('about', '')}{int(params['tokens']):,} new tokens"
             name, seconds = mode_name(str(params["mode"])), float(params.get("seconds", 0))

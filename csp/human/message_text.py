@@ -14,6 +14,7 @@ from csp.human.theme import Theme
 
 #: Below this width, rows are not wrapped here but by the terminal.
 NARROW: Final = 20
+_SPACED: Final = re.compile(r"\s*\S+")
 _INDENT: Final = "  "
 _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r"#{1,6}\s+(?P<text>.*)")
@@ -99,6 +100,24 @@ def wrap(look: Theme, text: str, width: int, *, first: str = "", further: str = 
         used += space + word.width
         is_empty = False
     return [*rows, row.rstrip()]
+
+
+def hanging(line: str, width: int, further: int | None = None) -> str:
+    """Return a line broken between words if it is wider than the screen, its further rows further in.
+
+    A line with styles stays as it is: it was laid out where it was drawn.
+    """
+    if "\x1b" in line or width < NARROW or get_cwidth(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2 if further is None else further)
+    rows, row, used = [], "", 0
+    for word in _SPACED.findall(line):
+        if row.strip() and used + get_cwidth(word) > width:
+            rows.append(row)
+            row, used, word = indent, len(indent), word.lstrip()
+        row += word
+        used += get_cwidth(word)
+    return "\n".join([*rows, row])
 
 
 # --- blocks --------------------------------------------------------------------------------------

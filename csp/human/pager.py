@@ -1,4 +1,4 @@
-"""Show a long text in a pager, in a tmux popup if possible, else over the pane."""
+"""Show a long text where it can be read through: in a popup over the whole terminal, else over the pane."""
 
 import asyncio
 import shutil
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from csp.fast_start.child_environment import TOOL, USER, child_environment
+from csp.fast_start.child_environment import HELPER, USER, child_environment
 
 _KEYS: Final = "q closes it, space goes on, / searches"
 #: A user's own `less` options could end it immediately, and it must not start programs.
@@ -43,8 +43,8 @@ def read_through(command: list[str], env: Mapping[str, str]) -> None:
     subprocess.run(command, env=child_environment(USER, env, _OWN), check=False)
 
 
-async def show_in_popup(env: Mapping[str, str], title: str, text: str) -> bool:
-    """Show a text in a popup on the most recently active terminal; return whether that was possible."""
+async def show_in_popup(env: Mapping[str, str], text: str) -> bool:
+    """Show a text in a popup over the terminal of who typed last; return whether that was possible."""
     pane = env.get("TMUX_PANE", "")
     if not env.get("TMUX") or not pane:
         return False
@@ -56,10 +56,14 @@ async def show_in_popup(env: Mapping[str, str], title: str, text: str) -> bool:
         if code or not clients or command is None:
             return False
         own = [f"{name}={value}" for name, value in _OWN.items()]
-        size = ("-w", "90%", "-h", "90%")
-        popup = ("display-popup", "-c", clients[-1][1], "-E", *size, "-T", f" {title} ")
-        code, _ = await _tmux(env, *popup, "env", *own, *command)
-    return code == 0
+        popup = ("display-popup", "-c", clients[-1][1], "-E", "-w", "100%", "-h", "100%")
+        # A border would take two columns from a text that was laid out for the width of the pane.
+        # tmux 3.2 has no popup without one.
+        for border in (("-B",), ()):
+            code, _ = await _tmux(env, *popup, *border, "env", *own, *command)
+            if code == 0:
+                return True
+    return False
 
 
 async def _tmux(env: Mapping[str, str], *words: str) -> tuple[int, str]:
@@ -70,7 +74,8 @@ async def _tmux(env: Mapping[str, str], *words: str) -> tuple[int, str]:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env=child_environment(TOOL, env),
+            # It names the server that this pane is on, which need not be the default one.
+            env=child_environment(HELPER, env),
         )
     except OSError:
         return 1, ""

@@ -15,13 +15,16 @@ class Question:
     then: Callable[[str], human_input.TypedLine | None]
 
 
-def yes_or_no(text: str, meant: human_input.TypedLine) -> Question:
-    """Return a question after which `meant` is executed if the answer is yes."""
+def yes_or_no(text: str, meant: human_input.TypedLine, prompt: str) -> Question:
+    """Return a question after whose yes `meant` is done.
+
+    `prompt` asks it in a few words beside the cursor: what agents say meanwhile scrolls the question away.
+    """
 
     def then(answer: str) -> human_input.TypedLine | None:
         return meant if answer.lower() in ("y", "yes") else None
 
-    return Question(text=f"{text} y/N", prompt="y/N", then=then)
+    return Question(text=f"{text} y/N", prompt=f"{prompt} y/N", then=then)
 
 
 def about_topic(text: str, wish: human_input.ModeLine) -> Question:
@@ -31,11 +34,13 @@ def about_topic(text: str, wish: human_input.ModeLine) -> Question:
         is_topic = answer and not human_input.doubt_about(human_input.MessageLine(text=answer))
         return replace(wish, topic=answer) if is_topic else None
 
-    return Question(text=f"{text} (an empty line cancels)", prompt="topic", then=then)
+    prompt = f"topic of the {human_input.mode_words(wish.mode)}"
+    return Question(text=f"{text} (an empty line cancels)", prompt=prompt, then=then)
 
 
 def before_sending(line: human_input.TypedLine, target: str) -> Question | None:
     """Return a question to ask before sending a text that was probably not meant for agents, or None."""
     if not isinstance(line, human_input.MessageLine) or not human_input.doubt_about(line):
         return None
-    return yes_or_no(human_input.question_before_sending(line, target), replace(line, to=target))
+    text = human_input.question_before_sending(line, target)
+    return yes_or_no(text, replace(line, to=target), "send it")

@@ -19,7 +19,7 @@ DONE: Final = {
     "deny": "denied",
     "restart": "asked to restart",
     "resend": "sent again as",
-    "cancel": "withdrew",
+    "cancel": "cancelled",
     "continue": "released",
 }
 #: Actions that count only once the agent is seen to have reacted.
@@ -28,20 +28,47 @@ _NAME: Final = 60
 _VOTED_TEXT: Final = 200
 
 
-def agent_row(item: Object, word: str, max_detail: int) -> list[str]:
-    """Return the columns for one agent; `word` is its state or marks its turn."""
-    until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
+def agent_row(item: Object, word: str, max_detail: int, model: str = "") -> list[str]:
+    """Return the columns of one agent; `word` is its state, or whether it is its turn."""
+    until, doing, queued = item.get("until"), doing_of(item), field(item, "queued", int)
     word += f" until {clock(until)}" if isinstance(until, int | float) else ""
-    word += f" ({one_line(str(detail), max_detail)})" if detail else ""
-    agent, kind, role = (field(item, name, str) for name in ("id", "kind", "role"))
-    duty = duty_of(item.get("capabilities"))
+    word += f" ({one_line(doing, max_detail)})" if doing else ""
     return [
-        agent,
+        field(item, "id", str),
         word,
-        ", ".join(filter(None, (kind, duty, role if role != "agent" else ""))),
+        about_agent(item, model),
         f"{queued} waiting" if queued else "",
         "shares its pane" if item.get("share") else "",
     ]
+
+
+def doing_of(item: Object) -> str:
+    """Return what an agent does or asks, as far as it is known."""
+    dialog = item.get("dialog")
+    if not isinstance(dialog, dict):
+        return str(item.get("detail") or "")
+    tool, command = dialog.get("tool"), dialog.get("runs") or dialog.get("arguments")
+    return ": ".join(map(str, filter(None, (tool, command)))) or str(item.get("detail") or "")
+
+
+def about_agent(item: Object, model: str) -> str:
+    """Return what an agent is: its part, its program, its model; its kind where no more is known."""
+    agent, kind, role = (field(item, name, str) for name in ("id", "kind", "role"))
+    known = item.get("capabilities")
+    program = str(known[0]) if isinstance(known, list) and known else ""
+    if isinstance(known, dict):
+        program = str(known.get("profile") or known.get("provider") or "")
+        model = model or str(known.get("model") or "")
+    duty, part = duty_of(known), role if role != "agent" else ""
+    parts = [duty, part, program if program != agent else "", model]
+    parts += [] if program or model else [kind]
+    return ", ".join(dict.fromkeys(filter(None, parts))) or program
+
+
+def models_of(usage: object) -> dict[str, str]:
+    """Return the model of each agent's last replies, as far as one is named."""
+    rows = objects(field(usage, "items", list))
+    return {field(row, "agent", str): str(row["model"]) for row in rows if row.get("model")}
 
 
 # --- approval rules -------------------------------------------------------------------------------
@@ -62,7 +89,7 @@ def rule_lines(items: list[Object]) -> list[str]:
 def spent_lines(usage: object) -> list[str]:
     """Return a line per agent and model, then the source of the prices; nothing without usage."""
     lines = []
-    for row in objects(field(usage, "items", list)):
+    for row in sorted(objects(field(usage, "items", list)), key=lambda row: field(row, "agent", str)):
         name, cost, unpriced = str(row.get("model") or ""), row.get("cost_usd"), field(row, "unpriced", int)
         model = visible(one_line(name, _NAME)) if name else "a model it does not name"
         about = "about " if row.get("estimated") else ""

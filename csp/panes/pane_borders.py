@@ -62,12 +62,17 @@ _CLOCK: Final = (
 )
 #: The mode and its turn clock, placed before the rest of the right side of the status line.
 MODE_STATUS: Final = f"#{{?@csp_mode,#{{@csp_mode}}#{{?@csp_until, {_CLOCK},}} | ,}}"
-#: Our windows that do not contain the human pane.
-FURTHER: Final = "agents"
+#: The options of our windows without the human pane. tmux names them after their agent.
+FURTHER: Final = "@csp_further"
+FURTHER_OPTIONS: Final = (
+    (FURTHER, "1"),
+    ("automatic-rename-format", "#{?#{==:#{window_panes},1},#{@csp_agent},agents}"),
+    ("automatic-rename", "on"),
+)
 
 _FORM: Final = (
     "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-}"
-    " #{@csp_layout}:#{@csp_share} #{window_name}"
+    f" #{{@csp_layout}}:#{{@csp_share}} #{{?{FURTHER},further,first}}"
 )
 _LIST: Final = f"list-panes -s -F '{_FORM}'"
 #: A window that has lost its active pane must not lose its last one before tmux has notified control clients
@@ -78,7 +83,7 @@ _MOVED: Final = "csp-panes-moved"
 #: Printed by tmux once a window has its new layout.
 _LAID_OUT: Final = "csp-laid-out"
 _CHANGED: Final = re.compile(r"%layout-change (@\d+) ([0-9a-f]{4},(\d+)x(\d+),\S+) \S+ ?(\S*)")
-_PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (\w*:\d*) (.*)")
+_PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (\w*:\d*) (further|first)")
 _WORD: Final = re.compile(r"[^A-Za-z0-9_ :.-]")
 _NO_FORMAT: Final = re.compile(r"['#\x00-\x1f\x7f]")
 _REMOVED: Final = "removed"
@@ -152,8 +157,8 @@ class PaneBorders:
         return process
 
     def set_state(self, agent: str, word: str) -> None:
-        """Show an agent's state as soon as it has a pane."""
-        self._states[agent] = _WORD.sub("", word)
+        """Show the state of an agent, as soon as it has a pane."""
+        self._states[agent] = _WORD.sub("", word).replace("_", " ")
         if agent in self._panes:
             self._show(agent)
         else:
@@ -246,14 +251,14 @@ class PaneBorders:
             self._relieve()
 
     def _take_pane(
-        self, pane: str, window: str, cols: str, rows: str, agent: str, form: str, name: str
+        self, pane: str, window: str, cols: str, rows: str, agent: str, form: str, place: str
     ) -> None:
         self.form = read_form(form)
         self._sizes.setdefault(window, Size(cols=int(cols), rows=int(rows)))
         if agent != "-":
             is_new = self._panes.get(agent) != (pane, window)
             self._outside.pop(agent, None)
-            if name == FURTHER:
+            if place == "further":
                 self._outside[agent] = None
             self._panes[agent] = pane, window
             if is_new:
@@ -339,8 +344,8 @@ class PaneBorders:
     def _move_out(self, agent: str) -> None:
         """Move an agent to its own window, because there is no usable space left."""
         pane, _ = self._panes.pop(agent)
-        self._tell(f"break-pane -d -n {FURTHER} -s {pane}")
-        for name, value in WINDOW_OPTIONS:
+        self._tell(f"break-pane -d -n {agent} -s {pane}")
+        for name, value in (*WINDOW_OPTIONS, *FURTHER_OPTIONS):
             self._tell(f"set-option -w -t {pane} {name} '{value}'")
 
     def _move_in(self, agent: str, window: str) -> None:

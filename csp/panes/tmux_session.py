@@ -25,7 +25,15 @@ from csp.fast_start.atomic_files import replace_file
 from csp.fast_start.child_environment import IDENTITY, TOOL, USER, child_environment
 from csp.fast_start.process_environment import process_environment
 from csp.fast_start.room_files import make_private_dir
-from csp.panes.pane_borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS, read_form, resize_hook
+from csp.panes.pane_borders import (
+    FURTHER_OPTIONS,
+    HUMAN,
+    MARK,
+    MODE_STATUS,
+    WINDOW_OPTIONS,
+    read_form,
+    resize_hook,
+)
 from csp.terminal.pane_layout import LayoutForm, Size, capacity, default_form, layout
 
 OLDEST_TMUX: Final = (3, 2)
@@ -248,8 +256,10 @@ class TmuxSession:
         pane = self._split()
         if not pane:
             words = ("new-window", "-d", "-P", "-F", "#{window_id} #{pane_id}", "-t", f"{self.id}:")
-            window, pane = self._do(*words, "-n", FURTHER, _PLACEHOLDER)[0].split()
+            window, pane = self._do(*words, "-n", agent, _PLACEHOLDER)[0].split()
             self._dress_window(window)
+            for name, value in FURTHER_OPTIONS:
+                self._do("set-option", "-w", "-t", window, name, value)
         self._name_pane(pane, agent, "" if role == "agent" else role)
         return pane
 
@@ -317,7 +327,14 @@ class TmuxSession:
         The human pane keeps states current; an older state from here would remain until the next change.
         """
         is_old = "#{||:#{==:#{@csp_state},},#{==:#{@csp_state},starting}}"
-        self._try("if-shell", "-F", "-t", pane, is_old, f"set-option -p -t {pane} @csp_state '{word}'")
+        self._try(
+            "if-shell",
+            "-F",
+            "-t",
+            pane,
+            is_old,
+            f"set-option -p -t {pane} @csp_state '{word.replace('_', ' ')}'",
+        )
 
     # --- queries ---------------------------------------------------------------------------------
 

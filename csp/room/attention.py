@@ -91,13 +91,15 @@ def _asking(one: Participant) -> AttentionItem:
     if one.paused and kind is K.STUCK:
         answers = (_answer("y", "Resume it", f"/resume {one.id}"), *answers)
     title = _TITLES.get(kind, "").format(agent=one.id) or _wanted(one)
+    # An approval is about its command. In a menu the question comes first: above it anything may stand.
+    parts = [subject] if kind is K.APPROVAL and subject else [question, subject]
     return AttentionItem(
         id=f"{kind}:{one.id}",
         kind=kind,
         agent=one.id,
         since=one.since or one.seen,
         title=title,
-        detail=cut(subject or question or one.detail, MAX_DETAIL),
+        detail=cut("\n".join(filter(None, parts)) or one.detail, MAX_DETAIL),
         answers=answers,
     )
 
@@ -109,18 +111,22 @@ def _wanted(one: Participant) -> str:
 
 
 def _choices(one: Participant) -> Iterator[AttentionAnswer]:
-    """Yield the answers to a dialog: yes, the other choices and no; without choices only yes and no."""
+    """Yield the answers to a dialog: yes, the other choices, no; without choices a plain yes and no.
+
+    Where no choice of a menu says yes or no, a plain one would pick any of them.
+    """
     choices = one.dialog.choices if one.dialog is not None else ()
     if one.dialog is None and one.state is AgentState.NEEDS_HUMAN:
         return
     yes = next((each for each in choices if _YES.match(each.label)), None)
     no = next((each for each in choices if _NO.match(each.label)), None)
-    if yes is not None or one.state is AgentState.NEEDS_APPROVAL:
+    is_plain = one.state is AgentState.NEEDS_APPROVAL and (not choices or bool(yes or no))
+    if yes is not None or is_plain:
         yield _answer("y", "Approve", f"/approve {one.id}{_number(yes)}")
     for each in choices:
         if each not in (yes, no):
             yield _answer(str(each.number), each.label, f"/approve {one.id} {each.number}")
-    if no is not None or one.state is AgentState.NEEDS_APPROVAL:
+    if no is not None or is_plain:
         yield _answer("n", "Deny", f"/deny {one.id}{_number(no)}")
     command = one.dialog.runs if one.dialog is not None else ""
     if rule := exact_rule(command):

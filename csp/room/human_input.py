@@ -181,14 +181,19 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
+def mode_words(mode: str) -> str:
+    """Return a mode as words within a sentence: `round robin`."""
+    return mode.replace("_", " ")
+
+
 def topic_question(mode: str) -> str:
-    """Return the question to ask if a mode has no topic."""
-    return f"What is the {mode.replace('_', ' ')} about?"
+    """Return what to ask where a mode has no topic."""
+    return f"What is the {mode_words(mode)} about?"
 
 
 def replace_question(running: str) -> str:
-    """Return the question to ask if a mode would replace another one."""
-    return f"{running.replace('_', ' ').capitalize()} is running. Stop it and start the new one?"
+    """Return what to ask where a mode would end another one."""
+    return f"{mode_words(running).capitalize()} is running. Stop it and start the new one?"
 
 
 def _first_word(text: str) -> str:

@@ -80,10 +80,14 @@ class Using(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Returned(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool has run or was refused, so its permission request is answered."""
+    """A tool has run or was refused, so its permission request is answered.
+
+    `ending` says how it ended, such as `exit 1`, where the CLI tells.
+    """
 
     id: str
     is_refused: bool = False
+    ending: str = ""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

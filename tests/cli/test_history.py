@@ -173,7 +173,7 @@ def test_an_export_has_a_heading_for_each_day() -> None:
 
     assert whole.startswith("# Room den\n\n## 2023-11-1")
     assert whole.count("\n## ") == 2
-    assert "**ann** to bob · " in whole and "\n> a\n>\n> b" in whole and "· m-3\n" in whole
+    assert "**ann** to bob · " in whole and "\n> a\n>\n> b" in whole and "· #3\n" in whole
 
 
 def test_no_text_gets_out_of_its_quote_in_an_export() -> None:

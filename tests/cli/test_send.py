@@ -64,14 +64,14 @@ def test_what_was_not_said_is_left_to_the_room(capsys: pytest.CaptureFixture[str
     run(gateway, "send", "all", "hello")
 
     assert gateway.bodies == [{"to": "all", "content": "hello"}]
-    assert capsys.readouterr() == ("m-1\n", "sent m-1 to nobody\n")
+    assert capsys.readouterr() == ("m-1\n", "sent #4 to nobody\n")
 
 
 @pytest.mark.parametrize(
     ("verb", "out", "err"),
     [
         ("resend", "m-7\n", "sent again as m-7\n"),
-        ("cancel", "", "withdrew m 1\n"),
+        ("cancel", "", "cancelled m 1\n"),
         ("continue", "", "released m 1\n"),
     ],
 )

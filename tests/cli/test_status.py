@@ -56,10 +56,10 @@ def test_the_columns_of_agents_line_up(capsys: pytest.CaptureFixture[str]) -> No
     ]
     first, second = lines(room(agents), "agents", capsys)
 
-    assert first.split() == ["ann", "idle", "api,", "orchestrator", "shares", "its", "pane"]
+    assert first.split() == ["ann", "idle", "orchestrator,", "api", "shares", "its", "pane"]
     assert second.endswith("  cli                12 waiting")
     assert f"busy (a b {'x' * 95}…)" in second
-    assert first.index("api, ") == second.index("cli ")
+    assert first.index("orchestrator, ") == second.index("cli ")
 
 
 def test_where_agents_work_is_said_where_it_differs(

@@ -54,12 +54,12 @@ def place(shared: Place) -> Iterator[Place]:
 # --- send ----------------------------------------------------------------------------------------
 
 
-def test_send_prints_the_id_as_data_the_rest_as_talk(place: Place) -> None:
+def test_send_prints_the_id_as_data_and_the_number_as_talk(place: Place) -> None:
     claude = place.agent("claude")
     done = place.csp("send", "claude", "hello", "there")
     item = claude.next_item()
 
-    assert (done.code, done.out, done.err) == (0, f"{item['id']}\n", f"sent {item['id']} to claude\n")
+    assert (done.code, done.out, done.err) == (0, f"{item['id']}\n", f"sent #{item['seq']} to claude\n")
     assert (item["from"], item["text"]) == ("human", "hello there")
 
 
@@ -200,7 +200,7 @@ def test_wait_says_that_a_message_was_withdrawn(place: Place) -> None:
     cancelled = place.csp("cancel", item["id"])
     out, err = process.communicate(timeout=TIMEOUT_S)
 
-    assert (cancelled.code, cancelled.err) == (0, f"withdrew {item['id']}\n")
+    assert (cancelled.code, cancelled.err) == (0, f"cancelled #{item['seq']}\n")
     assert (process.returncode, out) == (1, "")
     assert "csp: claude: withdrawn" in err
 

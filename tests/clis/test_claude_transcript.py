@@ -375,8 +375,22 @@ def test_a_tool_is_asked_for_called_and_returned(session: Session) -> None:
 
     assert called == [Wrote(id="u2", text="So."), ToolCalled(id="t1", tool="Bash", arguments='{"a": 1}')]
     assert asked == [Asked(tool="Bash", arguments='{"a":1}')]
-    for name in ("PostToolUse", "PostToolUseFailure"):
-        assert session.hook(name, tool_use_id="t1") == [Returned(id="t1")]
+    assert session.hook("PostToolUse", tool_use_id="t1") == [Returned(id="t1")]
+    assert session.hook("PostToolUse", tool_use_id="t1", tool_name="Bash") == [
+        Returned(id="t1", ending="exit 0")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"), [("Exit code 127\nno pytest", "exit 127"), ("no such file", "failed")]
+)
+def test_a_tool_that_failed_says_how(session: Session, text: str, ending: str) -> None:
+    part = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": text}
+
+    assert session.hook("PostToolUseFailure", tool_use_id="t1", error=text) == [
+        Returned(id="t1", ending=ending)
+    ]
+    assert session.user([part], toolUseResult=f"Error: {text}") == [Returned(id="t1", ending=ending)]
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,14 @@ def test_a_completed_item_is_a_prompt_or_a_text(kind: str, items: list[Item]) ->
         ),
         ({"type": "function_call_output", "call_id": "c"}, [Returned(id="c")]),
         ({"type": "custom_tool_call_output", "call_id": "c"}, [Returned(id="c")]),
+        (
+            {
+                "type": "function_call_output",
+                "call_id": "c",
+                "output": "Wall time: 1\nProcess exited with code 2\n",
+            },
+            [Returned(id="c", ending="exit 2")],
+        ),
         ({"type": "message"}, []),
     ],
 )

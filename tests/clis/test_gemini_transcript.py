@@ -372,6 +372,7 @@ def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
     calls = [
         {"id": "a", "name": "shell", "args": {"x": 1}, "status": "success"},
         {"id": "b", "name": "edit", "status": "cancelled"},
+        {"id": "c", "name": "read", "status": "error"},
     ]
     chat.prompt(1, "one")
     items = chat.read(line(2, "gemini", "So.", tokens=tokens, model="m" * 200, toolCalls=calls))
@@ -384,6 +385,8 @@ def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
         Returned(id="a"),
         ToolCalled(id="b", tool="edit", arguments="{}"),
         Returned(id="b", is_refused=True),
+        ToolCalled(id="c", tool="read", arguments="{}"),
+        Returned(id="c", ending="failed"),
     ]
 
 

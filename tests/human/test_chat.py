@@ -246,7 +246,7 @@ async def test_what_was_hardly_meant_for_agents_is_sent_after_a_yes(room: Room) 
     room._is_ready.set()
     room._start(room._work_lane())
     room.enter("quit")
-    assert (room.shown.lines, room.prompt) == (["? Send 'quit' to all? (type /quit) y/N"], "y/N")
+    assert (room.shown.lines, room.prompt) == (["? Send 'quit' to all? (type /quit) y/N"], "send it y/N")
     room.enter("n")
     assert (room.shown.talked, room.prompt) == (["not done"], "all")
     room.enter("quit")
@@ -277,16 +277,20 @@ def notice(code: str, text: str, **params: Any) -> NoticePosted:
     return NoticePosted(**HEAD | {"text": text, "code": code, "params": params})
 
 
-async def test_on_a_screen_turns_are_left_to_the_bottom_line(room: Room) -> None:
-    turns = [notice("your_turn", "@bob - Your turn.", agent="bob"), notice("round", "Round 2", round=2)]
+async def test_on_a_screen_turns_and_what_needs_the_person_are_said_elsewhere(room: Room) -> None:
+    turns = [
+        notice("your_turn", "@bob - Your turn.", agent="bob"),
+        notice("round", "Round 2", round=2),
+        notice("run_needs_person", "run-4 needs you: a plan. Answer with: csp review go run-4", run="run-4"),
+    ]
     for one in turns:
         room._take(one)
-    assert len(room.shown.lines) == 2
+    assert len(room.shown.lines) == 3
     room.look.columns = lambda: 80
     for one in turns:
         room._take(one)
 
-    assert len(room.shown.lines) == 2
+    assert len(room.shown.lines) == 3
 
 
 async def test_on_a_screen_a_stop_names_its_mode_and_a_result_is_shown_once(room: Room) -> None:

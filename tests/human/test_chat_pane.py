@@ -274,7 +274,7 @@ def test_a_second_client_of_the_human_is_shown_too(room: LiveRoom, pane: Pane) -
     come(room, pane, "claude")
     room.gateway.post("/message", {"to": "claude", "content": "from elsewhere"})
 
-    pane.wait_for("human → claude: from elsewhere")
+    pane.wait_for("you → claude: from elsewhere")
 
 
 def test_who_comes_and_goes_is_said(room: LiveRoom, pane: Pane) -> None:

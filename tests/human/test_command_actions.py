@@ -419,7 +419,7 @@ async def test_what_is_sent_again_gets_its_tick(chat: Modes) -> None:
     chat.answers["/messages/m-9/cancel"] = {"id": "m-9", "seq": 9}
     assert await chat.do("/cancel m-9") == ["sent again as #9"]
     chat.answers["/messages/m-4/cancel"] = {"id": "m-4", "seq": 4}
-    assert (await chat.do("/cancel m-4"))[1:] == ["withdrew #4"]
+    assert (await chat.do("/cancel m-4"))[1:] == ["cancelled #4"]
 
 
 def expired(message: str) -> NoticePosted:
@@ -453,7 +453,7 @@ async def test_the_newest_that_can_be_is_cancelled(chat: Modes) -> None:
     ]
     chat.answers["/queue"] = {"items": waiting}
     chat.answers["/messages/b/cancel"] = {"id": "b", "seq": 8}
-    assert await chat.do("/cancel") == ["withdrew #8"]
+    assert await chat.do("/cancel") == ["cancelled #8"]
     chat.answers["/queue"] = {"items": waiting[2:]}
 
     with pytest.raises(NotFound, match="no message of yours can be cancelled any more"):

@@ -44,7 +44,7 @@ async def test_an_agent_is_a_row_of_what_matters(chat: Modes) -> None:
     assert first.split("  ", 1)[0] == "claude"
     assert " ".join(first.split()) == "claude needs approval cli 2 waiting shares its pane"
     shown = " ".join(["d"] * 40)[:79] + "…"
-    assert " ".join(second.split()) == f"codex limited until {clock(until)} ({shown}) cli, orchestrator"
+    assert " ".join(second.split()) == f"codex limited until {clock(until)} ({shown}) orchestrator, cli"
 
 
 async def test_a_turn_stands_in_brackets(chat: Modes) -> None:

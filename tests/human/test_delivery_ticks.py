@@ -76,7 +76,7 @@ def test_what_gives_no_proof_says_so_unless_a_proof_comes() -> None:
     [
         (S.FAILED, "", "  #7 ✗ ada: no reason was given"),
         (S.FAILED, "two\nlines \x1b[1m", "  #7 ✗ ada: two lines ␛[1m"),
-        (S.WITHDRAWN, "", "  #7 ✗ ada: withdrawn"),
+        (S.WITHDRAWN, "", "  #7 cancelled"),
         (S.EXPIRED, "it was away", "  #7 ✗ ada: expired: it was away"),
     ],
 )

@@ -107,6 +107,17 @@ def test_an_item_of_the_history_is_the_same_line(item: dict[str, Any], line: str
     assert said_line(LOOK, spoken_in(HEAD | item)) == f"{AT} #7 {line}"
 
 
+@pytest.mark.parametrize("text", ["hi", "long " * 30])
+def test_the_person_is_you_in_the_pane_and_human_in_a_script(text: str) -> None:
+    spoken = spoken_in(HEAD | {"sender": "human", "target": "ada", "text": text})
+    look = Theme(UNICODE, has_colour=False)
+    assert "human → ada" in said_line(look, spoken)
+    look.columns = lambda: 60
+
+    assert "you → ada" in said_line(look, spoken)
+    assert "human" not in said_line(look, spoken)
+
+
 def test_parts_of_a_mode_are_strong_and_who_is_called_has_its_colour() -> None:
     look = Theme(UNICODE, has_colour=True)
     for code in HEADINGS:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.human.message_text import body_rows, cells, cut, fold, height, in_words, wrap
+from csp.human.message_text import body_rows, cells, cut, fold, hanging, height, in_words, wrap
 from csp.human.theme import UNICODE, Theme
 
 PLAIN = Theme(UNICODE, has_colour=False)
@@ -25,6 +25,15 @@ def test_an_item_of_a_list_hangs_behind_its_mark() -> None:
         "  10. seven eight nine",
         "      ten eleven",
     ]
+
+
+def test_an_answer_that_is_too_wide_is_broken_between_words() -> None:
+    row = "shop  running  /home/ann/projects/shop  ada idle, bob busy"
+    assert hanging(row, 40) == "shop  running  /home/ann/projects/shop\n  ada idle, bob busy"
+    assert hanging(row, 80) == row
+    assert hanging(f"    {row}", 44).split("\n")[1] == "      ada idle, bob busy"
+    assert hanging("日本語 " * 10, 40).split("\n")[0] == "日本語 " * 4 + "日本語"
+    assert hanging(f"\x1b[1m{row}", 40) == f"\x1b[1m{row}"
 
 
 def test_a_quotation_keeps_its_mark_on_each_row() -> None:

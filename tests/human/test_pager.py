@@ -29,17 +29,31 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 async def test_a_popup_is_over_the_terminal_of_who_typed_last(asked: list[tuple[str, ...]]) -> None:
-    assert await pager.show_in_popup(PANE, "/help", "a\nb")
+    assert await pager.show_in_popup(PANE, "a\nb")
     _, popup = asked
 
-    assert popup[:3] == ("display-popup", "-c", "last") and " /help " in popup
+    assert popup[:3] == ("display-popup", "-c", "last") and "-B" in popup
     assert "LESSSECURE=1" in popup and "--mouse" in popup
     assert not Path(popup[-1]).exists()
 
 
+async def test_an_old_tmux_draws_the_popup_with_a_border(
+    asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = pager._tmux
+
+    async def old(env: dict[str, str], *words: str) -> tuple[int, str]:
+        code, listed = await known(env, *words)
+        return (1 if "-B" in words else code), listed
+
+    monkeypatch.setattr(pager, "_tmux", old)
+    assert await pager.show_in_popup(PANE, "a\nb")
+    assert ["-B" in words for words in asked] == [False, True, False]
+
+
 @pytest.mark.parametrize("env", [{}, {"TMUX_PANE": "%3"}, {"TMUX": "x"}])
 async def test_outside_of_tmux_there_is_no_popup(env: dict[str, str], asked: list[tuple[str, ...]]) -> None:
-    assert not await pager.show_in_popup(env, "/help", "a\nb")
+    assert not await pager.show_in_popup(env, "a\nb")
     assert asked == []
 
 
@@ -48,12 +62,12 @@ async def test_without_a_pager_there_is_no_popup(
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
 
-    assert not await pager.show_in_popup(PANE, "/help", "a\nb")
+    assert not await pager.show_in_popup(PANE, "a\nb")
     assert pager.pager_command(Path("x"), is_mouse=False) is None
 
 
 async def test_a_tmux_that_cannot_be_run_is_no_popup(tmp_path: Path) -> None:
-    assert not await pager.show_in_popup(PANE | {"PATH": str(tmp_path)}, "/help", "a\nb")
+    assert not await pager.show_in_popup(PANE | {"PATH": str(tmp_path)}, "a\nb")
 
 
 def test_a_text_is_readable_for_its_user_alone_while_it_is_shown() -> None:

@@ -67,6 +67,24 @@ async def test_what_is_typed_takes_less_than_half_of_the_rows(
     assert pane._input_rows() == typing
 
 
+async def test_answers_and_complaints_are_broken_between_words(
+    pane: ChatPane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pane, "_size", lambda: Size(rows=30, columns=40))
+    await pane.page("/rooms", ["shop  running  /home/ann/projects/shop  ada idle", "  barn"])
+    pane.talk("unknown agent 'nobody' (here are: ada, bob, cy)")
+
+    assert pane.next_batch().split("\n") == [
+        "· /rooms",
+        "shop  running  /home/ann/projects/shop",
+        "  ada idle",
+        "  barn",
+        "· unknown agent 'nobody' (here are: ada,",
+        "  bob, cy)",
+        "",
+    ]
+
+
 async def test_a_terminal_is_never_taken_for_too_small(
     pane: ChatPane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

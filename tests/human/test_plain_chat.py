@@ -215,7 +215,7 @@ def test_messages_are_found_withdrawn_and_sent_again(room: LiveRoom) -> None:
     )
 
     assert "you → claude: zebra crossing" in done.stdout
-    assert re.search(r"✗ claude: withdrawn", done.stdout)
+    assert re.search(r"#\d+ cancelled", done.stdout)
     assert re.search(r"#\d+ human → claude: zebra crossing\n--- 1 message ---", done.stdout)
     assert re.search(r"^sent again as #\d+$", done.stdout, re.MULTILINE)
     assert re.search(r"^#\d+ human to claude, 0:0\d: queued: zebra crossing$", done.stdout, re.MULTILINE)

@@ -10,9 +10,9 @@ MEANT = CommandLine(name="down", rest="yes")
 
 @pytest.mark.parametrize(("answer", "is_yes"), [("y", True), ("YES", True), ("", False), ("yeah", False)])
 def test_only_a_yes_is_a_yes(answer: str, is_yes: bool) -> None:
-    question = yes_or_no("Stop it?", MEANT)
+    question = yes_or_no("Stop it?", MEANT, "stop it")
 
-    assert (question.text, question.prompt) == ("Stop it? y/N", "y/N")
+    assert (question.text, question.prompt) == ("Stop it? y/N", "stop it y/N")
     assert question.then(answer) == (MEANT if is_yes else None)
 
 
@@ -21,8 +21,10 @@ def test_only_a_yes_is_a_yes(answer: str, is_yes: bool) -> None:
 )
 def test_a_topic_is_neither_nothing_nor_a_command(answer: str, topic: str) -> None:
     wish = ModeLine(mode="debate", numbers={"rounds": 2})
-    started = about_topic("About what?", wish).then(answer)
+    question = about_topic("About what?", wish)
+    started = question.then(answer)
 
+    assert question.prompt == "topic of the debate"
     assert started == (ModeLine(mode="debate", numbers={"rounds": 2}, topic=topic) if topic else None)
 
 

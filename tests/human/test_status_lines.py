@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from csp.human.status_lines import agent_row, session_spending, spent_lines, vote_lines
+from csp.human.status_lines import agent_row, models_of, session_spending, spent_lines, vote_lines
 
 ROW: dict[str, Any] = {
     "agent": "ada",
@@ -99,9 +99,28 @@ def test_an_agent_is_shown_with_what_it_does() -> None:
     item: dict[str, Any] = {"id": "a", "kind": "cli", "role": "orchestrator", "queued": 0}
     told = item | {"capabilities": {"profile": "claude", "duty": "reviewer"}}
 
-    assert agent_row(told, "idle", 9)[2] == "cli, reviewer, orchestrator"
-    assert agent_row(told | {"role": "agent"}, "idle", 9)[2] == "cli, reviewer"
-    assert agent_row(item | {"role": "agent", "capabilities": ["claude"]}, "idle", 9)[2] == "cli"
+    assert agent_row(told, "idle", 9)[2] == "reviewer, orchestrator, claude"
+    assert agent_row(told | {"role": "agent"}, "idle", 9)[2] == "reviewer, claude"
+    assert agent_row(item | {"role": "agent", "capabilities": ["claude"]}, "idle", 9)[2] == "claude"
+    assert agent_row(item | {"role": "agent"}, "idle", 9)[2] == "cli"
+    claude = item | {"id": "claude", "role": "agent", "capabilities": ["claude"]}
+    assert [agent_row(claude, "idle", 9, model)[2] for model in ("", "opus-5")] == ["claude", "opus-5"]
+    api = {"capabilities": {"provider": "openai", "model": "gpt-6"}, "role": "agent", "kind": "api"}
+    assert agent_row(item | api, "idle", 9)[2] == "openai, gpt-6"
+
+
+def test_an_agent_that_asks_is_shown_with_what_it_asks() -> None:
+    item: dict[str, Any] = {"id": "a", "kind": "cli", "role": "agent", "queued": 0, "detail": "Go on?"}
+    asks = {"tool": "Bash", "arguments": '{"command": "make"}', "runs": "make"}
+
+    assert agent_row(item | {"dialog": asks}, "asks", 99)[1] == "asks (Bash: make)"
+    assert agent_row(item | {"dialog": {"question": "Go on?"}}, "asks", 99)[1] == "asks (Go on?)"
+
+
+def test_the_model_of_an_agent_is_that_of_its_last_replies() -> None:
+    rows = [{"agent": "a", "model": "old"}, {"agent": "b", "model": ""}, {"agent": "a", "model": "new"}]
+
+    assert models_of({"items": rows}) == {"a": "new"}
 
 
 # --- votes ----------------------------------------------------------------------------------------

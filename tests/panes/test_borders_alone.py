@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from csp.panes.pane_borders import FURTHER, PaneBorders
+from csp.panes.pane_borders import PaneBorders
 from csp.terminal.pane_layout import LayoutName
 
 LIST = "list-panes"
@@ -32,9 +32,14 @@ class Told(PaneBorders):
 
 
 def pane(
-    number: int, agent: str, window: int = 0, size: str = "200 49", name: str = "chat", form: str = "top:400"
+    number: int,
+    agent: str,
+    window: int = 0,
+    size: str = "200 49",
+    place: str = "first",
+    form: str = "top:400",
 ) -> str:
-    return f"%{number} @{window} {size} {agent} {form} {name}"
+    return f"%{number} @{window} {size} {agent} {form} {place}"
 
 
 def changed(window: int, size: str, flags: str = "*", text: str = "") -> str:
@@ -65,7 +70,7 @@ def test_nothing_that_could_command_tmux_is_in_a_word() -> None:
     told.set_state("ann", "a'b;c#{x}\nd e:f.g-h_i")
     told.set_mode("De'bate #{x}\n1/2", None)
 
-    assert told.lines[0] == "set-option -p -t %1 @csp_state 'abcxd e:f.g-h_i'"
+    assert told.lines[0] == "set-option -p -t %1 @csp_state 'abcxd e:f.g-h i'"
     assert told.lines[1] == "set-option -t %0 @csp_mode 'Debate {x}1/2'"
 
 
@@ -134,16 +139,17 @@ def test_who_has_no_place_goes_out_and_comes_back() -> None:
     told = room()
     out = told.heard(changed(0, "80x10"))
     assert [line for line in out if "break-pane" in line] == [
-        f"break-pane -d -n {FURTHER} -s %1",
-        f"break-pane -d -n {FURTHER} -s %2",
+        "break-pane -d -n ann -s %1",
+        "break-pane -d -n ben -s %2",
     ]
     assert sum("remain-on-exit 'on'" in line for line in out) == 2
+    assert sum("@csp_further '1'" in line for line in out) == 2
     assert out[-2:] == ["display-message -p csp-panes-moved", "display-message -p csp-laid-out"]
     assert told.lines[-2].startswith(LIST)
     # What is said of the panes before they have moved is old.
     assert told.heard(pane(1, "ann"), "%end 1 1 0") == []
     assert "ann" not in told._panes
-    told.heard("csp-panes-moved", pane(1, "ann", 1, name=FURTHER), pane(2, "ben", 2, name=FURTHER))
+    told.heard("csp-panes-moved", pane(1, "ann", 1, place="further"), pane(2, "ben", 2, place="further"))
     back = told.heard(changed(0, "200x49"))
 
     assert [line for line in back if "join-pane" in line] == [
@@ -156,7 +162,7 @@ def test_who_has_no_place_goes_out_and_comes_back() -> None:
 
 def test_an_agent_that_somebody_brought_back_is_outside_no_more() -> None:
     told = Told()
-    told.heard(pane(0, "human"), pane(1, "ann", 1, name=FURTHER))
+    told.heard(pane(0, "human"), pane(1, "ann", 1, place="further"))
     assert [*told._outside] == ["ann"]
     told.heard(pane(1, "ann"))
 
@@ -176,7 +182,7 @@ def test_a_new_window_is_looked_at() -> None:
         told = Told()
         told._take(line)
         assert [said[:10] for said in told.lines] == [LIST]
-    assert Told().heard("%window-close @5", pane(9, "-", name="vim"), "nonsense") == []
+    assert Told().heard("%window-close @5", pane(9, "-"), "nonsense") == []
 
 
 async def test_outside_of_our_panes_tmux_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:

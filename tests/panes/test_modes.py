@@ -122,7 +122,12 @@ def test_a_debate_typed_in_the_room_pane_runs_to_its_end(demo: Place) -> None:
     demo.wait(lambda: status(demo) == "", "an empty status line")
 
     text = scrollback(demo, "human")
-    for said in ("Mode: DEBATE", "Topic: tabs or spaces", "DEBATE complete.", "Debate summary (done after "):
+    for said in (
+        "Mode: DEBATE",
+        "Topic: tabs or spaces",
+        "DEBATE complete.",
+        "Debate summary (finished after ",
+    ):
         assert said in text
     # The status line has said whose turn it is.
     assert "Your turn" not in text

@@ -9,6 +9,7 @@ import pytest
 
 from csp.panes import pane_borders
 from csp.panes.pane_borders import PaneBorders
+from csp.terminal.pane_layout import LayoutForm, LayoutName, Size
 from tests.panes.bare import SEVEN, attach, build, sizes, windows
 from tests.panes.place import Place
 from tests.waiting import wait_until
@@ -166,8 +167,8 @@ def test_the_border_names_the_agent_with_its_role_and_its_state(bare: Place) -> 
     pane = str(bare.pane("ann")["id"])
     styles = {
         "idle": "[idle]",
-        "needs_approval": "#[fg=red bold][needs_approval]#[default]",
-        "needs_human": "#[fg=red bold][needs_human]#[default]",
+        "needs approval": "#[fg=red bold][needs approval]#[default]",
+        "needs human": "#[fg=red bold][needs human]#[default]",
         "busy": "#[fg=yellow bold][busy]#[default]",
         "YOUR TURN": "#[fg=yellow bold][YOUR TURN]#[default]",
         "WAITING": "[WAITING]",
@@ -236,7 +237,7 @@ async def test_a_window_that_shrinks_gives_agents_windows_of_their_own(bare: Pla
     await wait_until(lambda: all(cols >= 39 and rows >= 5 for cols, rows in sizes(bare)), _WAIT_S, "places")
     last = str(bare.pane(SEVEN[-1])["id"])
     assert bare.tmux("show-options", "-wv", "-t", last, "remain-on-exit") == "on\n"
-    assert bare.tmux("display-message", "-p", "-t", last, "#{window_name}") == "agents\n"
+    assert bare.tmux("display-message", "-p", "-t", last, "#{window_name}") == f"{SEVEN[-1]}\n"
     terminal.setwinsize(50, 200)
     await shown.until_windows(["human", *SEVEN])
     await wait_until(
@@ -322,4 +323,32 @@ async def test_what_a_person_has_dragged_stays_until_the_window_changes(bare: Pl
     terminal.setwinsize(60, 180)
 
     await wait_until(lambda: {cols for cols, _ in sizes(bare)} == {54}, _WAIT_S, "the share that was dragged")
+    terminal.close(force=True)
+
+
+async def test_the_layout_that_a_person_has_chosen_outlives_twenty_resizes(bare: Place, show: Show) -> None:
+    build(bare, "ann", "ben", "cid")
+    terminal = attach(bare)
+    shown = await show()
+    shown.set_state("cid", "idle")
+    await shown.until_state("cid", "idle")
+    bare.tmux("resize-pane", "-t", str(bare.pane("human")["id"]), "-x", "120")
+    form = LayoutForm(LayoutName.LEFT, 600)
+    share = ("show-options", "-v", "-t", "csp", "@csp_share")
+    await wait_until(lambda: bare.tmux(*share) == f"{form.share}\n", _WAIT_S, "the share is kept")
+    for number in range(20):
+        rows, cols = 24 + number * 7 % 26, 80 + number * 37 % 121
+        terminal.setwinsize(rows, cols)
+        alone = cols < 100
+        wide = cols if alone else form.human(Size(cols=cols, rows=rows - 1)).cols
+        await wait_until(
+            lambda: bare.pane("human")["cols"] == wide and (windows(bare)[0] == ["human"]) == alone,  # noqa: B023
+            _WAIT_S,
+            f"{wide} of {cols}x{rows}",
+        )
+    terminal.setwinsize(50, 200)
+
+    await shown.until_windows(["human", "ann", "ben", "cid"])
+    await wait_until(lambda: bare.pane("human")["cols"] == 120, _WAIT_S, "the chosen width")
+    assert len({cols for cols, _ in sizes(bare)}) <= 2
     terminal.close(force=True)

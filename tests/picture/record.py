@@ -23,14 +23,16 @@ from typing import Final
 from tests.picture.svg import Cast, render, write_cast
 
 ROWS: Final = 38
-COLS: Final = 126
+COLS: Final = 140
 HERE: Final = Path(__file__).parent
 CSP: Final = Path(sys.executable).parent / "csp"
 KEY_S: Final = 0.045
+#: The room is named after its directory.
+PROJECT: Final = "shop"
 
 #: What the person types, what is then waited for, how often it comes, how long it is looked at.
 STORY: Final = (
-    ("@all hello", b"\xe2\x97\x8f", 3, 2.0),
+    ("@all tabs or spaces?", b"\xe2\x97\x8f", 3, 2.0),
     ('/mode debate "tabs or spaces" --rounds 2', b"DEBATE complete.", 1, 1.0),
 )
 PATIENCE_S: Final = 60.0
@@ -39,12 +41,13 @@ PATIENCE_S: Final = 60.0
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="csp-picture-") as home:
         env = environment(Path(home))
-        csp = [str(CSP), "up", "--demo", "--detach", "--history", f"{home}/history"]
-        subprocess.run(csp, env=env, cwd=home, check=True, stdout=subprocess.DEVNULL)
+        project = f"{home}/{PROJECT}"
+        csp = [str(CSP), "up", "--demo", "--detach", "--layout", "left"]
+        subprocess.run(csp, env=env, cwd=project, check=True, stdout=subprocess.DEVNULL)
         try:
-            cast = _record(env, home)
+            cast = _record(env, project)
         finally:
-            subprocess.run([str(CSP), "down"], env=env, cwd=home, check=True)
+            subprocess.run([str(CSP), "down"], env=env, cwd=project, check=True)
     write_cast(HERE / "demo.cast", cast)
     picture = render(cast)
     (HERE / "demo.svg").write_text(picture, "utf-8")
@@ -53,7 +56,7 @@ def main() -> int:
 
 
 def environment(home: Path) -> dict[str, str]:
-    for name in ("run", "tmux", "project"):
+    for name in ("run", "tmux", PROJECT):
         (home / name).mkdir(mode=0o700)
     return {
         "HOME": str(home),
@@ -65,11 +68,11 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def _record(env: dict[str, str], home: str) -> Cast:
+def _record(env: dict[str, str], project: str) -> Cast:
     pid, terminal = pty.fork()
     if pid == 0:
-        os.chdir(home)
-        os.execvpe("tmux", ["tmux", "attach", "-t", "csp"], env)
+        os.chdir(project)
+        os.execvpe("tmux", ["tmux", "attach", "-t", f"=csp-{PROJECT}"], env)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLS, 0, 0))
     film = _Film(terminal)
     try:

@@ -286,6 +286,16 @@ def test_a_menu_in_which_nothing_says_yes_or_no_offers_its_choices() -> None:
     assert lines(only(play)) == {"1": "/approve claude 1", "2": "/approve claude 2", "f": "/focus claude"}
 
 
+def test_a_menu_of_an_unknown_cli_is_no_question_of_yes_or_no() -> None:
+    play = LiveRoom("claude")
+    choices = (Choice(number=1, label="Subscription"), Choice(number=2, label="API key"))
+    asks(play, Dialog(question="Log in with:", arguments="Tool 1.0", choices=choices), kind="overlay")
+    item = only(play)
+
+    assert lines(item) == {"1": "/approve claude 1", "2": "/approve claude 2", "f": "/focus claude"}
+    assert item.detail == "Log in with:\nTool 1.0"
+
+
 def test_a_command_that_is_too_long_for_a_rule_is_not_offered_as_one() -> None:
     play = LiveRoom("claude")
     asks(play, replace(BASH, runs=f"pytest {'x' * MAX_PATTERN}"))

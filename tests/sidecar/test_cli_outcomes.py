@@ -205,3 +205,13 @@ async def test_on_a_full_disk_rest_ends_a_turn(is_full: bool, has_rested: bool, 
     await brain.watch()
 
     assert brain.cli.tracker.feed.call_args_list == [((tracker.Ended(),),)] * ends
+
+
+def test_what_the_cli_does_is_noted_for_its_state() -> None:
+    brain = Brain()
+    called = tracker.CapturedActivity(id="1", text="So.", tag="7", tool="Bash", arguments="{}")
+    brain.outcomes.apply([called, returned := tracker.Returned(id="1", ending="exit 1")])
+
+    brain.reporter.note_tool.assert_called_once_with(called)
+    brain.poster.post.assert_called_once_with(called)
+    brain.reporter.note_returned.assert_called_once_with(returned)

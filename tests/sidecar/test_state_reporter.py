@@ -11,8 +11,15 @@ import pytest
 from csp.errors import Refused, Unreachable
 from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.protocol.events import Joined
-from csp.sidecar.brain.state_reporter import MAX_COMMAND, MAX_DETAIL, StateReporter, _cut, _to_minute
-from csp.terminal.reply_tracker import Asked
+from csp.sidecar.brain.state_reporter import (
+    MAX_COMMAND,
+    MAX_DETAIL,
+    MAX_TOOL,
+    StateReporter,
+    _cut,
+    _to_minute,
+)
+from csp.terminal.reply_tracker import Asked, CapturedActivity, CapturedReply, Returned
 from csp.terminal.screen_reader import DialogChoice as Shown
 from csp.terminal.screen_reader import ScreenDialog
 from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, said_by, until
@@ -225,6 +232,26 @@ def test_what_the_cli_itself_asked_goes_before_what_the_screen_shows() -> None:
     assert (by_screen.tool, by_screen.arguments, by_screen.question) == ("", "rm x", "Proceed?")
     assert (by_word.tool, by_word.arguments) == (("Bash" * 200)[:500], "z" * 8000)
     assert len(by_word.choices) == 30 and len(by_word.choices[0].label) == 500
+
+
+def test_a_busy_agent_tells_the_tool_that_it_has_called_last_and_how_it_ended() -> None:
+    one = reporter()
+    assert one.doing == ""
+    one.note_tool(
+        CapturedActivity(
+            id="1", text="Let me see.", tag=None, tool="Bash", arguments='{"command": "pytest\\n -q"}'
+        )
+    )
+    assert one.doing == "Bash: pytest -q"
+    one.note_returned(Returned(id="1", ending="exit 1"))
+    one.note_tool(CapturedActivity(id="2", text="It fails.", tag=None))
+    assert one.doing == "Bash: pytest -q: exit 1"
+    one.note_tool(CapturedActivity(id="3", text="", tag=None, tool="Wait", arguments="{}"))
+    assert one.doing == "Wait"
+    one.note_tool(CapturedActivity(id="4", text="", tag=None, tool="Read", arguments="x" * 9000))
+    assert one.doing == ("Read: " + "x" * 9000)[:MAX_TOOL]
+    one.note_reply(CapturedReply(id="5", text="done", tag=None))
+    assert one.doing == ""
 
 
 def test_a_detail_is_cut_to_what_the_room_takes() -> None:

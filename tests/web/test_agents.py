@@ -95,6 +95,9 @@ async def test_a_card_says_what_an_agent_does_and_with_which_model(parts: Parts)
             prices: null } });
         room.doing.set("bob", { text: "first\\nnow the tests", ts: 1 }); room.agentsChanged.tell();
         const said = [texts(".agent .kind"), texts(".agent .detail")];
+        room.agents.find(({ id }) => id === "bob").detail = "Bash: pytest: exit 1"; room.agentsChanged.tell();
+        said.push(texts("[data-agent=bob] .detail"));
+        room.agents.find(({ id }) => id === "bob").detail = "";
         room.run = { run: { builder: "bob", phase: "building", branch: "csp/run-4" }, update: { tests: {
           command:
           "make test", passed: false, code: 2 }, figures: { files: 1, insertions: 2 } } };
@@ -106,6 +109,7 @@ async def test_a_card_says_what_an_agent_does_and_with_which_model(parts: Parts)
     assert got == [
         ["claude · opus"],
         ["Bash: pytest -q", "now the tests"],
+        ["Bash: pytest: exit 1"],
         ["now the tests", "make test: exit 2", "csp/run-4 · 1 changed file +2 −0"],
         ["now the tests"],
     ]
@@ -181,4 +185,4 @@ async def test_only_a_model_with_a_name_is_named(parts: Parts) -> None:
         return texts(".agent .kind")"""
     )
 
-    assert got == ["opus", "x", "reviewer"]
+    assert got == ["opus", "x", "reviewer · claude"]

@@ -178,6 +178,19 @@ async def test_the_board_is_read_again_when_the_connection_is_back(parts: Parts)
     assert got == [["The board is empty."], 0, 1, 1]
 
 
+async def test_notes_are_shown_apart_from_replies(parts: Parts) -> None:
+    got = await parts.run(
+        "const real = window.setTimeout; window.setTimeout = (run, ms) => real(run, Math.min(ms, 1));"
+        + _BEGIN
+        + """await open([]); asked.length = 0; const paths = () => asked.splice(0).map(([, path]) => path);
+        $("#board-kind").value = "note"; $("#board-kind").dispatchEvent(new Event("change"));
+        await until(() => asked.length); const listed = paths();
+        openBoard("tabs"); await until(() => asked.length); return [listed, paths()]"""
+    )
+
+    assert got == [["/board?limit=50&kind=note"], ["/board/search?q=tabs&limit=20&kind=note"]]
+
+
 async def test_a_search_and_a_note_of_one_session(parts: Parts) -> None:
     got = await parts.run(
         "const real = window.setTimeout; window.setTimeout = (run, ms) => real(run, Math.min(ms, 1));"

@@ -109,6 +109,39 @@ async def test_notices_and_news(parts: Parts) -> None:
     ]
 
 
+async def test_a_notice_says_no_more_than_is_news(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const drawn = (code, params = {}) => {
+          const element = messageElement(event({ type: "system", text: "the words", code, params }));
+          return [seen(element, "p")[0], element.hidden, element.className];
+        };
+        const ended = { session: "s-6", mode: "round_robin", reason: "done", replies: 9, tokens: 2906,
+          about: "about ", seconds: 14.6, details: "\\n- ada: So [cut]\\nCost: 0.5 USD (ada 0.5)." };
+        return [drawn("your_turn", { agent: "bob" }), drawn("session_summary", ended),
+          drawn("session_summary", { ...ended, reason: "superseded", replies: 1, details: "" }),
+          drawn("session_summary"), drawn("ended_stopped_by_user"),
+          drawn("suggests_finish", { agent: "ada" }),
+          drawn("skipped", { agent: "ada" }),
+          drawn("run_needs_person", { run: "run-4", why: "the plan is to be approved",
+            answer: "csp review go" }),
+          drawn("run_waits_for_person", { run: "run-4", minutes: 10.2, answer: "csp review go" })]"""
+    )
+
+    summary = "Round robin summary: {} after {}, about 2,906 new tokens, 15 s"
+    assert got == [
+        ["the words", True, "notice"],
+        [f"{summary.format('finished', '9 replies')}\nCost: 0.5 USD (ada 0.5).", False, "notice summary"],
+        [summary.format("replaced", "1 reply"), False, "notice summary"],
+        ["the words", False, "notice summary"],
+        ["Stopped (Allstop).", False, "notice"],
+        ["ada suggests finishing.", False, "notice"],
+        ["the words", False, "notice"],
+        ["run-4 needs you: the plan is to be approved", False, "notice"],
+        ["run-4 has waited for you for 10 minutes.", False, "notice"],
+    ]
+
+
 async def test_a_message_says_when_it_was_said(parts: Parts) -> None:
     got = await parts.run(
         BEGIN

@@ -106,7 +106,7 @@ async def test_allstop_is_the_same_by_every_way(gateway: LiveRoom, page: Page, b
     late = claude.say("an answer that was in flight", turn=in_flight)
 
     assert late["late"] is True
-    await see_said(page, STOPPED)
+    await see_said(page, "Stopped (Allstop).")
     await _nothing_moves(gateway, page)
     assert "in flight" not in await page.inner_text("#log")
 

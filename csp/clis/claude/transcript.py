@@ -6,6 +6,7 @@ session may even be in the wrong order; each names its predecessor and waits for
 """
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -26,6 +27,9 @@ _ORIGINAL: Final = "Original prompt: "
 _FEEDBACK: Final = "Stop hook feedback"
 _RATE_LIMIT: Final = "rate_limit"
 _SHELL_TOOL: Final = "Bash"
+#: What is read of a failed tool to find its exit code.
+_TOLD: Final = 200
+_EXIT_CODE: Final = re.compile(r"\bExit code (\d+)")
 _SYNTHETIC: Final = "<synthetic>"
 _UNSAID: Final = "No response requested."
 _NOTHING: Final = msgspec.Raw(b"{}")
@@ -71,6 +75,8 @@ class _Part(msgspec.Struct):
     name: str = ""
     input: msgspec.Raw = _NOTHING
     tool_use_id: str = ""
+    content: msgspec.Raw = _NOTHING
+    is_error: bool = False
 
 
 class _Message(msgspec.Struct):
@@ -239,8 +245,11 @@ class ClaudeReader(TranscriptReader):
                     arguments=bytes(hook.tool_input).decode(),
                     command=shell.command if shell else "",
                 )
-            case "PostToolUse" | "PostToolUseFailure":
-                yield tracker.Returned(id=hook.tool_use_id)
+            case "PostToolUse":
+                ending = "exit 0" if hook.tool_name == _SHELL_TOOL else ""
+                yield tracker.Returned(id=hook.tool_use_id, ending=ending)
+            case "PostToolUseFailure":
+                yield tracker.Returned(id=hook.tool_use_id, ending=_failure(hook.error or ""))
             case "Stop" if not hook.agent_id:
                 yield from self._stop(hook, Ending.DONE, now)
             case "StopFailure" if not hook.agent_id:
@@ -348,12 +357,13 @@ class ClaudeReader(TranscriptReader):
     def _user(self, record: _Record, message: _Message) -> Iterator[tracker.Item]:
         state = self._state
         is_list = not isinstance(message.content, str)
-        results = [part.tool_use_id for part in message.parts if part.type == "tool_result"]
+        results = [part for part in message.parts if part.type == "tool_result"]
         if results:
             is_refused = bytes(record.toolUseResult) == _REJECTED
             _remember(state.agents, (decoded(record.toolUseResult, _OtherAgent) or _OtherAgent()).agentId)
-            for call in results:
-                yield tracker.Returned(id=call, is_refused=is_refused)
+            for part in results:
+                ending = _failure(bytes(part.content).decode()) if part.is_error and not is_refused else ""
+                yield tracker.Returned(id=part.tool_use_id, is_refused=is_refused, ending=ending)
         elif is_list and not record.promptSource and message.text.startswith(_INTERRUPTED):
             yield from [] if state.is_ended else self._end(tracker.Ended(how=Ending.INTERRUPTED))
         elif record.isMeta:
@@ -439,6 +449,12 @@ class ClaudeReader(TranscriptReader):
             yield tracker.ToolCalled(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
             if part.name == _SEND and other.to not in (_MAIN, *state.agents):
                 yield tracker.Bypassed(id=f"{part.id} past", to=other.to or "another session")
+
+
+def _failure(text: str) -> str:
+    """Return how a tool failed: with which exit code, if it was a command."""
+    found = _EXIT_CODE.search(text[:_TOLD])
+    return f"exit {found[1]}" if found else "failed"
 
 
 def _remember(names: dict[str, None], name: str) -> None:

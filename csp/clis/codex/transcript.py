@@ -4,6 +4,7 @@ Codex records each fact several times; only one source is used for each. A run m
 one for each of its sessions; the one in which a turn starts is the current one.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,6 +19,9 @@ from csp.terminal import reply_tracker as tracker
 _SEARCH: Final = "web_search_call"
 _CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", _SEARCH)
 _RESULTS: Final = ("function_call_output", "custom_tool_call_output")
+#: What is read of a result: how the command ended stands above its output.
+_TOLD: Final = 300
+_EXIT_CODE: Final = re.compile(r"(?:exited with code|Exit code:) (\d+)")
 _LIMIT: Final = "usage_limit"
 _NOTHING: Final = msgspec.Raw(b"")
 
@@ -68,6 +72,7 @@ class _Payload(msgspec.Struct):
     arguments: str = ""
     input: str = ""
     action: msgspec.Raw = _NOTHING
+    output: msgspec.Raw = _NOTHING
     item: _Content | None = None
     usage: _Tokens | None = None
     thread_token_usage: _Tokens = _NO_TOKENS
@@ -141,7 +146,8 @@ class CodexReader(TranscriptReader):
                     # This record is written at the end of the call, which nothing else reports.
                     yield tracker.Returned(id=name)
             case "response_item" if payload.type in _RESULTS:
-                yield tracker.Returned(id=name)
+                found = _EXIT_CODE.search(bytes(payload.output)[:_TOLD].decode(errors="ignore"))
+                yield tracker.Returned(id=name, ending=f"exit {found[1]}" if found else "")
             case "turn_context":
                 self._state.model = payload.model
 

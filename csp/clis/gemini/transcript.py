@@ -262,7 +262,8 @@ class GeminiReader(TranscriptReader):
         yield tracker.Wrote(id=record.id, text=text)
         for call in record.toolCalls:
             yield tracker.ToolCalled(id=call.id, tool=call.name, arguments=bytes(call.args).decode())
-            yield tracker.Returned(id=call.id, is_refused=call.status == "cancelled")
+            ending = "failed" if call.status == "error" else ""
+            yield tracker.Returned(id=call.id, is_refused=call.status == "cancelled", ending=ending)
 
 
 def _is_same(one: str, other: str) -> bool:

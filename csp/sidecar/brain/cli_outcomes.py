@@ -81,6 +81,7 @@ class CliOutcomes:
             case tracker.Started():
                 cli.pane.has_session = True
             case tracker.CapturedActivity():
+                reporter.note_tool(outcome)
                 self._poster.post(outcome)
             case tracker.CapturedReply():
                 cli.pane.note_answered()
@@ -91,6 +92,7 @@ class CliOutcomes:
                 cli.pane.note_asked()
             case tracker.Returned():
                 cli.pane.note_answered()
+                reporter.note_returned(outcome)
             case tracker.Switched():
                 self.session = outcome.session
             case tracker.Attached() | tracker.Bypassed():

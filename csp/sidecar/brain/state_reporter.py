@@ -16,10 +16,11 @@ from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import Ending, NoticeKind, ReportedAgentState
 from csp.protocol.requests import AgentNotice, Choice, Usage
 from csp.protocol.requests import Dialog as DialogBody
+from csp.room.dialogs import subject_of
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
 from csp.terminal.gates import agent_state, asks_permission
-from csp.terminal.reply_tracker import Asked, Attached, Bypassed, CapturedReply
+from csp.terminal.reply_tracker import Asked, Attached, Bypassed, CapturedActivity, CapturedReply, Returned
 from csp.terminal.screen_reader import Limit, ScreenDialog
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,8 @@ LOST_S: Final = 2.0
 LOOK_S: Final = 0.5
 RETRY_S: Final = 2.0
 MAX_DETAIL: Final = 1500
-#: Maximum length of a reported command: a rule must not approve a command that was truncated.
+MAX_TOOL: Final = 200
+#: A longer command is not reported: a rule must not approve a command that is not complete.
 MAX_COMMAND: Final = 8000
 #: The kind of a dialog that the CLI itself announced.
 PERMISSION: Final = "permission"
@@ -86,7 +88,9 @@ class StateReporter:
         self._is_alarmed = False
         #: The last dialog that showed only its question, with the text that first appeared above it.
         self._context: ScreenDialog | None = None
-        #: Notices that the room has not yet received.
+        #: The last tool that the CLI has called in this turn, and how it ended.
+        self._tool, self._ending = "", ""
+        #: Notices that the room has not received yet.
         self._notices: list[AgentNotice] = []
 
     @property
@@ -122,8 +126,25 @@ class StateReporter:
         command = self.asked.command if self.asked is not None and self._cli.pane.is_asking else ""
         return command if len(command) <= MAX_COMMAND else ""
 
+    def note_tool(self, piece: CapturedActivity) -> None:
+        """Note the tool that the CLI calls, with the command or the file that it is about."""
+        if piece.tool:
+            subject = subject_of(DialogBody(arguments=piece.arguments[:MAX_COMMAND]))
+            about = ": ".join(filter(None, (piece.tool, " ".join(subject.split()))))
+            self._tool, self._ending = about[:MAX_TOOL], ""
+
+    def note_returned(self, returned: Returned) -> None:
+        """Note how the last tool has ended."""
+        self._ending = returned.ending
+
+    @property
+    def doing(self) -> str:
+        """The last tool that the CLI has called for the reply it works on, and how that ended."""
+        return ": ".join(filter(None, (self._tool, self._ending)))
+
     def note_reply(self, reply: CapturedReply) -> None:
-        """Record the limit that a reply reached, or that there is no limit any more."""
+        """Record the limit that a reply ran into, or that there is none any more."""
+        self._tool = self._ending = ""
         if reply.how is Ending.LIMITED:
             self.limit = (reply.reason or reply.text, until_time(reply.until or "", time.time()))
         elif reply.how is Ending.DONE:
@@ -236,6 +257,8 @@ class StateReporter:
                 return ShownState(state=state, detail=_cut(trouble), dialog=asked, asks=kind)
             case ReportedAgentState.BUSY if self._cli.gate_rules.guesses_idle and reading.work:
                 return ShownState(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
+            case ReportedAgentState.BUSY:
+                return ShownState(state=state, detail=self.doing)
             case _:
                 return ShownState(state=state)
 

@@ -64,9 +64,9 @@ function textOf(agent, name) {
 
 /** An agent's role, program and model, as far as they are known. */
 function aboutOf(room, agent) {
-  const program = Array.isArray(agent.capabilities) ? agent.capabilities[0] : null;
+  const program = Array.isArray(agent.capabilities) ? agent.capabilities[0] : textOf(agent, "profile");
   const words = [agent.role === "orchestrator" && "orchestrator", textOf(agent, "duty"), program !== agent.id && program, modelOf(room, agent)].filter((word) => typeof word === "string" && word);
-  return words.length ? words.join(" · ") : (KINDS[agent.kind] ?? "");
+  return words.length ? [...new Set(words)].join(" · ") : (KINDS[agent.kind] ?? "");
 }
 
 /** The model that an agent reports, or else the model of its latest replies. */
@@ -74,12 +74,12 @@ function modelOf(room, agent) {
   return textOf(agent, "model") || (room.usage.items.findLast((row) => row.agent === agent.id && row.model)?.model ?? "");
 }
 
-/** An agent's current activity: its requested tool and command, its latest text, or its screen's status. */
+/** What an agent is doing now: the tool and the command it asks for or has called, else what it wrote last. */
 function doingOf(room, agent) {
   if (!agent.online) return agent.detail || "";
   if (agent.dialog?.tool || agent.dialog?.arguments) return [agent.dialog.tool, agent.dialog.runs || agent.dialog.arguments].filter(Boolean).join(": ");
   const wrote = agent.state === "busy" && room.doing.get(agent.id)?.text.trim().split("\n").at(-1);
-  return wrote || agent.detail || "";
+  return agent.detail || wrote || "";
 }
 
 /** The active run in which an agent is the builder. */

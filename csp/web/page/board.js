@@ -32,7 +32,7 @@ export class Board {
     room.agentsChanged.on(() => this.#offerWriters());
     room.statusChanged.on(() => room.status === "live" && this.#wake());
     tabChanged.on((tab) => this.#open(tab === "board"));
-    byId("board-session").addEventListener("change", () => this.#choose());
+    for (const name of ["session", "kind"]) byId(`board-${name}`).addEventListener("change", () => this.#choose());
     byId("board-search").addEventListener("submit", (event) => this.#search(event));
     byId("board-add").addEventListener("submit", (event) => this.#add(event));
     byId("board-older").addEventListener("click", () => this.#older());
@@ -74,6 +74,8 @@ export class Board {
   #query(fields) {
     const query = new URLSearchParams(fields);
     if (this.#session) query.set("session", this.#session);
+    const kind = byId("board-kind").value;
+    if (kind) query.set("kind", kind);
     return query;
   }
 

@@ -3,8 +3,9 @@
 import { catalogue } from "./catalogue.js";
 import { h } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
+import { endOf, modeOf } from "./modes.js";
 import { appendText, shortened } from "./text.js";
-import { clock, hueOf, moment, money, tokens } from "./words.js";
+import { clock, count, hueOf, moment, money, several, tokens } from "./words.js";
 
 const ENDINGS = { interrupted: "interrupted", failed: "failed", limited: "reached a usage limit" };
 const NOTICE_LIMIT = 6000;
@@ -23,8 +24,37 @@ export function messageElement(event, { isLive = false } = {}) {
 function notice(event) {
   const isHeading = catalogue.notices.find(({ id }) => id === event.code)?.is_heading;
   const words = h("p", { class: "notice-text", dir: "auto" });
-  appendText(words, shortened(event.text, NOTICE_LIMIT));
-  return h("li", { class: isHeading ? "part" : "notice" }, words, time(event));
+  appendText(words, shortened(noticeText(event), NOTICE_LIMIT));
+  const kind = isHeading ? "part" : event.code === "session_summary" ? "notice summary" : "notice";
+  const element = h("li", { class: kind }, words, time(event));
+  // The session and the cards of the agents say whose turn it is.
+  element.hidden = event.code === "your_turn";
+  return element;
+}
+
+/** What a notice says here: what was said or counted before is not said again at the end of a session. */
+function noticeText({ code, text, params = {} }) {
+  const { mode, reason, replies, tokens: used, about = "", seconds = 0, details = "" } = params;
+  switch (code) {
+    case "ended_stopped_by_user":
+      return "Stopped (Allstop).";
+    case "run_needs_person":
+      // Its buttons are on the list of what needs the person.
+      return params.run && params.why ? `${params.run} needs you: ${params.why}` : text;
+    case "run_waits_for_person":
+      return params.run ? `${params.run} has waited for you for ${several(Math.round(params.minutes ?? 0), "minute")}.` : text;
+    case "suggests_finish":
+      return params.agent ? `${params.agent} suggests finishing.` : text;
+    case "session_summary": {
+      if (!mode || !reason || replies === undefined || used === undefined) return text;
+      const why = reason === "done" ? "finished" : endOf(reason);
+      const after = `${why} after ${several(replies, "reply", "replies")}`;
+      const title = `${modeOf(mode).name} summary: ${after}, ${about}${count(used)} new tokens, ${Math.round(seconds)} s`;
+      return [title, ...details.split("\n").filter((line) => line.startsWith("Cost: "))].join("\n");
+    }
+    default:
+      return text;
+  }
 }
 
 /** A line about an agent that joined or left. */
