@@ -33,7 +33,7 @@ _FAR_BYTES: Final = 1024 * 1024
 _SPARE: Final = 16
 _GROWTH: Final = 4
 _MOST_DELIVERIES: Final = 100_000
-#: A page ends before it exceeds this size, because building a larger answer would keep the room silent for long.
+#: A page ends before it exceeds this size: building a larger one would keep the room silent for too long.
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 
 

@@ -38,7 +38,7 @@ def indexed_seqs(journal: JsonlJournal, index: SearchIndex, clause: Clause = WOR
 def all_seqs(journal: JsonlJournal, index: SearchIndex) -> list[int]:
     """Return what a search finds, be it indexed or not."""
     history = History(journal, index, 1, concerns)
-    hits = history._from_disk(HistoryQuery(q="message", limit=1000))
+    hits, _ = history._from_disk(HistoryQuery(q="message", limit=1000))
     return [hit.seq for hit in hits]
 
 
