@@ -19,8 +19,8 @@ from csp.fast_start import process_environment as places
 from csp.fast_start.atomic_files import read_plain
 from csp.fast_start.process_environment import process_environment as process_environment
 from csp.project import Claim, Project, claims_folder, project_of, read_claims, room_name
+from csp.room.agent_roles import DUTY
 from csp.room.approval_rules import is_plain_command
-from csp.room.duties import DUTY
 from csp.trust import GROUPS, LINEUPS, ROLES, Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"

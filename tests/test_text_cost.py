@@ -33,7 +33,7 @@ from csp.room import agent_names, agent_text, chat_markdown, human_input, room_s
 from csp.room.runs import run_commands
 from csp.room.sessions import session_state, turn_prompt
 from csp.sidecar.brain import state_reporter
-from csp.terminal import prompt
+from csp.terminal import prompt_builder
 from csp.whiteboard import identifiers, word_vectors
 from tests.long_texts import texts
 
@@ -83,9 +83,9 @@ READERS: Final[dict[str, Reader]] = {
     "marks": room_state.fingerprints,
     "markdown": chat_markdown.read_lines.__wrapped__,
     "a misspelt command": lambda text: agent_text.misspelt(text, "a hint"),
-    "a tag": prompt.tag_in,
-    "controls": prompt.without_controls,
-    "a prompt": lambda text: prompt.prompt_for(_delivery(text), after_at="\u2060"),
+    "a tag": prompt_builder.tag_in,
+    "controls": prompt_builder.without_controls,
+    "a prompt": lambda text: prompt_builder.prompt_for(_delivery(text), after_at="\u2060"),
     "commands": agent_text.read_agent_text,
     "a builder's message": _lenient(lambda text: run_commands.read_message(text, RunRole.BUILDER, "r-1")),
     "a reviewer's message": _lenient(lambda text: run_commands.read_message(text, RunRole.REVIEWER, "r-1")),

@@ -51,7 +51,7 @@ def _run(argv: list[str]) -> int:
 
         start_plain_sidecar(argv[1:])
     if argv[:1] == ["stop"]:
-        from csp.cli.fast_stop import stop_plainly
+        from csp.cli.fast_allstop import stop_plainly
 
         if stop_plainly(argv[1:]):
             return DONE

@@ -75,7 +75,7 @@ def stay_of(call: VerbCall) -> "AgentStay":
     from csp.agents.api.agent_program import AgentStay
     from csp.agents.api.providers import Target
     from csp.agents.api.requirements import wanted
-    from csp.gateway.room_rules_loader import load_rules
+    from csp.gateway.rules_from_settings import load_rules
     from csp.panes.pane_borders import MARK
     from csp.protocol.enums import JoinRole
 

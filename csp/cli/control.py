@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from csp.cli.arguments import JSON, WHOLE, switch, takes, value
-from csp.cli.fast_stop import stopped_line
+from csp.cli.fast_allstop import stopped_line
 from csp.cli.output import Progress
 from csp.cli.verb_call import VerbCall
 from csp.errors import NotFound, Unreachable

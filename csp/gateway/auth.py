@@ -24,7 +24,7 @@ from aiohttp import web
 from csp.errors import BadInput, Forbidden, Unauthenticated
 from csp.gateway.own_address import is_loopback
 from csp.protocol.enums import HUMAN, AgentId, Role
-from csp.room.roles import Party, party_of
+from csp.room.permissions import Party, party_of
 from csp.room.room_state import Room
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})

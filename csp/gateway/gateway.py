@@ -22,8 +22,8 @@ from csp.gateway.connections import AGAIN_S
 from csp.gateway.metrics import Metrics
 from csp.gateway.page_tokens import PageTokens
 from csp.gateway.remote_boards import RemoteBoards
-from csp.gateway.room_rules_loader import load_rules
 from csp.gateway.room_writer import Committed, RoomWriter
+from csp.gateway.rules_from_settings import load_rules
 from csp.gateway.run_worker import RunWorker
 from csp.gateway.screen_watch import ScreenWatch
 from csp.journal import JsonlJournal, load_secret

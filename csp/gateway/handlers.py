@@ -15,8 +15,8 @@ from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
 from csp.protocol.enums import Role
 from csp.protocol.requests import NoQuery
-from csp.room.roles import ROUTES as ROLES
-from csp.room.roles import RoleRow, row_of
+from csp.room.permissions import ROUTES as ROLES
+from csp.room.permissions import RoleRow, row_of
 
 E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")

@@ -27,8 +27,8 @@ from csp.gateway.websocket import serve_socket
 from csp.protocol.codec import encode, parse_query, parse_request
 from csp.protocol.enums import MAX_BODY_BYTES, Role
 from csp.protocol.requests import WatchParams
-from csp.room.roles import ROUTES as ROLES
-from csp.room.roles import row_of
+from csp.room.permissions import ROUTES as ROLES
+from csp.room.permissions import row_of
 
 log = logging.getLogger(__name__)
 

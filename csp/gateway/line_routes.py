@@ -4,7 +4,7 @@ import msgspec
 
 from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
-from csp.gateway import answer_lines, operations, session_routes
+from csp.gateway import attention_answers, operations, session_routes
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Posted, answered
 from csp.journal.history_query import HistoryQuery
@@ -129,7 +129,7 @@ async def _stop(gateway: Gateway, call: Posted[LineBody], word: str = "") -> Lin
 
 async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.CommandLine) -> LineView:
     row = next((row for row in catalogue.COMMANDS if row.name == typed.name), None)
-    if row is not None and (answering := answer_lines.HANDLERS.get(row.name)) is not None:
+    if row is not None and (answering := attention_answers.HANDLERS.get(row.name)) is not None:
         words = human_input.read_arguments(row, typed.rest)
         return await answering(gateway, call, words)
     if row is None or not row.is_page_command:
@@ -143,7 +143,7 @@ async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.Comm
     if row.name == "stop":
         return await _stop(gateway, call)
     if row.control is not None and (words or row.action is None):
-        named = (words[0] if words else "") or answer_lines.only_dialog(gateway)
+        named = (words[0] if words else "") or attention_answers.only_dialog(gateway)
         agent = known_participant(gateway.writer.room, named.removeprefix("@").lower()).id
         choice = int(words[1]) if len(words) > 1 else None
         await gateway.submit(ControlAgent(agent=agent, verb=row.control, choice=choice, **call.once))

@@ -20,8 +20,8 @@ from csp.gateway.responses import HEADERS
 from csp.gateway.routes import ROUTES, check_role
 from csp.gateway.routes import answer as answer_of
 from csp.protocol.codec import encode, parse, parse_query
-from csp.room.roles import ROUTES as ROLES
-from csp.room.roles import check_call, row_of
+from csp.room.permissions import ROUTES as ROLES
+from csp.room.permissions import check_call, row_of
 
 if TYPE_CHECKING:
     from csp.mcp.asgi import App

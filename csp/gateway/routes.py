@@ -50,7 +50,7 @@ from csp.room.board_state import boards_health
 from csp.room.commands import ControlAgent, Join, RecordCall, Rejoin, Remove
 from csp.room.membership import known_participant
 from csp.room.messages import first_held, pending
-from csp.room.roles import check_call, check_fields, check_row
+from csp.room.permissions import check_call, check_fields, check_row
 from csp.room.room_state import Participant
 from csp.room.sessions.modes import build_catalogue
 from csp.room.sessions.session_views import spent_view

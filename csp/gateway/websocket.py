@@ -26,8 +26,8 @@ from csp.protocol.events import decode_event
 from csp.protocol.requests import NoBody, Op, WatchBody
 from csp.protocol.responses import Done
 from csp.protocol.screen_frames import MAX_LIVE_BYTES
-from csp.room.roles import OPS as ROLES
-from csp.room.roles import check_call
+from csp.room.permissions import OPS as ROLES
+from csp.room.permissions import check_call
 
 #: The amount of the journal sent to a lagging reader in one pass of the event loop.
 CATCH_UP_BYTES: Final = 16 * 1024

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from csp.http_client import Object, field, objects
 from csp.human.safe_text import clock, columns, count, one_line, visible
-from csp.room.duties import duty_of
+from csp.room.agent_roles import duty_of
 
 #: Descriptions of what was done to an agent or a message, by verb.
 DONE: Final = {

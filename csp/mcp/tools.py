@@ -11,8 +11,8 @@ from csp.http_client import field, objects, segment
 from csp.mcp import tool_arguments as args
 from csp.mcp.room_client import RoomClient, me, reads_inbox
 from csp.protocol.enums import ALL, Role
-from csp.room import roles
-from csp.room.roles import Party, RoleRow, check_call, check_row, row_of
+from csp.room import permissions
+from csp.room.permissions import Party, RoleRow, check_call, check_row, row_of
 
 Progress = Callable[[float, float, str], Awaitable[None]]
 #: Messages from agents and people, excluding notices from the room.
@@ -45,7 +45,7 @@ class Tool(NamedTuple):
 
     @property
     def row(self) -> RoleRow:
-        return row_of(roles.TOOLS, self.name)
+        return row_of(permissions.TOOLS, self.name)
 
 
 def shown_to(role: Role) -> list[Tool]:

@@ -11,7 +11,7 @@ import msgspec
 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.terminal.prompt import tag_in, tags_in
+from csp.terminal.prompt_builder import tag_in, tags_in
 
 #: Number of line ids and prompt tags that are remembered, to ignore repeated ones.
 REMEMBERED: Final = 1024

@@ -27,8 +27,8 @@ from csp.protocol.catalogue import COMMANDS
 from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import WatchBody
 from csp.protocol.responses import Deliver, ErrorView
-from csp.room.roles import OPS as OP_ROLES
-from csp.room.roles import Parties, Party
+from csp.room.permissions import OPS as OP_ROLES
+from csp.room.permissions import Parties, Party
 from csp.room.sessions.modes import build_catalogue
 from csp.terminal.screen import ScreenRules
 from tests.docs.profile_keys import MEANINGS

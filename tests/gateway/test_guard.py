@@ -6,7 +6,7 @@ import pytest
 
 from tests.gateway import raw
 from tests.gateway.served import ServedRoom, served
-from tests.gateway.test_roles import UPGRADE
+from tests.gateway.test_permissions import UPGRADE
 
 PATHS = ["/", "/page/main.js", "/health", "/history", "/ws", "/nothing-here"]
 WEBSOCKET = [f"{name}: {value}" for name, value in UPGRADE.items()]

@@ -16,7 +16,7 @@ from csp.cli.sidecar import sidecar
 from csp.config import ROWS, Settings, load_settings
 from csp.errors import NotFound
 from csp.gateway.gateway import Gateway
-from csp.gateway.room_rules_loader import load_rules
+from csp.gateway.rules_from_settings import load_rules
 from csp.gateway.server import bind
 from csp.panes.members import MemberRequest, PaneMember, choose, member_for
 from csp.protocol.enums import HUMAN

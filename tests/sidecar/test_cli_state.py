@@ -15,7 +15,7 @@ from csp.sidecar.brain_socket import RelayPort
 from csp.sidecar.state.cli_state import AWAITED_S, CliState
 from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.generic_screen import PasteContext, PastePlace
-from csp.terminal.prompt import prompt_for
+from csp.terminal.prompt_builder import prompt_for
 from csp.terminal.reply_tracker import Prompted, Tracker
 from csp.terminal.submit_machine import SubmitRules
 from tests.sidecar.virtual import on_virtual_time

@@ -9,7 +9,7 @@ from csp.protocol.enums import DeliverKind
 from csp.protocol.requests import Usage
 from csp.protocol.responses import Deliver
 from csp.protocol.screen_frames import RunView, ScreenView
-from csp.terminal.prompt import without_controls
+from csp.terminal.prompt_builder import without_controls
 
 KEPT_ROWS: Final = 200
 ROWS: Final = 50

@@ -22,7 +22,7 @@ from csp.clis.transcript_reader import Line, TranscriptReader, decoded, failed, 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
-from csp.terminal.prompt import tags_in
+from csp.terminal.prompt_builder import tags_in
 
 #: How long the end of a failed turn waits for the hook that reports it.
 FAILURE_WAIT_S: Final = 1.0

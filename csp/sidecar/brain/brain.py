@@ -39,7 +39,7 @@ from csp.sidecar.inject.roster_notice import RosterNotice
 from csp.sidecar.relay import relay_frames
 from csp.sidecar.run_record import SidecarRecord
 from csp.sidecar.state.cli_state import CliState
-from csp.terminal.prompt import Prompt, tag_of
+from csp.terminal.prompt_builder import Prompt, tag_of
 from csp.terminal.reply_tracker import Ended, Tracker
 from csp.terminal.submit_machine import UNKNOWN
 

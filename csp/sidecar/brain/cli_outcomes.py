@@ -13,7 +13,7 @@ from csp.sidecar.inject.injector import Injector
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
 from csp.terminal import reply_tracker as tracker
-from csp.terminal.prompt import tag_at_end, tag_in
+from csp.terminal.prompt_builder import tag_at_end, tag_in
 
 #: A person may stop an answer without a trace in any record; the screen must then be idle for this long.
 STOPPED_S: Final = 1.5

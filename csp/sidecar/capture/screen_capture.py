@@ -8,7 +8,7 @@ import msgspec
 
 from csp.sidecar.state.cli_state import CliState
 from csp.terminal.generic_screen import Surround, has_echo, settled_text, without_last, without_scrollbar
-from csp.terminal.prompt import Prompt
+from csp.terminal.prompt_builder import Prompt
 from csp.terminal.reply_tracker import Ended, Item, Prompted, Submitted, Wrote
 
 LOOK_S: Final = 0.1

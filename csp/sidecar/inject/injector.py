@@ -16,7 +16,7 @@ from csp.sidecar.inject.roster_notice import RosterNotice
 from csp.sidecar.state.cli_state import CliState
 from csp.terminal.gates import PaneFacts, closed_gate
 from csp.terminal.generic_screen import PasteContext, PastePlace
-from csp.terminal.prompt import Prompt, prompt_for
+from csp.terminal.prompt_builder import Prompt, prompt_for
 from csp.terminal.submit_machine import (
     ENDED,
     KeyAction,

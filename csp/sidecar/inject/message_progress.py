@@ -13,7 +13,7 @@ import msgspec
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
 from csp.terminal.generic_screen import PasteLocator
-from csp.terminal.prompt import Prompt, tag_of
+from csp.terminal.prompt_builder import Prompt, tag_of
 from csp.terminal.submit_machine import SubmitMachine
 
 KEPT: Final = 500

@@ -7,7 +7,7 @@ from typing import Final
 from csp.errors import CspError
 from csp.http_client import GatewayClient, field
 from csp.protocol.events import Joined, Left
-from csp.room.duties import duty_of
+from csp.room.agent_roles import duty_of
 from csp.sidecar.run_record import SidecarRecord
 
 #: A longer list of names would be less useful.

@@ -13,7 +13,7 @@ from csp.sidecar.brain_socket import MAX_HOLD_S, RelayPort
 from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.gates import GateRules, PaneFacts, is_busy, is_waived, next_look, works_too_long
 from csp.terminal.generic_screen import PasteContext, PasteLocator, PastePlace
-from csp.terminal.prompt import Prompt
+from csp.terminal.prompt_builder import Prompt
 from csp.terminal.reply_tracker import Tracker
 from csp.terminal.screen import Frame
 from csp.terminal.submit_machine import SubmitRules

@@ -14,7 +14,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from csp.config import Settings
 from csp.errors import Broken
-from csp.gateway.room_rules_loader import load_rules
+from csp.gateway.rules_from_settings import load_rules
 from csp.http_client import GatewayClient
 from csp.protocol.enums import HUMAN, AgentId
 from csp.protocol.events import TurnSignal, encode_event

@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.room.duties import duty_of
+from csp.room.agent_roles import duty_of
 
 
 @pytest.mark.parametrize(

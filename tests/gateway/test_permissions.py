@@ -15,8 +15,8 @@ from csp.gateway.routes import ROUTES, field_names
 from csp.gateway.websocket import OPS
 from csp.mcp.tools import TOOLS
 from csp.protocol.requests import NoQuery
-from csp.room import roles
-from csp.room.roles import Party, check_row, is_dangerous
+from csp.room import permissions
+from csp.room.permissions import Party, check_row, is_dangerous
 from tests.gateway.served import Member, ServedRoom, served
 
 OK, BAD, NO_TOKEN, FORBIDDEN, HIDDEN, NOTHING_TO_SHOW = "ok", 400, 401, 403, 404, 409
@@ -200,9 +200,9 @@ def test_every_route_has_a_row() -> None:
     rows = [route.name for route in ROUTES]
 
     assert sorted([*rows, "GET /ws", "POST /mcp"]) == sorted(EXPECTED)
-    assert sorted([*rows, *OTHERS]) == sorted(roles.ROUTES)
-    assert sorted([*OPS, "watch", "unwatch"]) == sorted(roles.OPS)
-    assert sorted(tool.name for tool in TOOLS) == sorted(roles.TOOLS)
+    assert sorted([*rows, *OTHERS]) == sorted(permissions.ROUTES)
+    assert sorted([*OPS, "watch", "unwatch"]) == sorted(permissions.OPS)
+    assert sorted(tool.name for tool in TOOLS) == sorted(permissions.TOOLS)
 
 
 async def test_route_without_a_row_cannot_be_served(
@@ -225,7 +225,7 @@ class _Outer(msgspec.Struct):
 
 def test_dangerous_field_inside_another_is_found() -> None:
     with pytest.raises(LookupError, match="key_env"):
-        check_row("POST /mode", roles.ROUTES["POST /mode"], field_names(_Outer))
+        check_row("POST /mode", permissions.ROUTES["POST /mode"], field_names(_Outer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,8 +342,8 @@ async def test_every_operation_is_for_those_in_its_row(tmp_path: Path, prepared:
                 answer = await socket.ask(op, **body)
 
                 is_refused = answer.get("status") == 403
-                assert is_refused == (party not in roles.OPS[op].parties), (party, op, answer)
-    assert set(OPERATIONS) == set(roles.OPS)
+                assert is_refused == (party not in permissions.OPS[op].parties), (party, op, answer)
+    assert set(OPERATIONS) == set(permissions.OPS)
 
 
 CALLS: dict[str, dict[str, Any]] = {
@@ -375,8 +375,8 @@ async def test_every_tool_is_for_those_in_its_row(tmp_path: Path, prepared: Prep
                 answer = await room.call("POST", "/mcp", body, token=prepared.tokens[column], headers=MCP)
                 is_refused = answer.status in (401, 403) or " may not call " in answer.raw.decode()
 
-                assert is_refused == (party not in roles.TOOLS[tool].parties), (party, tool, answer.raw)
-    assert set(CALLS) == set(roles.TOOLS)
+                assert is_refused == (party not in permissions.TOOLS[tool].parties), (party, tool, answer.raw)
+    assert set(CALLS) == set(permissions.TOOLS)
 
 
 # --- what an agent cannot do by other means ------------------------------------------------------

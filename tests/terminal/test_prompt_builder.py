@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
-from csp.terminal.prompt import prompt_for, tag_at_end, tag_in, tags_in, without_controls
+from csp.terminal.prompt_builder import prompt_for, tag_at_end, tag_in, tags_in, without_controls
 
 
 def item(text: str, **fields: object) -> Deliver:

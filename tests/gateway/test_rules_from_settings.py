@@ -5,7 +5,7 @@ import re
 import pytest
 
 from csp.config import Settings
-from csp.gateway.room_rules_loader import load_rules
+from csp.gateway.rules_from_settings import load_rules
 from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, ParticipantKind, SessionId
 from csp.protocol.session_parts import Limits

@@ -171,7 +171,7 @@ def row_of(table: Table, name: str) -> RoleRow:
     """Return the row of a route, an operation or a tool; raise LookupError if it has none."""
     row = table.get(name)
     if row is None:
-        raise LookupError(f"{name!r} has no row in the table of roles; see csp/room/roles.py")
+        raise LookupError(f"{name!r} has no row in the table of roles; see csp/room/permissions.py")
     return row
 
 
@@ -185,7 +185,7 @@ def check_row(name: str, row: RoleRow, fields: Iterable[str]) -> None:
     loose = [field for field in fields if is_dangerous(field) and field not in row.shell]
     if loose and row.parties != SHELL:
         raise LookupError(
-            f"{name!r} takes {', '.join(loose)}, but its row in csp/room/roles.py does not list them"
+            f"{name!r} takes {', '.join(loose)}, but its row in csp/room/permissions.py does not list them"
         )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.cli import fast_stop, main
-from csp.cli.fast_stop import read_words
+from csp.cli import fast_allstop, main
+from csp.cli.fast_allstop import read_words
 from csp.cli.parser import parse
 from csp.errors import Forbidden, Unreachable
 from csp.http_client import GatewayClient
@@ -46,7 +46,7 @@ def test_other_words_are_left_to_the_parser(words: list[str]) -> None:
 
 
 def test_it_loads_next_to_nothing() -> None:
-    code = "import sys, csp.cli, csp.cli.fast_stop, csp.http_client; print(*sys.modules)"
+    code = "import sys, csp.cli, csp.cli.fast_allstop, csp.http_client; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     bare = subprocess.run(
         [sys.executable, "-I", "-c", "import sys; print(*sys.modules)"],
@@ -107,9 +107,11 @@ class Plain:
     """A machine with one room, whose gateway does what a test wants."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(fast_stop, "plain_room", lambda chosen, env: ("http://127.0.0.1:9", "t", "den"))
-        monkeypatch.setattr(fast_stop, "plain_folder", lambda env: "/")
-        monkeypatch.setattr(fast_stop, "is_plain", lambda env: True)
+        monkeypatch.setattr(
+            fast_allstop, "plain_room", lambda chosen, env: ("http://127.0.0.1:9", "t", "den")
+        )
+        monkeypatch.setattr(fast_allstop, "plain_folder", lambda env: "/")
+        monkeypatch.setattr(fast_allstop, "is_plain", lambda env: True)
         self._monkeypatch = monkeypatch
 
     def stop(self, answer: object, *words: str) -> int:

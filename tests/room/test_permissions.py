@@ -4,7 +4,7 @@ import pytest
 
 from csp.errors import Forbidden
 from csp.protocol.enums import Role
-from csp.room.roles import (
+from csp.room.permissions import (
     AGENTS,
     ANYBODY,
     LEADS,
