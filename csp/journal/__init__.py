@@ -1,7 +1,7 @@
 """The room's events on disk, appended in order and readable from any position.
 
 `JsonlJournal` is one file of JSON lines with a checksum per line. `append` writes a batch, `sync` flushes it
-to disk, and `commit` makes it visible to readers, so many messages share one sync. `journal_repair`
+to disk, and `commit` makes it visible to readers. One sync serves many messages. `journal_repair`
 repairs the file when it is opened, `rewrite` removes text from it, `scrub` checks it for damage,
 and `snapshots` makes the next start faster. `history` answers queries from memory or with the help of
 `search_index`, an SQLite file that can always be rebuilt.

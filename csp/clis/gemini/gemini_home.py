@@ -51,7 +51,7 @@ def build(overlay: Path, user_home: Path, settings: Mapping[str, Any], extra: Ma
 def bring_home(overlay: Path, owner: int | None = None) -> None:
     """Move the files that the CLI has left in the overlay to the user's home, then remove the overlay.
 
-    If `owner`, the process that built it, is given, the overlay of another process is left alone: the next
+    If `owner`, the process that built it, is given, the overlay of another process stays: the next
     run may have started in the same place.
     """
     with open(overlay.with_suffix(".lock"), "w") as lock:
