@@ -90,7 +90,7 @@ def test_notices_break_between_words(room: LiveRoom, pane: Pane, agents: tuple[A
     pane.type(f"/mode round_robin {'because ' * 25} --steps 2")
     claude.take_turn("one")
     codex.take_turn("two")
-    pane.wait_for(r"Round robin summary \(done after 2 replies\): ")
+    pane.wait_for(r"Round robin summary \(finished after 2 replies\): ")
     text = pane.history()
     topic = text[text.index("Topic: ") :].splitlines()
 
