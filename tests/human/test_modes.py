@@ -95,7 +95,7 @@ def test_notices_break_between_words(room: LiveRoom, pane: Pane, agents: tuple[A
     topic = text[text.index("Topic: ") :].splitlines()
 
     assert {word for word in " ".join(topic).split() if word.startswith("be")} == {"because"}
-    assert re.match(r" {12,}because", topic[1])
+    assert re.match(r" {11,}because", topic[1])
     # What the summary has of the replies was read above it.
     assert not re.search("^ *- (claude|codex): ", text, re.MULTILINE)
 
