@@ -385,7 +385,7 @@ def test_what_an_agent_asks_of_a_person_is_shown(place: Place) -> None:
         ["Deny", "csp", "deny", "claude", "2"],
         ["Open", "its", "pane", "in", "the", "room:", "/focus", "claude"],
     ]
-    assert shown[6].split() == ["claude", "needs_approval", "(Bash)", "cli"]
+    assert shown[6].split() == ["claude", "needs_approval", "(Bash:", "rm", "-r", "build)", "cli"]
     assert [item["id"] for item in data["attention"]] == ["approval:claude"]
     assert [line.strip() for line in agents[1:]] == [
         "wants Bash: rm -r build",

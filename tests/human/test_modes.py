@@ -90,12 +90,12 @@ def test_notices_break_between_words(room: LiveRoom, pane: Pane, agents: tuple[A
     pane.type(f"/mode round_robin {'because ' * 25} --steps 2")
     claude.take_turn("one")
     codex.take_turn("two")
-    pane.wait_for(r"Round robin summary \(done after 2 replies\): ")
+    pane.wait_for(r"Round robin summary \(finished after 2 replies\): ")
     text = pane.history()
     topic = text[text.index("Topic: ") :].splitlines()
 
     assert {word for word in " ".join(topic).split() if word.startswith("be")} == {"because"}
-    assert re.match(r" {12,}because", topic[1])
+    assert re.match(r" {11,}because", topic[1])
     # What the summary has of the replies was read above it.
     assert not re.search("^ *- (claude|codex): ", text, re.MULTILINE)
 
