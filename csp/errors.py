@@ -12,6 +12,7 @@ CspError
     ├── StorageFull      the journal cannot grow: 507 until it can
     ├── StorageFailed    the disk is unreliable: the gateway stops
     ├── JournalLocked    another gateway writes to this room
+    ├── Deposed          another gateway has appended to the log of this room: 503
     ├── Unreachable      no gateway answers, or none is running
     └── CallFailed       the provider of a model does not answer
 """
@@ -84,6 +85,10 @@ class StorageFailed(Broken):
 
 class JournalLocked(Broken):
     status = 500
+
+
+class Deposed(Broken):
+    status = 503
 
 
 class Unreachable(Broken):
