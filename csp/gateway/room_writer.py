@@ -125,9 +125,13 @@ class RoomWriter:
             raise copy(self._refusal)
         draft = draft_of(self.room, command, self._clock(), self._rules)
         # Encode before changing the room: an event that cannot be encoded must not change anything.
-        self._next.entries += [(event, encode_event(event)) for event in draft.events]
+        self._next.entries += [(event, self._line_of(event)) for event in draft.events]
         self.room = draft.take_over()
         return self._safe(draft.events)
+
+    def _line_of(self, event: KnownEvent) -> bytes:
+        is_first = event.seq == self.journal.stating_seq
+        return encode_event(event, self.journal.room_id) if is_first else encode_event(event)
 
     async def settle(self) -> None:
         """Wait until everything decided before this call is durable or rolled back."""

@@ -219,7 +219,7 @@ class OpenRoom:
         known, seats = self.save(), self.panes.seats()
         there = {str(item.get("id")) for item in self.agents()}
         # Their sidecars run on, but the room has removed them; one that was just started has not joined yet.
-        removed = {run.agent for run in self._processes.sidecars() if run.journal} - there
+        removed = {run.agent for run in self._processes.sidecars() if run.room_id} - there
         late = [
             member
             for member in members

@@ -72,10 +72,10 @@ class LocalStore:
 STORES: Final = (LocalStore,)
 
 
-def base_line(seq: int) -> bytes:
+def base_line(seq: int, room_id: str = "") -> bytes:
     """Return the line that replaces everything up to an event."""
     head = (seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", "")
-    return encode_event(PrunedBase(*head, state=msgspec.Raw(b"{}")))
+    return encode_event(PrunedBase(*head, state=msgspec.Raw(b"{}")), room_id)
 
 
 def base_seq(line: bytes) -> int:
