@@ -13,6 +13,7 @@ CspError
     ├── StorageFailed    the disk is unreliable: the gateway stops
     ├── JournalLocked    another gateway writes to this room
     ├── Deposed          another gateway has appended to the log of this room: 503
+    ├── LogLost          the log of this room does not answer: 503
     ├── Unreachable      no gateway answers, or none is running
     └── CallFailed       the provider of a model does not answer
 """
@@ -88,6 +89,10 @@ class JournalLocked(Broken):
 
 
 class Deposed(Broken):
+    status = 503
+
+
+class LogLost(Broken):
     status = 503
 
 

@@ -41,7 +41,8 @@ class Log(Protocol):
         """Commit a batch at the end of the log, and return the new end; do not cancel it.
 
         Raise Deposed if `after` is not the end, and StorageFull while there is no space. After an error
-        nothing of the batch is in the log, and nothing of it will ever be.
+        nothing of the batch is in the log, and nothing of it will ever be. Only if the log is closed before
+        its store has answered, the outcome is unknown: LogLost.
         """
 
     async def check(self) -> None:

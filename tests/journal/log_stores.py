@@ -1,8 +1,9 @@
 """The logs under test, each with its store: what a test does to it beside reading and appending."""
 
+import asyncio
 import resource
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -12,6 +13,7 @@ from csp.journal import Batch, DiskThread, JsonlJournal, LocalLog, Log, Place
 from csp.journal.rewrite import finish, prepare, pruning
 from csp.protocol.enums import ALL, SYSTEM, MessageId
 from csp.protocol.events import PrunedBase, encode_event
+from tests.waiting import wait_until
 
 START: Final = Place(0)
 _SPARE_BYTES: Final = 100
@@ -22,13 +24,13 @@ class LogStore(Protocol):
 
     log: Log
 
+    async def open(self) -> None:
+        """Open the log."""
+
     async def reopen(self) -> None:
         """Close the log and open it again."""
 
-    async def prune(self, base: bytes) -> None:
-        """Replace everything up to an event by a base with its seq."""
-
-    def full(self) -> AbstractContextManager[None]:
+    def full(self) -> AbstractAsyncContextManager[None]:
         """Leave no space for a line of more than a hundred bytes within the block."""
 
     async def close(self) -> None:
@@ -40,22 +42,21 @@ class LocalStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._open()
 
-    def _open(self) -> None:
+    async def open(self) -> None:
         self.journal, self._disk = JsonlJournal.open(self._folder), DiskThread()
         self.log: Log = LocalLog(self.journal, self._disk, is_synced=True)
 
     async def reopen(self) -> None:
         await self.close()
-        self._open()
+        await self.open()
 
-    async def prune(self, base: bytes) -> None:
-        before = base_seq(base) + 1
-        finish(prepare(self.journal, pruning(before, base)))
+    def prune(self, base: bytes) -> None:
+        """Replace everything up to an event by a base with its seq."""
+        finish(prepare(self.journal, pruning(base_seq(base) + 1, base)))
 
-    @contextmanager
-    def full(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def full(self) -> AsyncIterator[None]:
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (self.journal.view.end + _SPARE_BYTES, hard))
         try:
@@ -69,7 +70,22 @@ class LocalStore:
         self.journal.close()
 
 
-STORES: Final = (LocalStore,)
+class Tail:
+    """A reader that never ends by itself."""
+
+    def __init__(self, store: LogStore, after: Place = START) -> None:
+        self.lines: list[bytes] = []
+        self.place = after
+        self.reading = asyncio.ensure_future(self._read(store))
+
+    async def _read(self, store: LogStore) -> None:
+        async for place, batch in store.log.tail(self.place):
+            self.lines += batch.lines
+            self.place = place
+
+    async def until(self, seq: int) -> list[bytes]:
+        await wait_until(lambda: self.place.seq >= seq, what=f"event {seq}")
+        return self.lines
 
 
 def base_line(seq: int, room_id: str = "") -> bytes:

@@ -8,34 +8,20 @@ import pytest
 
 from csp.errors import Broken, Deposed, StorageFull
 from csp.journal import Place
-from tests.journal.log_stores import START, STORES, LogStore, base_line, batch_of, replayed
+from tests.cluster.stream_stores import StreamStore
+from tests.journal.log_stores import START, LocalStore, LogStore, Tail, batch_of, replayed
 from tests.journal.making import encoded, lines_to, said
-from tests.waiting import wait_until
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["file", "stream"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LogStore]:
-    store: LogStore = request.param(tmp_path)
+    is_file = request.param == "file"
+    store: LogStore = (
+        LocalStore(tmp_path) if is_file else StreamStore(request.getfixturevalue("nats_server").url)
+    )
+    await store.open()
     yield store
     await store.close()
-
-
-class Tail:
-    """A reader that never ends by itself."""
-
-    def __init__(self, store: LogStore, after: Place = START) -> None:
-        self.lines: list[bytes] = []
-        self.place = after
-        self.reading = asyncio.ensure_future(self._read(store))
-
-    async def _read(self, store: LogStore) -> None:
-        async for place, batch in store.log.tail(self.place):
-            self.lines += batch.lines
-            self.place = place
-
-    async def until(self, seq: int) -> list[bytes]:
-        await wait_until(lambda: self.place.seq >= seq, what=f"event {seq}")
-        return self.lines
 
 
 async def append(store: LogStore, lines: Sequence[bytes], after: Place) -> Place:
@@ -119,7 +105,7 @@ async def test_a_batch_must_begin_where_it_is_appended(store: LogStore) -> None:
 async def test_a_batch_that_does_not_fit_leaves_nothing(store: LogStore) -> None:
     lines = lines_to(3)
     place = await append(store, lines[:1], START)
-    with store.full():
+    async with store.full():
         with pytest.raises(StorageFull) as refused:
             await append(store, lines[1:], place)
         seen = await replayed(store.log)
@@ -135,7 +121,7 @@ async def test_a_full_log_goes_on_where_it_was_when_there_is_space(store: LogSto
     lines = lines_to(3)
     place = await append(store, lines[:1], START)
     await store.log.check()
-    with store.full():
+    async with store.full():
         for _ in range(2):
             with pytest.raises(StorageFull):
                 await append(store, lines[1:], place)
@@ -151,8 +137,9 @@ async def test_a_tail_sees_nothing_of_what_did_not_fit(store: LogStore) -> None:
     lines = lines_to(3)
     tail = Tail(store)
     place = await append(store, lines[:1], START)
-    with store.full(), pytest.raises(StorageFull):
-        await append(store, encoded([said(2, "too much"), said(3, "too much")]), place)
+    async with store.full():
+        with pytest.raises(StorageFull):
+            await append(store, encoded([said(2, "too much"), said(3, "too much")]), place)
     await append(store, lines[1:], place)
 
     assert await tail.until(3) == lines
@@ -193,32 +180,6 @@ async def test_a_reader_that_goes_away_leaves_the_others_reading(store: LogStore
     await append(store, lines[1:], place)
 
     assert await staying.until(3) == lines
-
-
-# --- pruning -------------------------------------------------------------------------------------
-
-
-async def test_a_reader_at_the_end_notices_no_pruning(store: LogStore) -> None:
-    lines = lines_to(6)
-    place = await append_each(store, lines[:4])
-    tail = Tail(store)
-    await tail.until(4)
-    await store.prune(base_line(3))
-    await append_each(store, lines[4:], place)
-
-    assert await tail.until(6) == lines
-
-
-async def test_a_reader_behind_a_pruning_gets_the_base_instead(store: LogStore) -> None:
-    lines = lines_to(5)
-    place = await append_each(store, lines[:4])
-    await store.prune(base_line(3))
-    tail = Tail(store, Place(1))
-    await append_each(store, lines[4:], place)
-
-    assert await tail.until(5) == [base_line(3), *lines[3:]]
-    assert await replayed(store.log) == [base_line(3), *lines[3:]]
-    assert await replayed(store.log, place) == lines[4:]
 
 
 # --- closing -------------------------------------------------------------------------------------

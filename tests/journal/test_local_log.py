@@ -2,14 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from csp.errors import Broken, StorageFailed, StorageFull
 from csp.journal import DiskThread, JsonlJournal, LocalLog, Place
-from tests.journal.log_stores import START, LocalStore, batch_of, replayed
+from tests.journal.log_stores import START, LocalStore, Tail, base_line, batch_of, replayed
 from tests.journal.making import lines_to
 from tests.waiting import wait_until
 
@@ -17,6 +17,7 @@ from tests.waiting import wait_until
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[LocalStore]:
     store = LocalStore(tmp_path / "room")
+    await store.open()
     yield store
     await store.close()
 
@@ -102,3 +103,36 @@ async def test_a_damaged_line_is_a_gap_between_two_batches(store: LocalStore) ->
     found = [(place.seq, batch.first_seq, len(batch.lines)) async for place, batch in store.log.replay(START)]
 
     assert found == [(2, 1, 2), (5, 4, 2)]
+
+
+# --- pruning -------------------------------------------------------------------------------------
+
+
+async def append_each(store: LocalStore, lines: Sequence[bytes], after: Place = START) -> Place:
+    """Append each line as a batch of its own."""
+    for line in lines:
+        after = await store.log.append(batch_of([line]), after)
+    return after
+
+
+async def test_a_reader_at_the_end_notices_no_pruning(store: LocalStore) -> None:
+    lines = lines_to(6)
+    place = await append_each(store, lines[:4])
+    tail = Tail(store)
+    await tail.until(4)
+    store.prune(base_line(3))
+    await append_each(store, lines[4:], place)
+
+    assert await tail.until(6) == lines
+
+
+async def test_a_reader_behind_a_pruning_gets_the_base_instead(store: LocalStore) -> None:
+    lines = lines_to(5)
+    place = await append_each(store, lines[:4])
+    store.prune(base_line(3))
+    tail = Tail(store, Place(1))
+    await append_each(store, lines[4:], place)
+
+    assert await tail.until(5) == [base_line(3), *lines[3:]]
+    assert await replayed(store.log) == [base_line(3), *lines[3:]]
+    assert await replayed(store.log, place) == lines[4:]
