@@ -201,7 +201,7 @@ class Bus:
                     self._subscriptions.clear()
                     for subject in list(self._readers):
                         await self._subscribe(client, subject)
-            except Broken:
+            except (Broken, asyncio.CancelledError):
                 await _abandon(client)
                 raise
             except Exception as exc:

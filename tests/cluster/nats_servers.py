@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -24,7 +25,8 @@ SERVER: Final = shutil.which("nats-server", path=str(Path(sys.executable).parent
 class NatsServer:
     """One server that keeps its port and its files; it may be killed and started again."""
 
-    def __init__(self, folder: Path, name: str = "n1") -> None:
+    def __init__(self, folder: Path, name: str = "n1", cluster: str = "") -> None:
+        self.name = name
         self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self._folder = folder
@@ -32,7 +34,8 @@ class NatsServer:
         self._log = folder / f"{name}.log"
         folder.mkdir(parents=True, exist_ok=True)
         store = f'jetstream {{ store_dir: "{folder / name}", sync_interval: always }}'
-        self._config.write_text(f'server_name: {name}\nlisten: "127.0.0.1:{self.port}"\n{store}\n')
+        listen = f'server_name: {name}\nlisten: "127.0.0.1:{self.port}"'
+        self._config.write_text(f"{listen}\n{store}\n{cluster}\n")
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -77,6 +80,38 @@ class NatsServer:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as probe:
             return probe.recv(5) == b"INFO "
         return False
+
+
+class NatsCluster:
+    """Three servers that replicate their streams."""
+
+    def __init__(self, folder: Path) -> None:
+        ports = [free_port() for _ in range(3)]
+        routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+        self.servers = [
+            NatsServer(
+                folder,
+                f"n{number}",
+                f'cluster {{ name: c1, listen: "127.0.0.1:{port}", routes: [{routes}] }}',
+            )
+            for number, port in enumerate(ports, 1)
+        ]
+        self.urls = [server.url for server in self.servers]
+
+    def __enter__(self) -> Self:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(NatsServer.start, self.servers))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for server in self.servers:
+            server.stop()
+
+    def named(self, name: str) -> NatsServer:
+        """Return a server by its name."""
+        return next(server for server in self.servers if server.name == name)
 
 
 @pytest.fixture(scope="session")

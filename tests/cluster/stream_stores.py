@@ -26,7 +26,11 @@ class StreamStore:
 
     async def open(self) -> None:
         self.bus = await Bus.open(self._servers)
-        await open_stream(self.bus, shard_of(self.room), self._replicas)
+        try:
+            await open_stream(self.bus, shard_of(self.room), self._replicas)
+        except BaseException:
+            await self.bus.close()
+            raise
         self.log = StreamLog(self.bus, self.room)
 
     async def reopen(self) -> None:
