@@ -12,6 +12,8 @@ CspError
     ├── StorageFull      the journal cannot grow: 507 until it can
     ├── StorageFailed    the disk is unreliable: the gateway stops
     ├── JournalLocked    another gateway writes to this room
+    ├── Deposed          another gateway has appended to the log of this room: 503
+    ├── LogLost          the log of this room does not answer: 503
     ├── Unreachable      no gateway answers, or none is running
     └── CallFailed       the provider of a model does not answer
 """
@@ -84,6 +86,14 @@ class StorageFailed(Broken):
 
 class JournalLocked(Broken):
     status = 500
+
+
+class Deposed(Broken):
+    status = 503
+
+
+class LogLost(Broken):
+    status = 503
 
 
 class Unreachable(Broken):

@@ -104,7 +104,7 @@ class Connection:
 
     async def _stay(self) -> None:
         """Connect and serve the connection until it is lost."""
-        self._inbox.find_place(await self._http.seq())
+        self._inbox.find_place(await self._http.place())
         link = self._link = await open_link(self._http, self._inbox.last_seq or 0)
         try:
             self._tell(Status(is_connected=True))

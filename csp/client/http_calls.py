@@ -2,6 +2,8 @@
 
 from typing import Final, TypeVar
 
+from msgspec import field
+
 from csp.client.background_tasks import in_thread
 from csp.client.incoming_frames import read_answer
 from csp.http_client import GatewayClient
@@ -13,8 +15,15 @@ T = TypeVar("T")
 TIMEOUT_S: Final = 20.0
 
 
-class _Health(Struct, frozen=True):
+class RoomPlace(Struct, frozen=True):
+    """Which room a gateway serves, and how far it is; earlier gateways do not say which.
+
+    A replica may be behind the room.
+    """
+
     seq: int
+    room_id: str = field(name="roomId", default="")
+    replica: bool = False
 
 
 class HttpCalls:
@@ -25,9 +34,9 @@ class HttpCalls:
         self.url = self._gateway.url
         self.token = token
 
-    async def seq(self) -> int:
-        """Return the seq of the last event in the room."""
-        return (await self._ask(_Health, "GET", "/health", None)).seq
+    async def place(self) -> RoomPlace:
+        """Return which room this is, and its last event."""
+        return await self._ask(RoomPlace, "GET", "/health", None)
 
     async def post(self, kind: type[T], path: str, body: bytes) -> T:
         """Return the response to a POST."""

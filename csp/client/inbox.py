@@ -6,6 +6,7 @@ from collections import deque
 from copy import copy
 from typing import Final
 
+from csp.client.http_calls import RoomPlace
 from csp.client.incoming_frames import Item, Live
 from csp.errors import CspError
 from csp.protocol.enums import PENDING, AgentId
@@ -35,6 +36,7 @@ class Inbox:
         #: The number of items ever queued.
         self.taken = 0
         self._agent = agent
+        self._room_id = ""
         self._items: deque[tuple[Item, int]] = deque()
         self._bytes = 0
         #: The known deliveries with their seqs.
@@ -53,18 +55,25 @@ class Inbox:
         """Return whether events have to wait for space."""
         return len(self._items) >= MAX_ITEMS or self._bytes >= MAX_BYTES
 
-    def find_place(self, room_seq: int) -> int:
-        """Return the seq after which to continue, given the room's current seq."""
+    def find_place(self, room: RoomPlace) -> int:
+        """Return the seq to continue after.
+
+        A room has gone back if it is another one, or if its journal is shorter, as after a restore. A replica
+        that is shorter has only not caught up yet.
+        """
+        is_other = bool(self._room_id) and bool(room.room_id) and room.room_id != self._room_id
+        self._room_id = room.room_id or self._room_id
         if self.last_seq is None:
-            self.last_seq = self.handed_seq = room_seq
-        elif self.last_seq > room_seq:
-            log.warning(
-                "room was reset to an earlier state", extra={"had_seq": self.last_seq, "room_seq": room_seq}
-            )
-            self.last_seq = room_seq
+            self.last_seq = self.handed_seq = room.seq
+        elif is_other or (self.last_seq > room.seq and not room.replica):
+            extra = {"had_seq": self.last_seq, "room_seq": room.seq, "is_other": is_other}
+            log.warning("room has gone back", extra=extra)
+            # If nothing was read of the other one, nothing of this one is skipped.
+            self.last_seq = room.seq if self.last_seq > 0 else 0
             # A journal restored from a backup reuses its later ids for other messages.
-            self._open = {one: seq for one, seq in self._open.items() if seq <= room_seq}
-            self._ended = {one: seq for one, seq in self._ended.items() if seq <= room_seq}
+            kept_seq = 0 if is_other else room.seq
+            self._open = {one: seq for one, seq in self._open.items() if seq <= kept_seq}
+            self._ended = {one: seq for one, seq in self._ended.items() if seq <= kept_seq}
         return self.last_seq
 
     def add_event(self, event: AnyEvent, size: int) -> None:

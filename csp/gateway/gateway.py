@@ -26,7 +26,7 @@ from csp.gateway.room_writer import Committed, RoomWriter
 from csp.gateway.rules_from_settings import load_rules
 from csp.gateway.run_worker import RunWorker
 from csp.gateway.screen_watch import ScreenWatch
-from csp.journal import JsonlJournal, load_secret
+from csp.journal import DiskThread, JsonlJournal, LocalLog, load_secret
 from csp.journal.history import History
 from csp.journal.history_query import HistoryQuery
 from csp.journal.search_index import SearchIndex
@@ -119,7 +119,11 @@ class Gateway:
         self.board = Whiteboard(journal, self.is_visible, secrets)
         self.metrics = Metrics()
         self.presence = Presence(clock, settings.offline_after_s)
-        self.writer = RoomWriter(journal, settings.durability, clock, self._publish, self.rules)
+        disk = DiskThread()
+        commit_log = LocalLog(journal, disk, is_synced=settings.durability == "fsync")
+        self.writer = RoomWriter(
+            journal, commit_log, disk, settings.durability, clock, self._publish, self.rules
+        )
         self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self.sockets: set[OpenSocket] = set()

@@ -222,9 +222,8 @@ def base_line(journal: JsonlJournal, before: int) -> bytes:
     event_id = MessageId(f"e-{seq}")
     text = "the history before this was removed"
     state = msgspec.Raw(dump(room))
-    return events.encode_event(
-        events.PrunedBase(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state)
-    )
+    base = events.PrunedBase(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state)
+    return events.encode_event(base, journal.room_id)
 
 
 def room_before(journal: JsonlJournal, before: int) -> Room:

@@ -218,6 +218,8 @@ async def health(gateway: Gateway, call: AnyCall) -> responses.HealthView:
     return responses.HealthView(
         status=status,
         room=gateway.settings.room,
+        room_id=gateway.writer.journal.room_id,
+        replica=False,
         version=__version__,
         seq=gateway.writer.safe_seq,
         uptime_s=round(gateway.clock() - gateway.started, 3),
@@ -309,9 +311,9 @@ ROUTES: Final = (
     route("POST", "/page/link", page_routes.link, "Create a login link for one page"),
     route("POST", "/page/enter", page_routes.enter, "Exchange the code of a link for a page token"),
     route("POST", "/page/leave", page_routes.leave, "Revoke a page token, or those of all pages"),
-    route("GET", "/health", health, "Show the health of the room"),
-    route("GET", "/metrics", metrics, "Show metrics for Prometheus", str),
-    route("GET", "/openapi.json", openapi, "Describe the API in OpenAPI format", dict[str, Any]),
+    route("GET", "/health", health, "Show the health of the room, and its identity (`roomId`)"),
+    route("GET", "/metrics", metrics, "Metrics for Prometheus", str),
+    route("GET", "/openapi.json", openapi, "This description", dict[str, Any]),
 )
 # fmt: on
 

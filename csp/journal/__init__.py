@@ -7,10 +7,26 @@ and `snapshots` makes the next start faster. `history` answers queries from memo
 `search_index`, an SQLite file that can always be rebuilt.
 
 `history`, `search_index` and `rewrite` read the file of `JsonlJournal` directly.
+
+A `Log` (`commit_log`) decides what is committed, and the writer of a room asks it and nothing else.
+`LocalLog` is the log of a room with a single gateway: the file itself.
 """
 
+from csp.journal.commit_log import Batch, Log, Place
+from csp.journal.disk_thread import DiskThread
 from csp.journal.journal_view import Chunk, Cursor
 from csp.journal.jsonl_journal import JsonlJournal
+from csp.journal.local_log import LocalLog
 from csp.journal.room_secret import load_secret
 
-__all__ = ["Chunk", "Cursor", "JsonlJournal", "load_secret"]
+__all__ = [
+    "Batch",
+    "Chunk",
+    "Cursor",
+    "DiskThread",
+    "JsonlJournal",
+    "LocalLog",
+    "Log",
+    "Place",
+    "load_secret",
+]

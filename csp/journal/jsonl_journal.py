@@ -20,6 +20,7 @@ from csp.fast_start.atomic_files import (
 )
 from csp.journal.journal_repair import find_last_seq, repair_line_order, repair_tail
 from csp.journal.journal_view import JournalFile, JournalView
+from csp.journal.room_id import find_room_id, new_room_id
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,10 @@ class JsonlJournal:
         self._end = end
         #: The part of the journal that readers may see.
         self.view = JournalView(file, end, self.last_seq, 0)
+        known_id = find_room_id(self.view)
+        #: The id of the room, and the event whose line has to state it; 0 if a line does already.
+        self.room_id = known_id or new_room_id()
+        self.stating_seq = 0 if known_id else self.last_seq + 1
 
     @classmethod
     def open(cls, folder: Path) -> Self:

@@ -218,8 +218,8 @@ class OpenRoom:
         """Give each agent without a running pane a new one at its final size, then start it."""
         known, seats = self.save(), self.panes.seats()
         there = {str(item.get("id")) for item in self.agents()}
-        # Their sidecars are running, but the room has removed them; a new one has not joined yet.
-        removed = {run.agent for run in self._processes.sidecars() if run.journal} - there
+        # Their sidecars run on, but the room has removed them; one that was just started has not joined yet.
+        removed = {run.agent for run in self._processes.sidecars() if run.room_id} - there
         late = [
             member
             for member in members

@@ -4,6 +4,7 @@ A line is plain JSON with its checksum last. The bytes on disk are also the byte
 watchers, so each event is encoded only once.
 """
 
+import re
 from typing import Final
 from zlib import crc32
 
@@ -23,6 +24,7 @@ VERSION: Final = 1
 _HEAD: Final = b'{"v":1,'
 _CRC_MARK: Final = b',"crc":"'
 _CRC_TAIL_BYTES: Final = len(_CRC_MARK) + 8 + 2
+_ROOM_ID: Final = re.compile(rb',"room_id":"([0-9a-f-]{36})","crc":"[^"]*"\}\Z')
 
 
 class HumanMessage(MessageEvent, frozen=True, omit_defaults=True, tag="human_message"):
@@ -382,10 +384,18 @@ def type_of(event: AnyEvent) -> str:
     return event.type if isinstance(event, Unknown) else str(event.__struct_config__.tag)
 
 
-def encode_event(event: KnownEvent) -> bytes:
-    """Return the journal line of `event`, without its newline."""
+def encode_event(event: KnownEvent, room_id: str = "") -> bytes:
+    """Return the journal line of `event`, without its newline; the first line has the id of the room too."""
     body = _HEAD + _encode(event)[1:-1]
+    if room_id:
+        body += b',"room_id":"%b"' % room_id.encode("ascii")
     return b'%b,"crc":"%08x"}' % (body, crc32(body))
+
+
+def room_id_in(line: bytes) -> str:
+    """Return the id of the room in the first line of a journal, or "" if it has none."""
+    found = _ROOM_ID.search(line[-100:])
+    return found[1].decode("ascii") if found else ""
 
 
 def is_intact(line: bytes) -> bool:

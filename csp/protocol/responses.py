@@ -395,8 +395,16 @@ class BoardsHealth(enums.Struct, frozen=True, omit_defaults=False):
 
 
 class HealthView(enums.Struct, frozen=True, omit_defaults=False):
+    """The state of the gateway and of its room.
+
+    `roomId` is the identity of the room, which it keeps for life; a new room of the same name has another.
+    With `replica` another gateway decides for the room, and `seq` may be behind.
+    """
+
     status: str
     room: str
+    room_id: str = field(name="roomId")
+    replica: bool
     version: str
     seq: int
     uptime_s: float

@@ -39,8 +39,8 @@ class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
     earlier: list[str] = []
     initial_prompt: str = ""
     allow_shell: bool = False
-    #: The identity of the room's journal when we joined; 0 if it is not known.
-    journal: int = 0
+    #: The id of the room that we joined; empty if it is not known.
+    room_id: str = ""
     injection_timeout_s: float = 10.0
     #: The command as the person typed it, without our own arguments.
     asked: list[str] = []
@@ -51,9 +51,13 @@ class SidecarRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Return the record in a folder, or None if there is no readable one."""
+        """Return the record in a folder, or None if there is no readable one.
+
+        Sidecars of other versions write fields that this one does not have.
+        """
+        found = read_record(str(folder)) or {}
         try:
-            return cls(**read_record(str(folder)) or {})
+            return cls(**{name: found[name] for name in cls.__struct_fields__ if name in found})
         except TypeError:
             return None
 

@@ -8,7 +8,7 @@ import pytest
 
 from csp.client import connection as connection_module
 from csp.client.connection import Connection, Status
-from csp.client.http_calls import HttpCalls
+from csp.client.http_calls import HttpCalls, RoomPlace
 from csp.client.inbox import Inbox
 from csp.client.outbox import Outbox
 from csp.client.websocket_link import _loss
@@ -165,15 +165,15 @@ def staying(monkeypatch: pytest.MonkeyPatch, after: int | None = 7) -> tuple[Con
     trial.inbox = Inbox(after, None)
     connection = trial.connection()
 
-    async def seq() -> int:
-        done.append("seq")
-        return 50
+    async def place() -> RoomPlace:
+        done.append("place")
+        return RoomPlace(seq=50)
 
-    async def open_link(http: HttpCalls, place: int) -> FakeLink:
-        done.append(("open", place))
+    async def open_link(http: HttpCalls, after: int) -> FakeLink:
+        done.append(("open", after))
         return FakeLink(done)
 
-    monkeypatch.setattr(trial.http, "seq", seq)
+    monkeypatch.setattr(trial.http, "place", place)
     monkeypatch.setattr(connection_module, "open_link", open_link)
     connection.screens = {"codex": None}
     return connection, trial, done
@@ -184,7 +184,7 @@ async def test_a_websocket_carries_everything_where_one_opens(monkeypatch: pytes
     with pytest.raises(Unreachable, match="lost"):
         await connection._stay()
 
-    assert done == ["seq", ("open", 50), ("run", ["codex"]), "closed"]
+    assert done == ["place", ("open", 50), ("run", ["codex"]), "closed"]
     assert trial.statuses == [Status(is_connected=True)]
     assert connection._link is None
 

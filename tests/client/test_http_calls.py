@@ -27,7 +27,7 @@ async def test_a_question_is_asked_as_it_is(monkeypatch: pytest.MonkeyPatch) -> 
 
     http = http_of(monkeypatch, exchange)
     answers = [
-        await http.seq(),
+        (await http.place()).seq,
         (await http.post(CallAnswer, "/message", b"{}")).seq,
     ]
 
@@ -41,4 +41,4 @@ async def test_a_question_is_asked_as_it_is(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_a_refusal_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     http = http_of(monkeypatch, lambda *given: (404, b'{"error":"unknown","hint":"look"}'))
     with pytest.raises(NotFound, match="unknown"):
-        await http.seq()
+        await http.place()

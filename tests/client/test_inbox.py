@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from csp.client import inbox as inbox_module
+from csp.client.http_calls import RoomPlace
 from csp.client.inbox import Inbox
 from csp.client.incoming_frames import Live
 from csp.errors import CspError, Refused, Unauthenticated
@@ -29,12 +30,13 @@ def delivered(seq: int, agent: AgentId, state: DeliveryState) -> DeliveryMoved:
 @pytest.mark.parametrize(
     ("after", "place", "handed"), [(None, 50, 50), (7, 7, 7), (50, 50, 50), (90, 50, 90)]
 )
+@pytest.mark.parametrize("room_id", ["", "r-1"])
 def test_a_reader_begins_where_the_room_is_or_goes_on_where_it_was(
-    after: int | None, place: int, handed: int
+    after: int | None, place: int, handed: int, room_id: str
 ) -> None:
     inbox = Inbox(after, ALICE)
 
-    assert inbox.find_place(50) == place
+    assert inbox.find_place(RoomPlace(seq=50, room_id=room_id)) == place
     # A room that has gone back is read from its end; what was handed out was handed out.
     assert (inbox.last_seq, inbox.handed_seq) == (place, handed)
 
@@ -46,12 +48,64 @@ def test_a_room_that_has_gone_back_may_give_out_its_ids_again() -> None:
         inbox.add_event(notice(seq), 1)
     inbox.end(deliver(4).id)
     inbox.end(deliver(8).id)
-    inbox.find_place(6)
+    inbox.find_place(RoomPlace(seq=6))
     before = inbox.taken
     for seq in (4, 8, 9):
         inbox.add_delivery(deliver(seq), 1)
 
     # Of the three only the first is from before the place that the room has gone back to.
+    assert inbox.taken == before + 2
+
+
+@pytest.mark.parametrize(
+    ("second", "place"),
+    [
+        # The same room, also one that does not say its id, goes on.
+        (RoomPlace(seq=50, room_id="r-1"), 40),
+        (RoomPlace(seq=50), 40),
+        # It was restored from a backup.
+        (RoomPlace(seq=30, room_id="r-1"), 30),
+        (RoomPlace(seq=30), 30),
+        # A gateway that follows another one has not caught up yet.
+        (RoomPlace(seq=30, room_id="r-1", replica=True), 40),
+        # Another room is read from its end, however long it is.
+        (RoomPlace(seq=50, room_id="r-2"), 50),
+        (RoomPlace(seq=30, room_id="r-2", replica=True), 30),
+    ],
+)
+def test_a_room_is_known_by_its_id(second: RoomPlace, place: int) -> None:
+    inbox = Inbox(40, ALICE)
+    inbox.find_place(RoomPlace(seq=40, room_id="r-1"))
+
+    assert inbox.find_place(second) == place
+
+
+def test_an_id_is_remembered_over_a_gateway_that_says_none() -> None:
+    inbox = Inbox(40, ALICE)
+    for known in (RoomPlace(seq=40, room_id="r-1"), RoomPlace(seq=40)):
+        inbox.find_place(known)
+
+    assert inbox.find_place(RoomPlace(seq=50, room_id="r-2")) == 50
+
+
+def test_another_room_is_read_whole_if_nothing_was_read_before() -> None:
+    inbox = Inbox(0, ALICE)
+    inbox.find_place(RoomPlace(seq=0, room_id="r-1"))
+
+    assert inbox.find_place(RoomPlace(seq=5, room_id="r-2")) == 0
+
+
+def test_another_room_gives_out_the_same_ids_for_other_messages() -> None:
+    inbox = Inbox(0, ALICE)
+    inbox.find_place(RoomPlace(seq=9, room_id="r-1"))
+    inbox.add_delivery(deliver(4), 1)
+    inbox.add_delivery(deliver(8), 1)
+    inbox.end(deliver(4).id)
+    inbox.find_place(RoomPlace(seq=9, room_id="r-2"))
+    before = inbox.taken
+    inbox.add_delivery(deliver(4), 1)
+    inbox.add_delivery(deliver(8), 1)
+
     assert inbox.taken == before + 2
 
 

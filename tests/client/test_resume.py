@@ -97,6 +97,50 @@ async def test_the_first_event_after_joining_is_not_lost_with_the_connection(
         assert await read_texts(reader, "while away") == ["while away"]
 
 
+async def test_a_restored_journal_is_followed_from_where_it_ends(room: Room) -> None:
+    journal = room.folder / "journal.jsonl"
+    async with (
+        Client(room.url, room.token, after=0) as reader,
+        Client(room.url, room.token) as writer,
+    ):
+        await say(writer, "one")
+        backup = journal.read_bytes()
+        await say(writer, "two", "three")
+        before = await read_texts(reader, "three")
+        await asyncio.to_thread(room.stop)
+        await wait_until(lambda: not reader.status.is_connected)
+        journal.write_bytes(backup)
+        await asyncio.to_thread(room.start)
+        await wait_until(lambda: reader.status.is_connected)
+        await say(writer, "four")
+        after = await read_texts(reader, "four")
+
+    assert (before, after) == (["one", "two", "three"], ["four"])
+
+
+async def test_another_room_at_the_same_address_is_followed_from_where_it_is(
+    room: Room, proxy: Proxy
+) -> None:
+    async with Client(proxy.url, room.token, after=0) as reader:
+        async with Client(room.url, room.token) as writer:
+            await say(writer, "one", "two")
+        before = await read_texts(reader, "two")
+        proxy.is_open = False
+        proxy.cut()
+        await wait_until(lambda: not reader.status.is_connected)
+        await asyncio.to_thread(room.stop)
+        (room.folder / "journal.jsonl").unlink()
+        await asyncio.to_thread(room.start)
+        async with Client(room.url, room.token) as writer:
+            await say(writer, "other one", "other two", "other three")
+            proxy.is_open = True
+            await wait_until(lambda: reader.status.is_connected)
+            await say(writer, "other four")
+        after = await read_texts(reader, "other four")
+
+    assert (before, after) == (["one", "two"], ["other four"])
+
+
 async def test_a_delivery_comes_once_until_its_end(room: Room, proxy: Proxy) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with (

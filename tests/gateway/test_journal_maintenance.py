@@ -29,6 +29,7 @@ from csp.protocol.events import (
     RunStarted,
     decode_event,
     encode_event,
+    room_id_in,
 )
 from csp.protocol.notes import NoteKind
 from csp.protocol.notices import NoticeCode
@@ -203,10 +204,12 @@ def test_the_first_line_of_a_pruned_journal_holds_the_room_without_its_texts(
 
     monkeypatch.setattr(journal_maintenance, "room_before", room_before)
     monkeypatch.setattr(journal_maintenance, "without_texts", without_texts)
-    journal: Any = None
-    base = decode_event(journal_maintenance.base_line(journal, 7))
+    journal: Any = SimpleNamespace(room_id="0f6e5f0c-6f0f-5a3e-9d0b-3a6e2f6f1c77")
+    line = journal_maintenance.base_line(journal, 7)
+    base = decode_event(line)
 
     assert isinstance(base, PrunedBase) and asked == [7]
+    assert room_id_in(line) == journal.room_id
     assert (base.seq, base.id, base.ts, bytes(base.state)) == (6, "e-6", 5.0, dump(bare))
 
 

@@ -27,6 +27,8 @@ async def test_health_tells_how_the_room_is(still_room: ServedRoom, clock: Clock
     assert health.data == {
         "status": "ok",
         "room": "test",
+        "roomId": room.gateway.writer.journal.room_id,
+        "replica": False,
         "version": __version__,
         "seq": 1,
         "uptime_s": 12.5,

@@ -9,9 +9,8 @@ import pytest
 from csp.errors import StorageFailed, StorageFull
 from csp.gateway import room_writer as writer_module
 from csp.gateway.room_writer import RoomWriter
-from csp.journal import snapshots
+from csp.journal import DiskThread, JsonlJournal, LocalLog, snapshots
 from csp.journal.journal_view import JournalView
-from csp.journal.jsonl_journal import JsonlJournal
 from csp.protocol.enums import HUMAN
 from csp.protocol.notices import NoticeCode
 from csp.room.commands import Notice
@@ -42,6 +41,12 @@ class Saved:
         return [seq for seq, _, _ in self.all]
 
 
+def a_writer(folder: Path, durability: str = "fsync", publish: Any = lambda committed: None) -> RoomWriter:
+    journal, disk = JsonlJournal.open(folder), DiskThread()
+    commit_log = LocalLog(journal, disk, is_synced=durability == "fsync")
+    return RoomWriter(journal, commit_log, disk, durability, lambda: 5.0, publish)
+
+
 @pytest.fixture
 def saved(monkeypatch: pytest.MonkeyPatch) -> Saved:
     saved = Saved()
@@ -56,7 +61,7 @@ async def open_writer(tmp_path: Path) -> AsyncIterator[Open]:
     opened: list[RoomWriter] = []
 
     def make(durability: str = "fsync", publish: Any = lambda committed: None) -> RoomWriter:
-        writer = RoomWriter(JsonlJournal.open(tmp_path), durability, lambda: 5.0, publish)
+        writer = a_writer(tmp_path, durability, publish)
         opened.append(writer)
         return writer
 
@@ -121,8 +126,7 @@ async def test_a_snapshot_does_not_outlive_what_it_was_made_from(
 async def test_a_room_with_news_saves_its_last_state_when_it_is_closed(
     tmp_path: Path, saved: Saved, count: int, is_writable: bool, seqs: list[int]
 ) -> None:
-    journal = JsonlJournal.open(tmp_path)
-    writer = RoomWriter(journal, "fsync", lambda: 5.0, lambda committed: None)
+    writer = a_writer(tmp_path)
     for _ in range(count):
         await say(writer)
     writer.is_writable = is_writable
@@ -226,8 +230,19 @@ async def test_a_snapshot_of_what_was_taken_back_is_never_saved(
     assert saved.seqs == []
 
 
-def test_a_snapshot_that_failed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    writer_module._saved(None)
-    writer_module._saved(OSError("no room"))
+async def test_a_snapshot_that_failed_is_logged(
+    open_writer: Open, saved: Saved, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no room")
 
-    assert caplog.messages == ["snapshot failed"]
+    writer = open_writer()
+    await writer.alone(lambda: None)
+    await writer._disk.settle()
+    before = list(caplog.messages)
+    monkeypatch.setattr(snapshots, "save", fail)
+    await writer.alone(lambda: None)
+    await writer._disk.settle()
+    await wait_until(lambda: caplog.messages)
+
+    assert (before, caplog.messages) == ([], ["snapshot failed"])

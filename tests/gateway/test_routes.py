@@ -359,7 +359,10 @@ async def test_the_health_of_a_room(
     people = {"claude": SimpleNamespace(online=True), "codex": SimpleNamespace(online=False)}
     gateway: Any = SimpleNamespace(
         writer=SimpleNamespace(
-            room=SimpleNamespace(participants=people, boards={}), is_writable=is_writable, safe_seq=50
+            room=SimpleNamespace(participants=people, boards={}),
+            journal=SimpleNamespace(room_id="r-1"),
+            is_writable=is_writable,
+            safe_seq=50,
         ),
         journal_health=JournalHealth(writable=True, scrub="done", checked=4, damaged=damaged),
         settings=SimpleNamespace(room="default"),
@@ -372,3 +375,4 @@ async def test_the_health_of_a_room(
 
     assert (view.status, view.journal.writable, view.journal.checked) == (status, is_writable, 4)
     assert (view.room, view.seq, view.uptime_s, view.agents, view.watchers) == ("default", 50, 2.5, 1, 3)
+    assert (view.room_id, view.replica) == ("r-1", False)

@@ -123,7 +123,7 @@ def open_with(
     return made, told
 
 
-def save_run(settings: Settings, agent: str, *, pid: int = 1 << 22, journal: int = 1) -> None:
+def save_run(settings: Settings, agent: str, *, pid: int = 1 << 22, room_id: str = "r-1") -> None:
     folder = agents_dir(settings.state_dir, "default") / agent
     folder.mkdir(parents=True)
     SidecarRecord(
@@ -140,7 +140,7 @@ def save_run(settings: Settings, agent: str, *, pid: int = 1 << 22, journal: int
         cwd="/p",
         folder=str(folder),
         started=0.0,
-        journal=journal,
+        room_id=room_id,
     ).save(folder)
 
 
@@ -296,8 +296,8 @@ def test_what_is_found_is_said(
 def test_only_the_missing_the_dead_and_the_removed_are_started(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
 ) -> None:
-    for name, journal in (("gone", 1), ("young", 0)):
-        save_run(settings, name, pid=os.getpid(), journal=journal)
+    for name, room_id in (("gone", "r-1"), ("young", "")):
+        save_run(settings, name, pid=os.getpid(), room_id=room_id)
     gateway.agents = [{"id": "here", "online": True}, {"id": "dead", "online": False}]
     panes = FakePanes(
         *(seat(name) for name in ("human", "here", "gone", "young")), seat("dead", is_dead=True)

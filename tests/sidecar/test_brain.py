@@ -72,7 +72,7 @@ async def test_a_word_of_a_person_is_said_to_the_room(tmp_path: Path, word: str)
         def post(self, path: str) -> None:
             said.append((self._token, "post", path))
 
-    room = RoomConnection(url="http://127.0.0.1:9", token="human's", history="")
+    room = RoomConnection(url="http://127.0.0.1:9", token="human's")
     with (
         mock.patch.object(relay_events, "running_room", return_value=room),
         mock.patch.object(relay_events, "GatewayClient", FakeGateway),
@@ -89,7 +89,7 @@ async def test_a_word_of_a_person_is_said_to_the_room(tmp_path: Path, word: str)
 
 @on_virtual_time
 async def test_a_word_does_no_harm_without_a_room_or_where_it_is_refused(tmp_path: Path) -> None:
-    room = RoomConnection(url="http://127.0.0.1:9", token="", history="")
+    room = RoomConnection(url="http://127.0.0.1:9", token="")
     refusing = mock.Mock()
     refusing.return_value.post.side_effect = CspError("no")
     with mock.patch.object(relay_events, "GatewayClient", refusing):

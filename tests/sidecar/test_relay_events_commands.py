@@ -35,7 +35,7 @@ async def _take(room: RoomConnection | None, gateway: mock.Mock) -> None:
 
 async def test_a_word_is_said_as_the_human_of_the_room_as_it_runs_now() -> None:
     gateway = mock.Mock()
-    await _take(RoomConnection(url="http://new", token="human's", history=""), gateway)
+    await _take(RoomConnection(url="http://new", token="human's"), gateway)
 
     gateway.assert_called_once_with("http://new", "human's")
     gateway.return_value.post.assert_called_once_with("/agents/ada-2/pause")
@@ -45,7 +45,7 @@ async def test_a_word_is_said_as_the_human_of_the_room_as_it_runs_now() -> None:
 async def test_a_word_that_nobody_obeys_is_logged(is_running: bool, caplog: pytest.LogCaptureFixture) -> None:
     gateway = mock.Mock()
     gateway.return_value.post.side_effect = CspError("no")
-    await _take(RoomConnection(url="http://new", token="", history="") if is_running else None, gateway)
+    await _take(RoomConnection(url="http://new", token="") if is_running else None, gateway)
 
     assert gateway.called is is_running
     assert caplog.messages == [

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from csp.sidecar.record_file import write_record
 from csp.sidecar.run_record import SidecarRecord, agents_dir
@@ -17,7 +17,7 @@ GONE: Final = 2**22 + 1
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    full = replace(RUN, transcripts=["a"], earlier=["b"], journal=7, injection_timeout_s=3.5, asked=["c"])
+    full = replace(RUN, transcripts=["a"], earlier=["b"], room_id="r-7", injection_timeout_s=3.5, asked=["c"])
     full.save(tmp_path)
 
     assert SidecarRecord.load(tmp_path) == full
@@ -29,9 +29,15 @@ def test_a_record_without_the_newer_fields_has_their_defaults(tmp_path: Path) ->
     loaded = SidecarRecord.load(tmp_path)
 
     assert loaded == RUN
-    assert (RUN.injection_timeout_s, RUN.journal, RUN.allow_shell) == (10.0, 0, False)
+    assert (RUN.injection_timeout_s, RUN.room_id, RUN.allow_shell) == (10.0, "", False)
     assert (RUN.session_id, RUN.spool, RUN.transcript, RUN.initial_prompt) == ("", "", "", "")
     assert (RUN.transcripts, RUN.earlier, RUN.asked) == ([], [], [])
+
+
+def test_a_record_of_another_version_may_have_other_fields(tmp_path: Path) -> None:
+    write_record(str(tmp_path), asdict(RUN) | {"journal": 12345})
+
+    assert SidecarRecord.load(tmp_path) == RUN
 
 
 def test_what_is_no_record_is_none(tmp_path: Path) -> None:

@@ -1,31 +1,26 @@
 """Reconnect after the gateway has moved or the room was reset."""
 
 import logging
-import os
 from pathlib import Path
-from typing import Final, NamedTuple
-from zlib import crc32
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from csp.clis.profile import profile_name
 from csp.errors import CspError, Unreachable
 from csp.fast_start.room_files import read_running
-from csp.http_client import GatewayClient, field
+from csp.http_client import GatewayClient, field, page
 from csp.sidecar.record_file import capabilities_of, read_record
 from csp.sidecar.run_record import SidecarRecord
 
 log = logging.getLogger(__name__)
 
-_FIRST_BYTES: Final = 4096
-
 
 class RoomConnection(NamedTuple):
-    """A sidecar's running room; `history` is the room's folder."""
+    """The running room of a sidecar, with the room's own token."""
 
     url: str
     token: str
-    history: str
 
 
 def running_room(run: SidecarRecord) -> RoomConnection | None:
@@ -33,7 +28,7 @@ def running_room(run: SidecarRecord) -> RoomConnection | None:
     state_dir = Path(run.folder).parent.parent
     found = read_running(str(state_dir / f"{run.room}.json")) or {}
     try:
-        return RoomConnection(url=found["url"], token=found["token"], history=found["history"])
+        return RoomConnection(url=found["url"], token=found["token"])
     except KeyError:
         return None
 
@@ -44,23 +39,30 @@ def has_moved(run: SidecarRecord) -> bool:
     return room is not None and room.url != run.url
 
 
-def journal_of(run: SidecarRecord) -> int:
-    """Return the identity of the room's journal, taken from its first line; a reset room has a new one."""
-    room = running_room(run)
+def room_id_of(room: RoomConnection) -> str:
+    """Return the id of a room, or "" if it is not known; a room that was reset has another."""
+    gateway = GatewayClient(room.url, room.token)
     try:
-        with open(os.path.join(room.history, "journal.jsonl") if room else os.devnull, "rb") as file:
-            return crc32(file.readline(_FIRST_BYTES))
-    except OSError:
-        return 0
+        health = gateway.get("/health")
+        if isinstance(health, dict) and health.get("roomId"):
+            return field(health, "roomId", str)
+        # A gateway of an earlier version; what its history begins with stays the same.
+        first = page(gateway, after=0, limit=1)
+        return " ".join(f"{field(item, 'ts', float)} {field(item, 'id', str)}" for item in first)
+    except CspError as error:
+        log.warning("room did not say its id", extra={"why": error.message})
+        return ""
 
 
 def find_room(run: SidecarRecord) -> SidecarRecord:
-    """Return the record with the room's current address and journal.
+    """Return the record with the room's current address and id.
 
-    The journal distinguishes a new room from one that has removed us.
+    The id distinguishes a new room from one that has removed us.
     """
     room = running_room(run)
-    found = replace(run, url=room.url if room else run.url, journal=run.journal or journal_of(run))
+    if room is None:
+        return run
+    found = replace(run, url=room.url, room_id=run.room_id or room_id_of(room))
     if found != run:
         try_to_save(found)
     return found
@@ -90,7 +92,7 @@ def rejoin(run: SidecarRecord) -> bool:
     if room is None:
         raise Unreachable(f"room {run.room!r} is not running")
     known = [field(agent, "id", str) for agent in GatewayClient(room.url, room.token).get("/agents")]
-    if run.agent not in known and run.journal and run.journal == journal_of(run):
+    if run.agent not in known and run.room_id and run.room_id == room_id_of(room):
         return False
     body = {
         "agentId": run.name,
@@ -105,5 +107,5 @@ def rejoin(run: SidecarRecord) -> bool:
         raise
     token = field(answer, "token", str)
     agent = field(answer, "agentId", str)
-    try_to_save(replace(run, url=room.url, agent=agent, token=token, journal=0))
+    try_to_save(replace(run, url=room.url, agent=agent, token=token, room_id=""))
     return True

@@ -1,0 +1,27 @@
+"""The names of streams and subjects."""
+
+from typing import Final
+from zlib import crc32
+
+#: Rooms share a few streams: thousands of rooms cost little as subjects, but much as streams.
+SHARDS: Final = 8
+
+
+def shard_of(room: str) -> int:
+    """Return the number of the stream that holds a room."""
+    return crc32(room.encode()) % SHARDS
+
+
+def stream_name(shard: int) -> str:
+    """Return the name of a stream."""
+    return f"CSP_J_{shard}"
+
+
+def log_subject(room: str) -> str:
+    """Return the subject of a room's batches."""
+    return f"csp.j.{shard_of(room)}.{room}"
+
+
+def news_subject(room: str) -> str:
+    """Return the subject to which a room's batches are republished."""
+    return f"csp.e.{shard_of(room)}.{room}"

@@ -1,0 +1,58 @@
+"""Create the streams, or check those that are there."""
+
+from typing import Any, Final
+
+from csp.cluster.bus import Bus
+from csp.cluster.names import stream_name
+from csp.errors import Broken, LogLost
+
+API_S: Final = 5.0
+_NOT_FOUND: Final = 10059
+#: How long a message id is remembered by the servers.
+_DUPLICATES_NS: Final = 120 * 10**9
+
+
+def stream_config(shard: int, replicas: int) -> dict[str, Any]:
+    """Return the configuration of a stream, as JetStream has it."""
+    return {
+        "name": stream_name(shard),
+        "subjects": [f"csp.j.{shard}.>"],
+        "retention": "limits",
+        # Refuse what does not fit; the default would delete the oldest events instead.
+        "discard": "new",
+        "storage": "file",
+        "num_replicas": replicas,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_age": 0,
+        "max_msgs_per_subject": -1,
+        "duplicate_window": _DUPLICATES_NS,
+        "allow_direct": True,
+        "republish": {"src": f"csp.j.{shard}.>", "dest": f"csp.e.{shard}.>"},
+    }
+
+
+#: A stream with another value of these loses events, or does not pass them on.
+_REQUIRED: Final = (
+    *("subjects", "retention", "discard", "storage", "max_age", "max_msgs_per_subject", "allow_direct"),
+    "republish",
+)
+
+
+async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
+    """Create the stream of a shard; raise Broken if there is one that cannot hold rooms."""
+    wanted = stream_config(shard, replicas)
+    name = wanted["name"]
+    answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
+    if answer.get("error", {}).get("err_code") == _NOT_FOUND:
+        # Gateways that start together create it together, which is no error.
+        answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
+    if "error" in answer:
+        raise LogLost(f"stream {name} cannot be used: {answer['error'].get('description', 'unknown error')}")
+    found = answer["config"]
+    for key in _REQUIRED:
+        if found.get(key) != wanted[key]:
+            raise Broken(
+                f"stream {name} has {key} = {found.get(key)!r}, expected {wanted[key]!r}",
+                "was it created by something else? CSP creates its streams itself",
+            )
