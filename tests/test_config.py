@@ -225,14 +225,14 @@ def test_a_file_that_is_not_toml_is_named(home: Path, here: Path, raw: bytes) ->
 def test_a_file_that_cannot_be_read_is_named(home: Path, here: Path) -> None:
     (here / "csp.toml").mkdir()
 
-    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': it is not a regular file"
+    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': not a regular file"
 
 
 def test_a_device_in_the_place_of_the_file_is_not_read(home: Path, here: Path) -> None:
     # /dev/zero would be read for ever.
     (here / "csp.toml").symlink_to("/dev/null")
 
-    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': it is not a regular file"
+    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': not a regular file"
 
 
 def test_a_very_long_file_is_refused_unless_the_user_names_it(home: Path, here: Path) -> None:
