@@ -198,7 +198,9 @@ ROWS: Final = (
     _row("host", "room", types.LINE, "address the gateway listens on", flag="--host"),
     _row("port", "room", types.PORT,
          "port the gateway listens on; 0 for any free port", flag="--port", default=_NEXT),
-    _row("gateway_url", "", types.WEB, "gateway to use instead of looking for a running room"),
+    _row("gateway_url", "", types.GATEWAYS,
+         "gateway to use instead of looking for a running room; of several, separated by commas, "
+         "the next one is used when one is lost"),
     _row("auth_token", "", types.LINE, "token for authentication; it determines the sender", secret=True),
     _row("agent", "", types.LINE, "agent in whose pane a command runs; set by the sidecar"),
     _row("room", "room", types.ROOM,

@@ -66,6 +66,10 @@ def _read_url(text: str) -> str:
     return text
 
 
+def _read_urls(text: str) -> str:
+    return ",".join(_read_url(one.strip()) for one in text.split(","))
+
+
 def _read_boolean(text: str) -> bool:
     if text.lower() not in _ON + _OFF:
         raise ValueError
@@ -124,6 +128,9 @@ VARIABLE: Final = SettingType(
     "the name of an environment variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))
 )
 WEB: Final = SettingType("an http or https URL without a user name", _read_url)
+GATEWAYS: Final = SettingType(
+    "an http or https URL without a user name, or several separated by commas", _read_urls
+)
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
 LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))
 DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
