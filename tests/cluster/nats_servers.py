@@ -25,17 +25,27 @@ SERVER: Final = shutil.which("nats-server", path=str(Path(sys.executable).parent
 class NatsServer:
     """One server that keeps its port and its files; it may be killed and started again."""
 
-    def __init__(self, folder: Path, name: str = "n1", cluster: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str = "n1",
+        more: str = "",
+        *,
+        scheme: str = "nats",
+        program: str | None = SERVER,
+        sync: str = "sync_interval: always",
+    ) -> None:
         self.name = name
         self.port = free_port()
-        self.url = f"nats://127.0.0.1:{self.port}"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        self._program = program
         self._folder = folder
         self._config = folder / f"{name}.conf"
         self._log = folder / f"{name}.log"
         folder.mkdir(parents=True, exist_ok=True)
-        store = f'jetstream {{ store_dir: "{folder / name}", sync_interval: always }}'
+        store = f'jetstream {{ store_dir: "{folder / name}"\n{sync} }}'
         listen = f'server_name: {name}\nlisten: "127.0.0.1:{self.port}"'
-        self._config.write_text(f"{listen}\n{store}\n{cluster}\n")
+        self._config.write_text(f"{listen}\n{store}\n{more}\n")
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -49,9 +59,9 @@ class NatsServer:
 
     def start(self) -> None:
         """Start the server; return when it answers."""
-        assert SERVER is not None, "the group dev is not installed"
+        assert self._program is not None, "the group dev is not installed"
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen([SERVER, "-c", str(self._config)], stdout=log, stderr=log)
+            self._process = subprocess.Popen([self._program, "-c", str(self._config)], stdout=log, stderr=log)
         wait_until_sync(self._is_up, what="the NATS server")
 
     def kill(self) -> None:
