@@ -22,30 +22,14 @@ from tests.waiting import wait_until_sync
 SERVER: Final = shutil.which("nats-server", path=str(Path(sys.executable).parent))
 
 
-class NatsServer:
-    """One server that keeps its port and its files; it may be killed and started again."""
+class ConfiguredServer:
+    """A server with a configuration file that is there; it may be killed and started again."""
 
-    def __init__(
-        self,
-        folder: Path,
-        name: str = "n1",
-        more: str = "",
-        *,
-        scheme: str = "nats",
-        program: str | None = SERVER,
-        sync: str = "sync_interval: always",
-    ) -> None:
-        self.name = name
-        self.port = free_port()
-        self.url = f"{scheme}://127.0.0.1:{self.port}"
+    def __init__(self, config: Path, port: int, *, program: str | None = SERVER) -> None:
+        self.port = port
+        self._config = config
+        self._log = config.with_suffix(".log")
         self._program = program
-        self._folder = folder
-        self._config = folder / f"{name}.conf"
-        self._log = folder / f"{name}.log"
-        folder.mkdir(parents=True, exist_ok=True)
-        store = f'jetstream {{ store_dir: "{folder / name}"\n{sync} }}'
-        listen = f'server_name: {name}\nlisten: "127.0.0.1:{self.port}"'
-        self._config.write_text(f"{listen}\n{store}\n{more}\n")
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -90,6 +74,28 @@ class NatsServer:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as probe:
             return probe.recv(5) == b"INFO "
         return False
+
+
+class NatsServer(ConfiguredServer):
+    """One server that keeps its port and its files."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str = "n1",
+        more: str = "",
+        *,
+        scheme: str = "nats",
+        program: str | None = SERVER,
+        sync: str = "sync_interval: always",
+    ) -> None:
+        super().__init__(folder / f"{name}.conf", free_port(), program=program)
+        self.name = name
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        folder.mkdir(parents=True, exist_ok=True)
+        store = f'jetstream {{ store_dir: "{folder / name}"\n{sync} }}'
+        listen = f'server_name: {name}\nlisten: "127.0.0.1:{self.port}"'
+        self._config.write_text(f"{listen}\n{store}\n{more}\n")
 
 
 class NatsCluster:
