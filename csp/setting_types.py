@@ -1,5 +1,6 @@
 """Parse setting values from flags, variables and files."""
 
+import ipaddress
 import re
 import shlex
 from collections.abc import Callable
@@ -134,6 +135,16 @@ GATEWAYS: Final = SettingType(
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
 LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))
 DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether `host` is reachable only from this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def read_text(kind: SettingType[T], text: str, where: str, *, is_secret: bool = False) -> T:
