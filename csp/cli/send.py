@@ -43,7 +43,12 @@ def send(call: VerbCall) -> int:
     args = call.args
     text = read_stdin() if args.text == ["-"] else " ".join(args.text)
     if args.from_last:
-        quoted = "\n".join(f"> {line}".rstrip() for line in _last_text(call, args.from_last).split("\n"))
+        # The filter also finds messages to the agent, so search back for one from the agent itself.
+        found = reversed(newest(call.gateway, 200, agent=args.from_last, types=_SPEECH))
+        last = next((item for item in found if item.get("sender") == args.from_last), None)
+        if last is None:
+            raise NotFound(f"no message from {args.from_last!r} was found", "see: csp history")
+        quoted = "\n".join(f"> {line}".rstrip() for line in field(last, "text", str).split("\n"))
         text = f"{text}\n\n{args.from_last} said:\n{quoted}".lstrip("\n")
     if not text.strip():
         raise BadInput("expected text to send, got nothing", "see: csp send --help")
@@ -99,14 +104,6 @@ def read_stdin() -> str:
         return raw.decode().rstrip("\n")
     except UnicodeDecodeError as exc:
         raise BadInput("expected text in UTF-8 on stdin, got other bytes") from exc
-
-
-def _last_text(call: VerbCall, agent: str) -> str:
-    # The filter also finds messages to the agent, so search back for one from the agent itself.
-    for item in reversed(newest(call.gateway, 200, agent=agent, types=_SPEECH)):
-        if item.get("sender") == agent:
-            return field(item, "text", str)
-    raise NotFound(f"no message from {agent!r} was found", "see: csp history")
 
 
 class _Waiting:
