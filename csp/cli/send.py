@@ -141,7 +141,16 @@ class _Waiting:
         try:
             self._gateway = self._gateway or self._call.reconnect()
             self._take_replies(self._gateway, wait_s)
-            self._take_states(self._gateway)
+            recipients: Object = {}
+            if self._open:
+                recipients = field(self._gateway.get(f"/messages/{segment(self._id)}"), "recipients", dict)
+            for agent in list(self._open):
+                delivery = recipients.get(agent) or {}
+                state, reason = str(delivery.get("state") or "queued"), str(delivery.get("reason") or "")
+                if state in _LOST:
+                    self._lose(agent, f"{state}: {reason}" if reason else state)
+                else:
+                    self._open[agent] = "working" if state in _TAKEN else reason or state
         except Unreachable:
             self._gateway = None
             self._open = dict.fromkeys(self._open, "the gateway is unreachable")
@@ -166,18 +175,6 @@ class _Waiting:
                 if ending:
                     # A turn that broke off counts as lost, regardless of its output so far.
                     self._lose(sender, _ENDINGS.get(ending, ending))
-
-    def _take_states(self, gateway: GatewayClient) -> None:
-        if not self._open:
-            return
-        recipients = field(gateway.get(f"/messages/{segment(self._id)}"), "recipients", dict)
-        for agent in list(self._open):
-            delivery = recipients.get(agent) or {}
-            state, reason = str(delivery.get("state") or "queued"), str(delivery.get("reason") or "")
-            if state in _LOST:
-                self._lose(agent, f"{state}: {reason}" if reason else state)
-            else:
-                self._open[agent] = "working" if state in _TAKEN else reason or state
 
     def _lose(self, agent: str, reason: str) -> None:
         self._open.pop(agent, None)

@@ -59,7 +59,18 @@ def _answer(key: str, label: str, line: str) -> AttentionAnswer:
 def _of_agent(room: Room, one: Participant, now: float) -> Iterator[AttentionItem]:
     if not one.online:
         if one.kind in _STAY:
-            yield _ended(one)
+            restart = _answer("r", "Restart it", f"/restart {one.id}")
+            remove = _answer("x", "Remove it", f"/remove {one.id}")
+            yield AttentionItem(
+                id=f"{K.ENDED}:{one.id}",
+                kind=K.ENDED,
+                agent=one.id,
+                since=one.since or one.seen,
+                title=f"{one.id} has ended",
+                # Only a sidecar can be restarted from here.
+                answers=(restart, remove) if one.launch else (remove,),
+                level=L.INFO,
+            )
     elif one.state in _ASKING and one.answering is None:
         yield _asking(one)
     elif one.state is AgentState.LIMITED and (one.until is None or one.until > now):
@@ -99,7 +110,10 @@ def _asking(one: Participant) -> AttentionItem:
     answers = (*_choices(one), _answer("f", "Open its pane", f"/focus {one.id}"))
     if one.paused and kind is K.STUCK:
         answers = (_answer("y", "Resume it", f"/resume {one.id}"), *answers)
-    title = _TITLES.get(kind, "").format(agent=one.id) or _wanted(one)
+    asked = f"asks to use {(dialog.tool if dialog is not None else '') or 'a tool'}"
+    if dialog is not None and asks_command(dialog):
+        asked = "asks to run a command"
+    title = _TITLES.get(kind, "").format(agent=one.id) or f"{one.id} {asked}"
     # An approval is about its command. In a menu the question comes first: above it anything may stand.
     parts = [subject] if kind is K.APPROVAL and subject else [question, subject]
     return AttentionItem(
@@ -111,12 +125,6 @@ def _asking(one: Participant) -> AttentionItem:
         detail=cut("\n".join(filter(None, parts)) or one.detail, MAX_DETAIL),
         answers=answers,
     )
-
-
-def _wanted(one: Participant) -> str:
-    tool = one.dialog.tool if one.dialog is not None else ""
-    is_command = one.dialog is not None and asks_command(one.dialog)
-    return f"{one.id} asks to run a command" if is_command else f"{one.id} asks to use {tool or 'a tool'}"
 
 
 def _choices(one: Participant) -> Iterator[AttentionAnswer]:
@@ -144,21 +152,6 @@ def _choices(one: Participant) -> Iterator[AttentionAnswer]:
 
 def _number(choice: Choice | None) -> str:
     return f" {choice.number}" if choice is not None else ""
-
-
-def _ended(one: Participant) -> AttentionItem:
-    restart = _answer("r", "Restart it", f"/restart {one.id}")
-    remove = _answer("x", "Remove it", f"/remove {one.id}")
-    return AttentionItem(
-        id=f"{K.ENDED}:{one.id}",
-        kind=K.ENDED,
-        agent=one.id,
-        since=one.since or one.seen,
-        title=f"{one.id} has ended",
-        # Only a sidecar can be restarted from here.
-        answers=(restart, remove) if one.launch else (remove,),
-        level=L.INFO,
-    )
 
 
 # --- messages --------------------------------------------------------------------------------------
