@@ -80,6 +80,8 @@ def rule_lines(items: list[Object]) -> list[str]:
     for item in items:
         number = f"#{item.get('number')}" if item.get("number") else "csp.toml"
         rows.append([number, str(item.get("agent")), "may run:", str(item.get("pattern"))])
+        if item.get("problem"):
+            rows[-1][-1] += f" ({item['problem']})"
     return columns(rows)
 
 
