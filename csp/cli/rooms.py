@@ -25,7 +25,12 @@ def rooms(call: VerbCall) -> int:
     rows = [_row(call.settings, name, claims.get(name), running.get(name)) for name in {**running, **claims}]
     # A room that never ran cannot be opened.
     rows = [row for row in rows if row["state"] != "stopped" or Path(row["history"]).is_dir()]
-    rows += [_earlier(room, history) for room, history in earlier_rooms(env) if room not in running]
+    # Of a room from an earlier version, only the history is known.
+    unknown = dict.fromkeys(("url", "lan", "session", "socket"))
+    for name, history in earlier_rooms(env):
+        if name not in running:
+            row = {"room": name, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
+            rows.append({**row, **unknown, "open": f"csp up --room {name}"})
     rows.sort(key=lambda row: (row["state"] == "stopped", row["room"]))
     if call.is_json:
         put_json(rows)
@@ -59,13 +64,6 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
         if room or not claim or claim.home
         else f"csp up --room {name} --dir DIR",
     }
-
-
-def _earlier(room: str, history: Path) -> dict[str, Any]:
-    """Return a room from an earlier version, of which only the history is known."""
-    nothing = dict.fromkeys(("url", "lan", "session", "socket"))
-    found = {"room": room, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
-    return {**found, **nothing, "open": f"csp up --room {room}"}
 
 
 def _agents(settings: Settings, room: RunningRoom) -> list[dict[str, Any]]:
