@@ -81,6 +81,8 @@ class Settings:
     worktrees: bool = False
     history_cap: int = 1000
     durability: str = "fsync"
+    journal: str = ""
+    secret_file: Path | None = None
     config_file: Path | None = None
     orchestrator: bool = False
     orch_cmd: tuple[str, ...] = _ORCHESTRATOR
@@ -212,6 +214,10 @@ ROWS: Final = (
     _row("durability", "room", types.DURABILITY,
          "failures that an acknowledged message survives: flush a gateway crash, fsync also a power cut",
          flag="--durability"),
+    _row("journal", "", types.NATS,
+         "NATS servers, separated by commas, that keep the room's journal for several gateways"),
+    _row("secret_file", "", types.PATH,
+         "file with the secret that all gateways of a cluster share", flag="--secret-file"),
     _row("config_file", "", types.PATH, "file to read instead of ./csp.toml"),
     _row("orchestrator", "room", types.BOOLEAN, "also start an orchestrator"),
     _row("orch_cmd", "room", types.COMMAND, "command of the orchestrator"),
