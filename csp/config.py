@@ -81,6 +81,8 @@ class Settings:
     worktrees: bool = False
     history_cap: int = 1000
     durability: str = "fsync"
+    journal: str = ""
+    secret_file: Path | None = None
     nats_ca: Path | None = None
     nats_creds: Path | None = None
     config_file: Path | None = None
@@ -216,6 +218,10 @@ ROWS: Final = (
     _row("durability", "room", types.DURABILITY,
          "failures that an acknowledged message survives: flush a gateway crash, fsync also a power cut",
          flag="--durability"),
+    _row("journal", "", types.NATS,
+         "NATS servers, separated by commas, that keep the room's journal for several gateways"),
+    _row("secret_file", "", types.PATH,
+         "file with the secret that all gateways of a cluster share", flag="--secret-file"),
     _row("nats_ca", "", types.PATH,
          "certificates that NATS servers are checked with, in PEM format; else the system's"),
     _row("nats_creds", "", types.PATH,
