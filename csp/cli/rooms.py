@@ -55,15 +55,20 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
         "lan": room.lan or None if room else None,
         "session": panes.name if panes and has_panes else None,
         "socket": panes.socket if panes and has_panes else None,
-        "open": f"csp up --room {name}"
-        if room or not claim or claim.home
-        else f"csp up --room {name} --dir DIR",
+        "joined": room.joined or None if room else None,
+        "open": _opening(name, claim, room),
     }
+
+
+def _opening(name: str, claim: Claim | None, room: RunningRoom | None) -> str:
+    if room and room.joined:
+        return f"csp join {room.joined}"
+    return f"csp up --room {name}" + ("" if room or not claim or claim.home else " --dir DIR")
 
 
 def _earlier(room: str, history: Path) -> dict[str, Any]:
     """Return a room from an earlier version, of which only the history is known."""
-    nothing = dict.fromkeys(("url", "lan", "session", "socket"))
+    nothing = dict.fromkeys(("url", "lan", "session", "socket", "joined"))
     found = {"room": room, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
     return {**found, **nothing, "open": f"csp up --room {room}"}
 
@@ -89,4 +94,5 @@ def _cells(row: dict[str, Any]) -> list[str]:
     )
     place = row["dir"] or f"history in {row['history']}"
     state = f"{row['state']}, on the network" if row["lan"] else row["state"]
+    state = f"{row['state']}, joined" if row["joined"] else state
     return [row["room"], state, place, agents or "-", row["open"]]
