@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from csp.cli.arguments import HISTORY_DIR, TRUST, switch, takes, value
+from csp.cli.arguments import HISTORY_DIR, INSECURE, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.config import GatewayOptions, Settings, process_environment, settings_for
 from csp.errors import BadInput, Refused
@@ -30,7 +30,7 @@ REACH: Final = (
     LAN,
     value("--tls-cert", "FILE", "certificate file in PEM format"),
     value("--tls-key", "FILE", "private key file in PEM format"),
-    switch("--insecure", "allow an address other than loopback without TLS"),
+    INSECURE,
 )
 
 

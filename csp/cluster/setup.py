@@ -44,6 +44,15 @@ _REQUIRED: Final = (
 )
 
 
+async def has_stream(bus: Bus, shard: int) -> bool:
+    """Return whether the stream of a shard exists."""
+    name = stream_name(shard)
+    error = (await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)).get("error", {})
+    if error and error.get("err_code") != _NOT_FOUND:
+        raise LogLost(f"stream {name}: {error.get('description', 'unknown error')}")
+    return not error
+
+
 async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
     """Create the stream of a shard; raise Broken if there is one that cannot hold rooms."""
     wanted = stream_config(shard, replicas)
