@@ -112,6 +112,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     #: The text of rows that show work, letters only: these stay the same while spinners and clocks change.
     work: tuple[str, ...] = ()
     is_starting: bool = False
+    #: The CLI submits the text in its composer by itself, without another Enter.
+    is_accepted: bool = False
     limit: Limit | None = None
     #: The visible conversation, without busy indicators except for their token counts.
     said: str = ""
@@ -148,6 +150,7 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         is_busy=bool(work),
         work=work,
         is_starting=any(True for _ in places.rows_with(rules.starting)),
+        is_accepted=any(True for _ in places.rows_with(rules.accepted)),
         limit=next(places.limits(rules.limits), None),
         said=places.said(rules),
     )
