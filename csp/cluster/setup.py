@@ -1,13 +1,18 @@
 """Create the streams, or check those that are there."""
 
+import logging
 from typing import Any, Final
 
 from csp.cluster.bus import Bus
 from csp.cluster.names import stream_name
 from csp.errors import Broken, LogLost
 
+log = logging.getLogger(__name__)
+
 API_S: Final = 5.0
 _NOT_FOUND: Final = 10059
+#: A server that is not part of a cluster has no replicas.
+_ALONE: Final = 10074
 #: How long a message id is remembered by the servers.
 _DUPLICATES_NS: Final = 120 * 10**9
 
@@ -39,6 +44,15 @@ _REQUIRED: Final = (
 )
 
 
+async def has_stream(bus: Bus, shard: int) -> bool:
+    """Return whether the stream of a shard exists."""
+    name = stream_name(shard)
+    error = (await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)).get("error", {})
+    if error and error.get("err_code") != _NOT_FOUND:
+        raise LogLost(f"stream {name}: {error.get('description', 'unknown error')}")
+    return not error
+
+
 async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
     """Create the stream of a shard; raise Broken if there is one that cannot hold rooms."""
     wanted = stream_config(shard, replicas)
@@ -47,6 +61,10 @@ async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
         # Gateways that start together create it together, which is no error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
+        if answer.get("error", {}).get("err_code") == _ALONE and replicas > 1:
+            log.warning("one NATS server alone keeps the journal", extra={"stream": name})
+            await open_stream(bus, shard, 1)
+            return
     if "error" in answer:
         raise LogLost(f"stream {name} cannot be used: {answer['error'].get('description', 'unknown error')}")
     found = answer["config"]

@@ -182,14 +182,13 @@ def mode_words(mode: str) -> str:
     return mode.replace("_", " ")
 
 
-def topic_question(mode: str) -> str:
-    """Return what to ask where a mode has no topic."""
-    return f"What is the {mode_words(mode)} about?"
+#: What to ask where a mode has no topic.
+TOPIC_QUESTION: Final = "What is the topic?"
 
 
 def replace_question(running: str) -> str:
     """Return what to ask where a mode would end another one."""
-    return f"{mode_words(running).capitalize()} is running. Stop it and start the new one?"
+    return f"{mode_words(running).capitalize()} mode is running. Stop it and start the new one?"
 
 
 # --- modes ---------------------------------------------------------------------------------------
