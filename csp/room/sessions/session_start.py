@@ -224,27 +224,20 @@ def collaborate(draft: RoomDraft, command: Collaborate) -> None:
             hint = "finish your turn there; its caller can start another one"
             raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
     check_unsealed(draft, command.sender)
-    before = _known(draft, command.session)
-    if before is None:
-        _begin(draft, command)
-    else:
-        _go_on(SessionDraft(draft, before.id), command)
-
-
-def _known(draft: RoomDraft, name: str | None) -> Session | None:
-    """Return the collaboration with this name, or None to start a new one."""
-    if name is None:
-        return None
-    found = draft.sessions.find(name)
-    if found is not None and found.setup.collaboration is None:
-        raise Refused(f"{found.id} is not a collaboration", "omit session_id to start one")
-    if found is None and _SESSION_ID.match(name):
+    name = command.session or ""
+    before = draft.sessions.find(name)
+    if before is not None and before.setup.collaboration is None:
+        raise Refused(f"{before.id} is not a collaboration", "omit session_id to start one")
+    if before is None and _SESSION_ID.match(name):
         known = [str(one.id) for one in draft.sessions.by_id.values() if one.setup.collaboration]
         hint = nearest(name, known) if known else "omit session_id to start one"
         raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
     if name == DEFAULT_THREAD:
         raise BadInput(f"{name!r} is not a valid collaboration name", "choose another one")
-    return found
+    if before is None:
+        _begin(draft, command)
+    else:
+        _go_on(SessionDraft(draft, before.id), command)
 
 
 # --- starting one ----------------------------------------------------------------------------------
