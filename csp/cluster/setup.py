@@ -1,4 +1,4 @@
-"""Create the streams, or check those that are there."""
+"""Create the streams, or check the existing ones."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from csp.errors import Broken, LogLost
 
 API_S: Final = 5.0
 _NOT_FOUND: Final = 10059
-#: How long a message id is remembered by the servers.
+#: How long the servers remember a message id.
 _DUPLICATES_NS: Final = 120 * 10**9
 
 
@@ -18,7 +18,7 @@ def stream_config(shard: int, replicas: int) -> dict[str, Any]:
         "name": stream_name(shard),
         "subjects": [f"csp.j.{shard}.>"],
         "retention": "limits",
-        # Refuse what does not fit; the default would delete the oldest events instead.
+        # Refuse new messages when the stream is full; the default would delete the oldest events instead.
         "discard": "new",
         "storage": "file",
         "num_replicas": replicas,
@@ -45,7 +45,7 @@ async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
     name = wanted["name"]
     answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
-        # Gateways that start together create it together, which is no error.
+        # Gateways that start together may all try to create it, which is not an error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
     if "error" in answer:
         raise LogLost(f"stream {name} cannot be used: {answer['error'].get('description', 'unknown error')}")

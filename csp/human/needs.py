@@ -90,7 +90,7 @@ class Needs:
             raise NotFound("nothing needs you", "see: /status")
         item = items[-1]
         if time.monotonic() - self._told.get((item.id, item.since), 0.0) < TOO_NEW_S:
-            raise BadInput(f"this has only just come: {item.title}", "look at it, then answer again")
+            raise BadInput(f"this item has only just appeared: {item.title}", "look at it, then answer again")
         answer = next((one for one in item.answers if one.key == key), None)
         if answer is None:
             keys = ", ".join(f"{one.key} {one.label}" for one in item.answers)

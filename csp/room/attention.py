@@ -114,7 +114,7 @@ def _asking(one: Participant) -> AttentionItem:
     if dialog is not None and asks_command(dialog):
         asked = "asks to run a command"
     title = _TITLES.get(kind, "").format(agent=one.id) or f"{one.id} {asked}"
-    # An approval is about its command. In a menu the question comes first: above it anything may stand.
+    # An approval is about its command. In a menu the question comes first, because any text may be above it.
     parts = [subject] if kind is K.APPROVAL and subject else [question, subject]
     return AttentionItem(
         id=f"{kind}:{one.id}",
@@ -130,7 +130,7 @@ def _asking(one: Participant) -> AttentionItem:
 def _choices(one: Participant) -> Iterator[AttentionAnswer]:
     """Yield the answers to a dialog: yes, the other choices, no; without choices a plain yes and no.
 
-    Where no choice of a menu says yes or no, a plain one would pick any of them.
+    If no choice of a menu means yes or no, a plain yes would select an arbitrary one.
     """
     choices = one.dialog.choices if one.dialog is not None else ()
     if one.dialog is None and one.state is AgentState.NEEDS_HUMAN:

@@ -188,12 +188,12 @@ def mode_words(mode: str) -> str:
 
 
 def topic_question(mode: str) -> str:
-    """Return what to ask where a mode has no topic."""
+    """Return the question for a mode without a topic."""
     return f"What is the {mode_words(mode)} about?"
 
 
 def replace_question(running: str) -> str:
-    """Return what to ask where a mode would end another one."""
+    """Return the question for a mode that would end another one."""
     return f"{mode_words(running).capitalize()} is running. Stop it and start the new one?"
 
 
@@ -340,7 +340,7 @@ def quoted_agents(text: str) -> tuple[str, ...]:
 def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
     """Replace `{agent.last}` with the last message of each agent in `said`; doubled braces become single.
 
-    A message that is quoted many times makes a text of any length, so it is measured before it is made.
+    The result is very long if a message is quoted many times, so its length is checked first.
     """
     size = sum(len(said.get(match["agent"].lower(), "")) for match in _LAST.finditer(text))
     if size > MAX_TEXT_BYTES:
