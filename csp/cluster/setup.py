@@ -1,4 +1,4 @@
-"""Create the streams, or check those that are there."""
+"""Create the streams, or check the existing ones."""
 
 import logging
 from typing import Any, Final
@@ -23,7 +23,7 @@ def stream_config(shard: int, replicas: int) -> dict[str, Any]:
         "name": stream_name(shard),
         "subjects": [f"csp.j.{shard}.>"],
         "retention": "limits",
-        # Refuse what does not fit; the default would delete the oldest events instead.
+        # Refuse new messages when the stream is full; the default would delete the oldest events instead.
         "discard": "new",
         "storage": "file",
         "num_replicas": replicas,
@@ -59,7 +59,7 @@ async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
     name = wanted["name"]
     answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
-        # Gateways that start together create it together, which is no error.
+        # Gateways that start together may all try to create it, which is not an error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
         if answer.get("error", {}).get("err_code") == _ALONE and replicas > 1:
             log.warning("one NATS server alone keeps the journal", extra={"stream": name})

@@ -135,7 +135,7 @@ def _wanted(one: Participant) -> str:
 def _choices(one: Participant) -> Iterator[AttentionAnswer]:
     """Yield the answers to a dialog: yes, the other choices, no; without choices a plain yes and no.
 
-    Where no choice of a menu says yes or no, a plain one would pick any of them.
+    If no choice of a menu means yes or no, a plain yes would select an arbitrary one.
     """
     choices = one.dialog.choices if one.dialog is not None else ()
     if one.dialog is None and one.state is AgentState.NEEDS_HUMAN:

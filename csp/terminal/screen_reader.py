@@ -362,7 +362,7 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
     question, subject = _parts(lines[first : rows[0]], rules)
     context = ""
     if not subject and not rules.top:
-        # Where it does not show where it begins, the last paragraphs above it.
+        # If it does not show where it begins, use the last paragraphs above it.
         grouped = groupby(lines[:first][-MAX_CONTEXT:], key=lambda line: bool(line.strip()))
         paragraphs = ["\n".join(line.strip() for line in rows) for is_text, rows in grouped if is_text]
         context = "\n\n".join(paragraphs[-CONTEXT_PARAGRAPHS:])
