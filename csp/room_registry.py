@@ -15,6 +15,7 @@ from typing import Final
 
 from csp.config import Settings, nearest
 from csp.errors import BadInput, Broken, Refused, Unauthenticated, Unreachable
+from csp.fast_start.fast_http import split_urls
 from csp.fast_start.fast_json import dumps
 from csp.fast_start.room_files import is_at, lock, read_running, token_path
 from csp.fast_start.room_files import make_private_dir as make_private_dir
@@ -28,7 +29,10 @@ _LOCK_PAUSE_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The address of a room; `room` is empty if the address is known only from the environment."""
+    """The address of a room; `room` is empty if the address is known only from the environment.
+
+    `url` may be several gateways of the room, separated by commas.
+    """
 
     url: str
     token: str = field(repr=False)
@@ -158,7 +162,8 @@ def _own_token(settings: Settings, room: str) -> str:
 
 
 def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
-    here = next((room for room in rooms if room.url.rstrip("/") == settings.gateway_url.rstrip("/")), None)
+    urls = split_urls(settings.gateway_url)
+    here = next((room for room in rooms if set(split_urls(room.url)) & set(urls)), None)
     if settings.sources.get("room") == "--room" and here and here.room != settings.room:
         # The token in the environment is not valid for another room.
         raise BadInput(

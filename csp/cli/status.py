@@ -63,9 +63,9 @@ def status(call: VerbCall) -> int:
     if call.is_json:
         shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue, "usage": usage}
         shown |= {"attention": needs, "directories": directories(call, found)}
-        put_json({"url": call.address.url, **shown})
+        put_json({"url": call.gateway.url, **shown})
         return 0
-    put_lines(health_lines(call.address.url, health))
+    put_lines(health_lines(call.gateway.url, health))
     put_lines(needs_lines(needs or [], time.time()))
     for item in sessions:
         if not item.get("endedAt"):

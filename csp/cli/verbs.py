@@ -67,6 +67,7 @@ VERBS: Final = (
     Verb("config", "show every setting with its source", "status:config"),
     Verb("trust", "accept the settings in a csp.toml", "trust"),
     Verb("doctor", "check this machine, or a journal", "doctor"),
+    Verb("cluster", "print the files for a cluster, make its keys", "cluster"),
     Verb("docs", "print a page of the documentation", "docs"),
     Verb("uninstall", "end all rooms and remove CSP's files, except the histories", "uninstall"),
     Verb("demo", "run a demo agent in this terminal", "demo"),

@@ -14,12 +14,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from csp.cluster.background import end_task
-from csp.errors import Broken, LogLost
+from csp.cluster.servers import NatsServers
+from csp.errors import Broken, LogLost, Refused
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
     from nats.aio.subscription import Subscription
+
+    from csp.cluster.nats_client import SafeClient
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +39,8 @@ OnMessage = Callable[["Msg | None"], None]
 class Bus:
     """Requests and subscriptions that outlive a connection."""
 
-    def __init__(self, servers: Sequence[str]) -> None:
-        self._servers = list(servers)
+    def __init__(self, servers: NatsServers) -> None:
+        self._servers = servers
         self._client: Client | None = None
         self._is_connected = asyncio.Event()
         self._readers: dict[str, dict[int, OnMessage]] = {}
@@ -49,9 +52,9 @@ class Bus:
         self._connected_at = 0.0
 
     @classmethod
-    async def open(cls, servers: Sequence[str]) -> Self:
+    async def open(cls, servers: NatsServers | Sequence[str]) -> Self:
         """Connect to one of the servers; raise LogLost if none answers, and Broken if they are too old."""
-        bus = cls(servers)
+        bus = cls(servers if isinstance(servers, NatsServers) else NatsServers(tuple(servers)))
         await bus._connect_once()
         bus._keeping = asyncio.create_task(bus._keep())
         return bus
@@ -188,11 +191,11 @@ class Bus:
                 return
 
     async def _connect_once(self) -> None:
-        from nats.aio.client import Client
-
+        new_client = _client_class()
         problems: list[str] = []
-        for server in random.sample(self._servers, len(self._servers)):
-            client, lost, connected = Client(), asyncio.Event(), asyncio.Event()
+        urls = self._servers.urls
+        for server in random.sample(urls, len(urls)):
+            client, lost, connected = new_client(), asyncio.Event(), asyncio.Event()
 
             async def on_closed(lost: asyncio.Event = lost) -> None:
                 lost.set()
@@ -213,6 +216,7 @@ class Bus:
                         disconnected_cb=on_closed,
                         error_cb=on_error,
                         ping_interval=3600,
+                        **self._servers.connect_options(server),
                     )
                     connected.set()
                     _check_version(client)
@@ -238,6 +242,15 @@ class Bus:
                 reader(message)
 
         self._subscriptions[subject] = await client.subscribe(subject, cb=on_message)
+
+
+def _client_class() -> "type[SafeClient]":
+    try:
+        from csp.cluster.nats_client import SafeClient
+    except ModuleNotFoundError as exc:
+        hint = "install the extra nats, for example: pip install 'csp-groupchat[nats]'"
+        raise Refused("the package nats-py is not installed", hint) from exc
+    return SafeClient
 
 
 def _check_version(client: "Client") -> None:

@@ -376,6 +376,7 @@ class Gateway:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.remote_boards.close()
         # In a thread, because closing waits for a running indexer.
         await asyncio.to_thread(self.index.close)
         await asyncio.to_thread(self.board.close)

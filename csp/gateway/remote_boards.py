@@ -98,6 +98,11 @@ class RemoteBoards:
         async with self._lock:
             return await self._try(name, lambda: self._search(name, q, wanted, limit, audience))
 
+    def close(self) -> None:
+        """Close the connections to the provider."""
+        if self._client is not None:
+            self._client.close()
+
     # --- with the lock held ----------------------------------------------------------------------
 
     async def _try(self, name: str, work: Callable[[], Awaitable[T]]) -> T | None:

@@ -158,20 +158,15 @@ def _redacted(text: str, known: tuple[str, ...]) -> str:
             text = text.replace(secret, _MARK.format("room token"))
     # Computed before placeholders are inserted, because their words must not count as hints.
     for kind in [kind for kind in PATTERNS if kind.is_hinted(text)]:
-        text = _without(kind, text)
+        parts: list[str] = []
+        kept = at = 0
+        while at < len(text):
+            for found in _in_step(kind, text, at):
+                parts += (text[kept : found.start()], _marked(kind, found))
+                kept = found.end()
+            at = max(at + STEP, kept)
+        text = "".join([*parts, text[kept:]])
     return text
-
-
-def _without(kind: _Pattern, text: str) -> str:
-    """Return `text` with placeholders for the secrets of one kind."""
-    parts: list[str] = []
-    kept = at = 0
-    while at < len(text):
-        for found in _in_step(kind, text, at):
-            parts += (text[kept : found.start()], _marked(kind, found))
-            kept = found.end()
-        at = max(at + STEP, kept)
-    return "".join([*parts, text[kept:]])
 
 
 def _in_step(kind: _Pattern, text: str, at: int) -> Iterator[re.Match[str]]:

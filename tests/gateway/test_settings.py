@@ -131,10 +131,12 @@ ACTS = {
 }
 #: Those that say where a room is, and from where the others come, have tests of their own below.
 BELOW = {"port", "layout", "gateway_url", "agent", "history_dir", "config_file"}
+#: Those that say how NATS servers are reached: tests/cluster/test_servers.py.
+OF_NATS = {"nats_ca", "nats_creds"}
 
 
 def test_every_setting_has_a_row() -> None:
-    assert {row.name for row in ROWS} == ACTS.keys() | BELOW
+    assert {row.name for row in ROWS} == ACTS.keys() | BELOW | OF_NATS
 
 
 @pytest.fixture

@@ -295,11 +295,12 @@ def test_a_run_is_begun_shown_and_decided_in_the_pane(
 ) -> None:
     claude, codex = agents
     pane.type("/review start 'mend it' --builder claude --reviewer codex --run-id mine")
-    pane.wait_for("began mine: claude builds, codex reviews")
+    pane.wait_for("started mine: claude builds, codex reviews")
     codex.take_turn("ACK: ready")
     claude.take_turn("PLAN: mend\n1. one")
     codex.take_turn("RISK: high")
-    pane.wait_for("mine needs you: the reviewer rates the risk as high")
+    pane.wait_for(r"mine needs you: approve the plan\?")
+    pane.wait_for("the reviewer rates the risk as high")
     pane.type("/review show")
     pane.wait_for("waits for: human")
     pane.type("/review start 'half")
