@@ -10,7 +10,6 @@ from csp.config import GatewayOptions, Settings, process_environment, settings_f
 from csp.errors import BadInput, Refused
 from csp.gateway.own_address import check_address, is_loopback, own_address
 from csp.room_registry import claim
-from csp.setting_types import NATS, read_text
 
 LAN: Final = value(
     "--lan",
@@ -75,7 +74,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
 def with_journal(call: VerbCall, settings: Settings) -> Settings:
     """Return the settings with the servers given as --journal."""
     text = call.args.journal
-    return settings if text is None else replace(settings, journal=read_text(NATS, text, "--journal"))
+    return settings if text is None else replace(settings, journal=text)
 
 
 def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:

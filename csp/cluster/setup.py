@@ -53,15 +53,18 @@ async def has_stream(bus: Bus, shard: int) -> bool:
     return not error
 
 
-async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
-    """Create the stream of a shard; raise Broken if there is one that cannot hold rooms."""
+async def open_stream(bus: Bus, shard: int, replicas: int, *, or_one: bool = False) -> None:
+    """Create the stream of a shard; raise Broken if there is one that cannot hold rooms.
+
+    With `or_one`, a server that is not part of a cluster keeps it alone.
+    """
     wanted = stream_config(shard, replicas)
     name = wanted["name"]
     answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
         # Gateways that start together may all try to create it, which is not an error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
-        if answer.get("error", {}).get("err_code") == _ALONE and replicas > 1:
+        if answer.get("error", {}).get("err_code") == _ALONE and or_one:
             log.warning("one NATS server alone keeps the journal", extra={"stream": name})
             await open_stream(bus, shard, 1)
             return

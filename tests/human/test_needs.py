@@ -93,7 +93,7 @@ async def test_an_approval_is_told_once_it_says_what_for(listed: Listed) -> None
     listed.now += needs.UNDRAWN_S - 0.1
     await listed.show(bare)
     assert listed.told == []
-    with pytest.raises(BadInput, match="this has only just come"):
+    with pytest.raises(BadInput, match="this item has only just appeared"):
         listed.needs.find_answer("y")
     await listed.show(item("ada", 1.0))
     await listed.show(item("ada", 1.0))
