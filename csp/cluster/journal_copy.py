@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from csp.cluster.bus import Bus
 from csp.cluster.names import shard_of
-from csp.cluster.setup import has_stream, open_stream
+from csp.cluster.setup import open_stream, stream_info
 from csp.cluster.stream_log import StreamLog
 from csp.errors import BadInput, LogLost, NotFound, Refused
 from csp.fast_start.atomic_files import PRIVATE_FOLDER, create_private, sync_data, sync_folder, write_all
@@ -112,7 +112,7 @@ class ClusterJournal:
     async def blocks(self) -> AsyncIterator[Sequence[bytes]]:
         """See `Journal.blocks`."""
         shard = shard_of(self._room)
-        if not await has_stream(self._bus, shard):
+        if await stream_info(self._bus, shard) is None:
             raise NotFound(f"no room at {self.name}")
         is_empty = True
         async for _, batch in StreamLog(self._bus, self._room).replay(Place(0)):
