@@ -81,6 +81,8 @@ class Settings:
     worktrees: bool = False
     history_cap: int = 1000
     durability: str = "fsync"
+    journal: str = ""
+    secret_file: Path | None = None
     nats_ca: Path | None = None
     nats_creds: Path | None = None
     config_file: Path | None = None
@@ -200,7 +202,9 @@ ROWS: Final = (
     _row("host", "room", types.LINE, "address the gateway listens on", flag="--host"),
     _row("port", "room", types.PORT,
          "port the gateway listens on; 0 for any free port", flag="--port", default=_NEXT),
-    _row("gateway_url", "", types.WEB, "gateway to use instead of looking for a running room"),
+    _row("gateway_url", "", types.GATEWAYS,
+         "gateway to use instead of looking for a running room; of several, separated by commas, "
+         "the next one is used when one is lost"),
     _row("auth_token", "", types.LINE, "token for authentication; it determines the sender", secret=True),
     _row("agent", "", types.LINE, "agent in whose pane a command runs; set by the sidecar"),
     _row("room", "room", types.ROOM,
@@ -214,6 +218,10 @@ ROWS: Final = (
     _row("durability", "room", types.DURABILITY,
          "failures that an acknowledged message survives: flush a gateway crash, fsync also a power cut",
          flag="--durability"),
+    _row("journal", "", types.NATS,
+         "NATS servers, separated by commas, that keep the room's journal for several gateways"),
+    _row("secret_file", "", types.PATH,
+         "file with the secret that all gateways of a cluster share", flag="--secret-file"),
     _row("nats_ca", "", types.PATH,
          "certificates that NATS servers are checked with, in PEM format; else the system's",
          flag="--nats-ca"),

@@ -13,6 +13,7 @@ from csp.errors import BadInput
 T = TypeVar("T")
 _ROOM_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 _URL: Final = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
+_NATS: Final = re.compile(r"(nats|tls)://[^\s/?#@,]+")
 _ON: Final = ("1", "true", "yes", "on")
 #: Maximum length of a text for an agent, in characters.
 MAX_TEXT: Final = 16_000
@@ -65,6 +66,19 @@ def _read_url(text: str) -> str:
     if not _URL.fullmatch(text) or not urlsplit(text).hostname or urlsplit(text).port == 0:
         raise ValueError
     return text
+
+
+def _read_nats(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    for url in text.split(","):
+        if not _NATS.fullmatch(url) or not urlsplit(url).hostname or urlsplit(url).port == 0:
+            raise ValueError
+    return text
+
+
+def _read_urls(text: str) -> str:
+    return ",".join(_read_url(one.strip()) for one in text.split(","))
 
 
 def _read_boolean(text: str) -> bool:
@@ -125,6 +139,10 @@ VARIABLE: Final = SettingType(
     "the name of an environment variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))
 )
 WEB: Final = SettingType("an http or https URL without a user name", _read_url)
+NATS: Final = SettingType("nats:// or tls:// URLs, separated by commas", _read_nats)
+GATEWAYS: Final = SettingType(
+    "an http or https URL without a user name, or several separated by commas", _read_urls
+)
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
 LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))
 DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))

@@ -142,26 +142,22 @@ class _Following:
         with self._progress:
             while True:
                 left = max(deadline - time.monotonic(), 0.0)
-                view = self._look(min(_POLL_S, left)) or view
+                try:
+                    self._gateway = self._gateway or self._call.reconnect()
+                    wait = f"{min(_POLL_S, left):.3f}"
+                    view = self._gateway.get(self._path, after=self._after, wait=wait)
+                except Unreachable:
+                    self._gateway = None
+                    self._progress.show("the gateway is unreachable…")
+                    if self._call.args.no_wait:
+                        raise
+                    time.sleep(_RETRY_S)
+                else:
+                    self._progress.clear()
+                    for line in field(view, "progress", list):
+                        talk(str(line))
+                    self._after = field(view, "lines", int)
+                    waiting = ", ".join(map(str, field(view, "waiting", list)))
+                    self._progress.show(f"waiting for {waiting}…")
                 if view and (view.get("reason") is not None or left <= 0):
                     return view
-
-    def _look(self, wait_s: float) -> Object:
-        """Return its view, or an empty one while the gateway is unreachable."""
-        try:
-            self._gateway = self._gateway or self._call.reconnect()
-            view: Object = self._gateway.get(self._path, after=self._after, wait=f"{wait_s:.3f}")
-        except Unreachable:
-            self._gateway = None
-            self._progress.show("the gateway is unreachable…")
-            if self._call.args.no_wait:
-                raise
-            time.sleep(_RETRY_S)
-            return {}
-        self._progress.clear()
-        for line in field(view, "progress", list):
-            talk(str(line))
-        self._after = field(view, "lines", int)
-        waiting = ", ".join(map(str, field(view, "waiting", list)))
-        self._progress.show(f"waiting for {waiting}…")
-        return view

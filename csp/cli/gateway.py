@@ -6,10 +6,11 @@ from typing import Final
 
 from csp.cli.arguments import HISTORY_DIR, INSECURE, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
-from csp.config import GatewayOptions, process_environment, settings_for
+from csp.config import GatewayOptions, Settings, process_environment, settings_for
 from csp.errors import BadInput, Refused
 from csp.gateway.own_address import check_address, is_loopback, own_address
 from csp.room_registry import claim
+from csp.setting_types import NATS, read_text
 
 LAN: Final = value(
     "--lan",
@@ -17,6 +18,12 @@ LAN: Final = value(
     "also serve other machines on the network, such as a phone, at this or the default address, with TLS",
     nargs="?",
     const="",
+)
+#: Not the flag of a setting, because the word means something else to other verbs.
+JOURNAL: Final = value(
+    "--journal",
+    "SERVERS",
+    "NATS servers, such as nats://a,nats://b, that keep the journal for several gateways",
 )
 #: The options that define how a gateway can be reached.
 REACH: Final = (
@@ -32,6 +39,8 @@ REACH: Final = (
     value("--port", "N", "port to listen on; 0 for any free port"),
     HISTORY_DIR,
     value("--durability", "LEVEL", "none, flush or fsync"),
+    JOURNAL,
+    value("--secret-file", "FILE", "file with the secret that all gateways of a cluster share"),
     *REACH,
     switch("--supervise", "restart the gateway if it dies"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
@@ -53,7 +62,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
     cert, key = certificate_files(call)
     dir = call.directory(args.dir)
     return GatewayOptions(
-        settings=settings_for(call.settings, dir, process_environment()),
+        settings=with_journal(call, settings_for(call.settings, dir, process_environment())),
         tls_cert=cert,
         tls_key=key,
         insecure=args.insecure,
@@ -61,6 +70,12 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
         supervise=args.supervise,
         dir=dir,
     )
+
+
+def with_journal(call: VerbCall, settings: Settings) -> Settings:
+    """Return the settings with the servers given as --journal."""
+    text = call.args.journal
+    return settings if text is None else replace(settings, journal=read_text(NATS, text, "--journal"))
 
 
 def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:

@@ -28,6 +28,7 @@ VERBS: Final = (
     Verb("up", "open the group chat in tmux", "up"),
     Verb("down", "stop a room with its panes, agents and gateway", "up:down"),
     Verb("rooms", "list your rooms, running or not", "rooms"),
+    Verb("join", "join a room on another machine with agents of this one", "join"),
     Verb("add", "start another agent in the room", "up:add"),
     Verb("chat", "talk to the room from this terminal", "chat"),
     Verb("web", "open the room in a browser", "web"),

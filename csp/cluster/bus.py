@@ -9,9 +9,11 @@ import contextlib
 import json
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from csp.cluster.background import end_task
 from csp.cluster.servers import NatsServers
 from csp.errors import Broken, LogLost, Refused
 
@@ -47,6 +49,7 @@ class Bus:
         self._numbers = iter(range(1 << 62))
         self._keeping: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
+        self._connected_at = 0.0
 
     @classmethod
     async def open(cls, servers: NatsServers | Sequence[str]) -> Self:
@@ -60,6 +63,11 @@ class Bus:
     def is_connected(self) -> bool:
         """Return whether there is a connection, as far as is known."""
         return self._is_connected.is_set()
+
+    @property
+    def connected_for_s(self) -> float:
+        """The age of the present connection in seconds; 0 if there is none."""
+        return time.monotonic() - self._connected_at if self.is_connected else 0.0
 
     @property
     def max_payload(self) -> int:
@@ -101,6 +109,19 @@ class Bus:
                 with contextlib.suppress(Exception):
                     await answers.unsubscribe()
 
+    async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
+        """Send a message that may be lost; raise LogLost without a connection.
+
+        If nobody listens to the subject, `reply` gets a message with the status 503.
+        """
+        client = self._client
+        if client is None or not self.is_connected:
+            raise LogLost("there is no connection to the NATS cluster")
+        try:
+            await client.publish(subject, data, reply=reply)
+        except Exception as exc:
+            raise LogLost(f"the NATS cluster does not answer: {str(exc) or type(exc).__name__}") from exc
+
     async def follow(self, subject: str, on_message: OnMessage) -> Callable[[], Awaitable[None]]:
         """Call `on_message` with every message from now on; return the function that ends it."""
         number = next(self._numbers)
@@ -124,10 +145,7 @@ class Bus:
 
     async def close(self) -> None:
         """Disconnect."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeping
+        await end_task(self._keeping)
         self._is_connected.clear()
         client, self._client = self._client, None
         if client is not None:
@@ -219,6 +237,7 @@ class Bus:
                 await _abandon(client)
                 continue
             self._client, self._lost = client, lost
+            self._connected_at = time.monotonic()
             self._is_connected.set()
             return
         raise LogLost(f"no NATS server can be reached ({'; '.join(problems)})", "are they running?")

@@ -1,5 +1,6 @@
 """Create the streams, or check those that are there."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -7,8 +8,12 @@ from csp.cluster.bus import Bus
 from csp.cluster.names import stream_name
 from csp.errors import Broken, LogLost
 
+log = logging.getLogger(__name__)
+
 API_S: Final = 5.0
 _NOT_FOUND: Final = 10059
+#: A server that is not part of a cluster has no replicas.
+_ALONE: Final = 10074
 #: How long a message id is remembered by the servers.
 _DUPLICATES_NS: Final = 120 * 10**9
 
@@ -68,6 +73,10 @@ async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
         # Gateways that start together create it together, which is no error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
+        if answer.get("error", {}).get("err_code") == _ALONE and replicas > 1:
+            log.warning("one NATS server alone keeps the journal", extra={"stream": name})
+            await open_stream(bus, shard, 1)
+            return
     if "error" in answer:
         raise LogLost(f"stream {name} cannot be used: {answer['error'].get('description', 'unknown error')}")
     if problem := unfit(answer["config"], shard):

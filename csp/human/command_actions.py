@@ -84,7 +84,7 @@ async def remove(chat: "Chat", words: list[str]) -> None:
         done = json.loads(await _csp(chat, "remove", agent, "--json", *(["--end"] if rest else [])))
         if done["pane"] == RemovedPane.RUNNING:
             chat.out.put(
-                f"{chat.look.name(agent)} still runs in its pane; end it with: csp remove {agent} --end"
+                f"{chat.look.name(agent)} still runs in its pane; end it with: /remove {agent} {_END}"
             )
     else:
         await chat.ask("DELETE", f"/agents/{segment(agent)}")
@@ -185,6 +185,8 @@ async def allow(chat: "Chat", words: list[str]) -> None:
     chat.out.put(
         visible(f"{rule.get('agent')} may run: {rule.get('pattern')} (/unallow {rule.get('number')})")
     )
+    if rule.get("problem"):
+        chat.out.talk(visible(str(rule["problem"])))
 
 
 async def unallow(chat: "Chat", words: list[str]) -> None:
@@ -275,10 +277,9 @@ async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
 async def has_questions(chat: "Chat", wish: human_input.ModeLine) -> bool:
     """Ask for information needed before a mode starts; raise for a script, which cannot answer."""
     if wish.needs_topic:
-        question = human_input.topic_question(wish.mode)
         if not chat.order.is_person:
             raise BadInput(f"{wish.mode} needs a topic", f'/mode {wish.mode} "topic"')
-        chat.pose(about_topic(question, wish))
+        chat.pose(about_topic(human_input.TOPIC_QUESTION, wish))
         return True
     if wish.mode == human_input.FREEFORM or wish.replaces:
         return False
@@ -288,7 +289,7 @@ async def has_questions(chat: "Chat", wish: human_input.ModeLine) -> bool:
     if not chat.order.is_person:
         raise Refused(f"{running.mode} is running", "add --replace to stop it and start the new one")
     meant = replace(wish, flags=(*wish.flags, "replace"))
-    prompt = f"stop the {human_input.mode_words(running.mode)}"
+    prompt = f"stop {human_input.mode_words(running.mode)}"
     chat.pose(yes_or_no(human_input.replace_question(running.mode), meant, prompt))
     return True
 

@@ -34,7 +34,7 @@ def about_topic(text: str, wish: human_input.ModeLine) -> Question:
         is_topic = answer and not human_input.doubt_about(human_input.MessageLine(text=answer))
         return replace(wish, topic=answer) if is_topic else None
 
-    prompt = f"topic of the {human_input.mode_words(wish.mode)}"
+    prompt = f"{human_input.mode_words(wish.mode)} topic"
     return Question(text=f"{text} (an empty line cancels)", prompt=prompt, then=then)
 
 

@@ -90,7 +90,7 @@ def end_gateway(report: EndReport, room: RunningRoom, show: Callable[[str], None
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pids[0], signal.SIGTERM)
     report.stubborn += end(processes)
-    report.ended.append(f"gateway at {room.url}")
+    report.ended.append(f"link to {room.joined}" if room.joined else f"gateway at {room.url}")
 
 
 def remove_files(processes: RoomProcesses, runs: list[SidecarRecord], *, keep_folder: bool) -> None:

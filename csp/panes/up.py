@@ -121,7 +121,7 @@ class OpenRoom:
         """Start everything that is missing, without waiting for the agents to join."""
         check_history(self._settings)
         room = self._room = find_running(self._settings, self._show)
-        if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
+        if room is not None and not room.joined and has_lost_supervisor(room) and room.dir.is_dir():
             # Nothing would restart it after a crash.
             self._tell(f"the supervisor of room {room.room} is gone; its gateway is started again with one")
             self._room = supervise_again(self._settings, room, self._env, self._show, self._reach or None)

@@ -357,7 +357,12 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
     rows, choices = found
     first = _first_row([row.text for row in screen.rows], rows[0], rules)
     question, subject = _parts(lines[first : rows[0]], rules)
-    context = "" if subject or rules.top else _above(lines[:first])
+    context = ""
+    if not subject and not rules.top:
+        # Where it does not show where it begins, the last paragraphs above it.
+        grouped = groupby(lines[:first][-MAX_CONTEXT:], key=lambda line: bool(line.strip()))
+        paragraphs = ["\n".join(line.strip() for line in rows) for is_text, rows in grouped if is_text]
+        context = "\n\n".join(paragraphs[-CONTEXT_PARAGRAPHS:])
     shown = "\n".join((question, subject, *(choice.label for choice in choices)))
     return ScreenDialog(
         kind=next((sign.kind for sign in rules.kinds if sign.pattern.search(shown)), "menu"),
@@ -369,13 +374,6 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
         is_numbered=numbered is not None,
         context=context,
     )
-
-
-def _above(lines: list[str]) -> str:
-    """Return the last paragraphs above a dialog that does not show where it begins."""
-    grouped = groupby(lines[-MAX_CONTEXT:], key=lambda line: bool(line.strip()))
-    paragraphs = ["\n".join(line.strip() for line in rows) for is_text, rows in grouped if is_text]
-    return "\n\n".join(paragraphs[-CONTEXT_PARAGRAPHS:])
 
 
 def _unframed(text: str, rules: DialogRules) -> str:

@@ -67,18 +67,18 @@ def test_a_topic_and_a_replacement_are_asked_for(
     room: LiveRoom, pane: Pane, agents: tuple[Agent, Agent]
 ) -> None:
     pane.type("/mode debate --rounds 2")
-    pane.wait_for(r"^\? What is the debate about\? \(an empty line cancels\)$")
-    pane.wait_for("^topic of the debate>")
+    pane.wait_for(r"^\? What is the topic\? \(an empty line cancels\)$")
+    pane.wait_for("^debate topic>")
     pane.type("tabs or spaces")
     pane.wait_for(r"Debate 1/2 · claude \+1 [12]:\d\d")
     first = mode(room)
     pane.type("/mode autopilot go on")
-    pane.wait_for("^stop the debate y/N>")
+    pane.wait_for("^stop debate y/N>")
     pane.type("no")
     pane.wait_for("^· not done$")
     assert (mode(room)["sessionId"], first["topic"]) == (first["sessionId"], "tabs or spaces")
     pane.type("/mode autopilot go on")
-    pane.wait_for("^stop the debate y/N>")
+    pane.wait_for("^stop debate y/N>")
     pane.type("y")
 
     pane.wait_for(r"Autopilot turn 1 · claude")
@@ -295,11 +295,11 @@ def test_a_run_is_begun_shown_and_decided_in_the_pane(
 ) -> None:
     claude, codex = agents
     pane.type("/review start 'mend it' --builder claude --reviewer codex --run-id mine")
-    pane.wait_for("began mine: claude builds, codex reviews")
+    pane.wait_for("started mine: claude builds, codex reviews")
     codex.take_turn("ACK: ready")
     claude.take_turn("PLAN: mend\n1. one")
     codex.take_turn("RISK: high")
-    pane.wait_for("mine needs you: the reviewer rates the risk as high")
+    pane.wait_for(r"^▲ mine needs you: approve the plan\?\n  mend it\n  the reviewer rates the risk as high$")
     pane.type("/review show")
     pane.wait_for("waits for: human")
     pane.type("/review start 'half")

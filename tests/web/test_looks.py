@@ -148,6 +148,21 @@ async def test_nothing_overlaps(busy_page: Page, size: ViewportSize) -> None:
         assert await busy_page.evaluate(_OVERLAPPING) == [], tab
 
 
+#: Whether the hint in the empty field for a message has a place.
+_HINT_FITS: Final = """() => {
+  const field = document.querySelector("#composer-text");
+  const measure = document.createElement("canvas").getContext("2d");
+  measure.font = getComputedStyle(field).font;
+  const inner = field.clientWidth - 2 * parseFloat(getComputedStyle(field).paddingLeft);
+  return measure.measureText(field.placeholder).width <= inner;
+}"""
+
+
+async def test_the_hint_of_the_composer_is_not_cut(busy_page: Page, size: ViewportSize) -> None:
+    await _turn_to(busy_page, "chat")
+    assert await busy_page.evaluate(_HINT_FITS)
+
+
 #: The names of modes that break or stick out, each as wide as it is when it is chosen. The modes of an
 #: orchestrator are offered only where there is one.
 _BROKEN_NAMES: Final = """() => [...document.querySelectorAll(".mode-choice")].filter((choice) => {

@@ -404,7 +404,16 @@ def tick(draft: RoomDraft) -> None:
 def _ring(draft: SessionDraft, turn: Turn) -> None:
     match turn.state:
         case TurnState.ASKED:
-            _ring_undelivered(draft, turn)
+            message = draft.room.message(turn.message)
+            view = delivery_view(draft.room, message, turn.agent) if message is not None else None
+            reason = (view.reason or view.state) if view is not None else DeliveryState.QUEUED
+            if reason in _IN_THE_WAY and not turn.warned:
+                draft.move(turn, TurnState.ASKED, reason, warned=True)
+                draft.notice(NoticeCode.TURN_OBSTRUCTED(agent=turn.agent, reason=reason), HUMAN)
+                draft.wake(f"{turn.agent} is blocked: a {reason} obstructs its turn")
+            else:
+                turns.fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
+                draft.wake(f"{turn.agent} could not be asked")
         case TurnState.BLOCKED:
             turns.fail(draft, turn, TurnState.FAILED, "it waited too long for a person")
         case _ if clock_of(draft.room, turn, draft.rules).is_warning:
@@ -414,16 +423,3 @@ def _ring(draft: SessionDraft, turn: Turn) -> None:
             timeout_s = _timeout_s(draft.room, turn, draft.rules)
             turns.fail(draft, turn, TurnState.TIMED_OUT, f"no reply in {timeout_s:g} s")
             draft.wake(f"{turn.agent} timed out")
-
-
-def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
-    message = draft.room.message(turn.message)
-    view = delivery_view(draft.room, message, turn.agent) if message is not None else None
-    reason = (view.reason or view.state) if view is not None else DeliveryState.QUEUED
-    if reason in _IN_THE_WAY and not turn.warned:
-        draft.move(turn, TurnState.ASKED, reason, warned=True)
-        draft.notice(NoticeCode.TURN_OBSTRUCTED(agent=turn.agent, reason=reason), HUMAN)
-        draft.wake(f"{turn.agent} is blocked: a {reason} obstructs its turn")
-        return
-    turns.fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
-    draft.wake(f"{turn.agent} could not be asked")

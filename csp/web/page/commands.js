@@ -139,10 +139,10 @@ function showQueue(rest, room) {
 async function showRules() {
   const found = await attempt(get("/rules"));
   if (!found) return false;
-  return showList("Approval rules", found.items.map(({ number, agent, pattern }) =>
+  return showList("Approval rules", found.items.map(({ number, agent, pattern, problem }) =>
     h("li", {},
       textElement("p", { dir: "auto" }, pattern, h("b", {}, `${agent} may run: `)),
-      h("p", { class: "hint" }, number ? `/unallow ${number}` : "from csp.toml"))), "No rules yet. /allow AGENT COMMAND adds one.");
+      h("p", { class: "hint" }, [number ? `/unallow ${number}` : "from csp.toml", problem].filter(Boolean).join("; ")))), "No rules yet. /allow AGENT COMMAND adds one.");
 }
 
 function showList(title, rows, nothing) {
