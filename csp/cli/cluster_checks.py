@@ -1,7 +1,9 @@
 """Check a cluster: its servers and streams, and this machine's copy of a room."""
 
+import asyncio
 import json
 import shutil
+import time
 import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +13,8 @@ from urllib.parse import urlsplit
 from csp.cli.cli_checks import CheckResult
 from csp.cluster.bus import Bus
 from csp.cluster.config_files import MONITOR_ABOVE
-from csp.cluster.names import SHARDS, shard_of, stream_name
+from csp.cluster.names import SHARDS, heartbeat_subject, shard_of, stream_name
+from csp.cluster.peers import read_heartbeat
 from csp.cluster.servers import NatsServers
 from csp.cluster.setup import API_S, stream_info, unfit
 from csp.cluster.stream_log import StreamLog
@@ -20,11 +23,16 @@ from csp.journal.journal_repair import find_last_seq
 from csp.journal.jsonl_journal import JOURNAL_NAME
 
 if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
     from csp.config import Settings
 
 #: Less free space than this is a problem.
 LOW_BYTES: Final = 1 << 30
 _MONITOR_S: Final = 2.0
+#: Each gateway says several times in this long that it lives.
+_LISTEN_S: Final = 1.0
+_MOST_APART_S: Final = 1.0
 #: A replica says every second that it lives.
 _SILENT_NS: Final = 5 * 10**9
 #: What this many servers hold survives the loss of one.
@@ -44,6 +52,7 @@ async def check_cluster(servers: NatsServers, settings: "Settings", room: str) -
     try:
         async for result in _check_streams(bus, len(servers.urls)):
             yield result
+        yield await check_clocks(bus)
         yield await check_mirror(bus, settings.history_dir / room, room)
     except Broken as error:
         yield CheckResult("cluster", False, error.message, error.hint)
@@ -132,6 +141,27 @@ def check_stream(name: str, info: dict[str, Any], problem: str, servers: int) ->
 def _keeps_up(replica: dict[str, Any]) -> bool:
     is_heard = int(replica.get("active", 0)) < _SILENT_NS
     return bool(replica.get("current")) and not replica.get("offline") and is_heard
+
+
+async def check_clocks(bus: Bus) -> CheckResult:
+    """Compare the clocks of the running gateways with this machine's."""
+    ahead: dict[str, float] = {}
+
+    def hear(message: "Msg | None") -> None:
+        beat = read_heartbeat(message)
+        if beat is not None:
+            ahead[beat.process] = beat.at - time.time()
+
+    end = await bus.follow(heartbeat_subject("*"), hear)
+    await asyncio.sleep(_LISTEN_S)
+    await end()
+    if not ahead:
+        return CheckResult("clocks", True, "no gateway is running")
+    most = max(ahead.values(), key=abs)
+    detail = f"{len(ahead)} gateways, at most {abs(most):.1f} s apart from this machine"
+    if abs(most) > _MOST_APART_S:
+        return CheckResult("clocks", False, detail, "synchronise the clocks of the machines, as with chrony")
+    return CheckResult("clocks", True, detail)
 
 
 async def check_mirror(bus: Bus, folder: Path, room: str) -> CheckResult:

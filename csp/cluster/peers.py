@@ -96,14 +96,8 @@ class Peers:
             await self._bus.publish(heartbeat_subject(self.me), beat)
 
     def _hear(self, message: "Msg | None") -> None:
-        if message is None:
-            return
-        try:
-            beat = _decoder.decode(message.data)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
-            log.warning("heartbeat not understood", extra={"problem": str(exc)})
-            return
-        if beat.process == self.me:
+        beat = read_heartbeat(message)
+        if beat is None or beat.process == self.me:
             return
         now = time.monotonic()
         peer = self.known.setdefault(beat.process, Peer(heard_at=now))
@@ -113,3 +107,14 @@ class Peers:
         if len(self.known) > 1000:
             # Of processes that are gone, only the latest matter.
             self.known = {name: one for name, one in self.known.items() if now - one.heard_at < 60}
+
+
+def read_heartbeat(message: "Msg | None") -> Heartbeat | None:
+    """Return what a message says; None if it is not understood."""
+    if message is None:
+        return None
+    try:
+        return _decoder.decode(message.data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+        log.warning("heartbeat not understood", extra={"problem": str(exc)})
+        return None

@@ -11,6 +11,8 @@ from csp.errors import Broken, LogLost
 log = logging.getLogger(__name__)
 
 API_S: Final = 5.0
+#: The servers that hold each room, where there are as many.
+REPLICAS: Final = 3
 _NOT_FOUND: Final = 10059
 #: A server that is not part of a cluster has no replicas.
 _ALONE: Final = 10074
@@ -65,15 +67,18 @@ def unfit(found: Mapping[str, Any], shard: int) -> str:
     return ""
 
 
-async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
-    """Create the stream of a shard; raise Broken if there is one that cannot hold rooms."""
+async def open_stream(bus: Bus, shard: int, replicas: int, *, or_one: bool = False) -> None:
+    """Create the stream of a shard; raise Broken if there is one that cannot hold rooms.
+
+    With `or_one`, a server that is not part of a cluster keeps it alone.
+    """
     wanted = stream_config(shard, replicas)
     name = wanted["name"]
     answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
         # Gateways that start together create it together, which is no error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
-        if answer.get("error", {}).get("err_code") == _ALONE and replicas > 1:
+        if answer.get("error", {}).get("err_code") == _ALONE and or_one:
             log.warning("one NATS server alone keeps the journal", extra={"stream": name})
             await open_stream(bus, shard, 1)
             return

@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from csp.cli import main
 from csp.cli.cli_checks import CheckResult
 from csp.cli.cluster_checks import check_cluster, check_stream
+from csp.cluster.background import end_task
 from csp.cluster.bus import Bus
-from csp.cluster.names import shard_of
+from csp.cluster.names import heartbeat_subject, shard_of
+from csp.cluster.peers import Heartbeat
 from csp.cluster.servers import NatsServers
 from csp.cluster.setup import API_S, open_stream, stream_config
 from csp.cluster.stream_log import StreamLog
@@ -160,6 +164,29 @@ def test_more_replicas_are_advised_where_there_are_servers() -> None:
 
     assert found.detail == "1,234 batches, 5.6 MB, 1 replicas; a lost disk loses its rooms"
     assert found.advice == "nats stream edit CSP_J_1 --replicas 3"
+
+
+# --- clocks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ahead_s", "is_ok"), [(0.0, True), (5.0, False), (-5.0, False)])
+async def test_a_gateway_with_another_time_is_a_failure(
+    server: NatsServer, ahead_s: float, is_ok: bool
+) -> None:
+    bus = await Bus.open([server.url])
+
+    async def beat() -> None:
+        while True:
+            sign = Heartbeat("gateway", time.time() + ahead_s)
+            await bus.publish(heartbeat_subject("gateway"), msgspec.json.encode(sign))
+            await asyncio.sleep(0.05)
+
+    beating = asyncio.create_task(beat())
+    found = (await findings(server.url))["clocks"]
+    await end_task(beating)
+    await bus.close()
+
+    assert found.ok == is_ok and found.detail.startswith("1 gateways, at most ")
 
 
 # --- copies and the command ----------------------------------------------------------------------
