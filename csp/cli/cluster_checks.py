@@ -1,9 +1,7 @@
 """Check a cluster: its servers and streams, and this machine's copy of a room."""
 
-import asyncio
 import json
 import shutil
-import time
 import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,8 +11,8 @@ from urllib.parse import urlsplit
 from csp.cli.cli_checks import CheckResult
 from csp.cluster.bus import Bus
 from csp.cluster.config_files import MONITOR_ABOVE
-from csp.cluster.names import SHARDS, heartbeat_subject, shard_of, stream_name
-from csp.cluster.peers import read_heartbeat
+from csp.cluster.names import SHARDS, shard_of, stream_name
+from csp.cluster.peers import clock_offsets
 from csp.cluster.servers import NatsServers
 from csp.cluster.setup import API_S, stream_info, unfit
 from csp.cluster.stream_log import StreamLog
@@ -23,8 +21,6 @@ from csp.journal.journal_repair import find_last_seq
 from csp.journal.jsonl_journal import JOURNAL_NAME
 
 if TYPE_CHECKING:
-    from nats.aio.msg import Msg
-
     from csp.config import Settings
 
 #: Less free space than this is a problem.
@@ -145,16 +141,7 @@ def _keeps_up(replica: dict[str, Any]) -> bool:
 
 async def check_clocks(bus: Bus) -> CheckResult:
     """Compare the clocks of the running gateways with this machine's."""
-    ahead: dict[str, float] = {}
-
-    def hear(message: "Msg | None") -> None:
-        beat = read_heartbeat(message)
-        if beat is not None:
-            ahead[beat.process] = beat.at - time.time()
-
-    end = await bus.follow(heartbeat_subject("*"), hear)
-    await asyncio.sleep(_LISTEN_S)
-    await end()
+    ahead = await clock_offsets(bus, _LISTEN_S)
     if not ahead:
         return CheckResult("clocks", True, "no gateway is running")
     most = max(ahead.values(), key=abs)

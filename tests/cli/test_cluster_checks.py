@@ -116,25 +116,21 @@ async def test_a_server_without_jetstream_is_a_failure(tmp_path: Path) -> None:
 # --- streams -------------------------------------------------------------------------------------
 
 
+async def until_found(cluster: NatsCluster, detail: str, *, is_ok: bool) -> None:
+    async def is_found() -> bool:
+        found = (await findings(*cluster.urls)).get(STREAM)
+        return found is not None and found.ok == is_ok and detail in found.detail
+
+    asked: Callable[[], bool | Awaitable[bool]] = is_found
+    await wait_until(asked)
+
+
 async def test_three_replicas_are_fine_until_one_is_gone(tmp_path: Path) -> None:
     with NatsCluster(tmp_path) as cluster:
         await fill(*cluster.urls, replicas=3)
-        whole = (await findings(*cluster.urls))[STREAM]
+        await until_found(cluster, "3 replicas, leader n", is_ok=True)
         await asyncio.to_thread(cluster.named("n2").kill)
-
-        broken: list[CheckResult] = []
-
-        async def is_noticed() -> bool:
-            found = (await findings(*cluster.urls)).get(STREAM)
-            if found is not None and not found.ok:
-                broken.append(found)
-            return bool(broken)
-
-        asked: Callable[[], bool | Awaitable[bool]] = is_noticed
-        await wait_until(asked)
-
-    assert whole.ok and "1 batches" in whole.detail and "3 replicas, leader n" in whole.detail
-    assert broken[0].detail.endswith("behind or gone: n2")
+        await until_found(cluster, "behind or gone: n2", is_ok=False)
 
 
 async def test_a_stream_with_one_replica_is_a_failure(server: NatsServer) -> None:
