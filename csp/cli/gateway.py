@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from csp.cli.arguments import HISTORY_DIR, INSECURE, TRUST, switch, takes, value
+from csp.cli.arguments import HISTORY_DIR, INSECURE, NATS, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.config import GatewayOptions, Settings, process_environment, settings_for
 from csp.errors import BadInput, Refused
@@ -40,11 +40,15 @@ REACH: Final = (
     value("--durability", "LEVEL", "none, flush or fsync"),
     JOURNAL,
     value("--secret-file", "FILE", "file with the secret that all gateways of a cluster share"),
+    *NATS,
     *REACH,
     switch("--supervise", "restart the gateway if it dies"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
-    examples=("csp gateway --room review",),
+    examples=(
+        "csp gateway --room review",
+        "csp gateway --room review --journal tls://n1.lan,tls://n2.lan,tls://n3.lan --secret-file secret",
+    ),
 )
 def gateway(call: VerbCall) -> int:
     """Run the gateway until it is stopped."""

@@ -1,6 +1,7 @@
 """Create the streams, or check the existing ones."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 from csp.cluster.bus import Bus
@@ -10,6 +11,8 @@ from csp.errors import Broken, LogLost
 log = logging.getLogger(__name__)
 
 API_S: Final = 5.0
+#: The servers that hold each room, where there are as many.
+REPLICAS: Final = 3
 _NOT_FOUND: Final = 10059
 #: A server that is not part of a cluster has no replicas.
 _ALONE: Final = 10074
@@ -44,13 +47,24 @@ _REQUIRED: Final = (
 )
 
 
-async def has_stream(bus: Bus, shard: int) -> bool:
-    """Return whether the stream of a shard exists."""
+async def stream_info(bus: Bus, shard: int) -> dict[str, Any] | None:
+    """Return the configuration and the state of a shard's stream; None if there is none."""
     name = stream_name(shard)
-    error = (await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)).get("error", {})
-    if error and error.get("err_code") != _NOT_FOUND:
-        raise LogLost(f"stream {name}: {error.get('description', 'unknown error')}")
-    return not error
+    answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
+    if answer.get("error", {}).get("err_code") == _NOT_FOUND:
+        return None
+    if "error" in answer:
+        raise LogLost(f"stream {name}: {answer['error'].get('description', 'unknown error')}")
+    return answer
+
+
+def unfit(found: Mapping[str, Any], shard: int) -> str:
+    """Return why a stream with this configuration cannot hold rooms; "" if it can."""
+    wanted = stream_config(shard, 1)
+    for key in _REQUIRED:
+        if found.get(key) != wanted[key]:
+            return f"stream {wanted['name']} has {key} = {found.get(key)!r}, expected {wanted[key]!r}"
+    return ""
 
 
 async def open_stream(bus: Bus, shard: int, replicas: int, *, or_one: bool = False) -> None:
@@ -70,10 +84,5 @@ async def open_stream(bus: Bus, shard: int, replicas: int, *, or_one: bool = Fal
             return
     if "error" in answer:
         raise LogLost(f"stream {name} cannot be used: {answer['error'].get('description', 'unknown error')}")
-    found = answer["config"]
-    for key in _REQUIRED:
-        if found.get(key) != wanted[key]:
-            raise Broken(
-                f"stream {name} has {key} = {found.get(key)!r}, expected {wanted[key]!r}",
-                "was it created by something else? CSP creates its streams itself",
-            )
+    if problem := unfit(answer["config"], shard):
+        raise Broken(problem, "was it created by something else? CSP creates its streams itself")

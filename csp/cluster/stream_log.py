@@ -146,6 +146,13 @@ class StreamLog:
         if 0 < limit < used + RESERVE_BYTES:
             raise StorageFull(*_FULL)
 
+    async def last_seq(self) -> int:
+        """Return the seq of the last event; 0 if there is none."""
+        asked = {"last_by_subj": self._subject}
+        answer = await self._bus.ask(f"STREAM.MSG.GET.{self._stream}", asked, timeout_s=READ_S)
+        stored = self._found(answer)
+        return stored.place.seq if stored is not None else 0
+
     # --- reading ---------------------------------------------------------------------------------
 
     async def replay(self, after: Place) -> AsyncIterator[tuple[Place, Batch]]:
@@ -217,7 +224,9 @@ class StreamLog:
     async def _following(self, mark: int) -> _Stored | None:
         """Return the first message of the room after a mark, as the leader of the stream has it."""
         asked = {"seq": mark + 1, "next_by_subj": self._subject}
-        answer = await self._bus.ask(f"STREAM.MSG.GET.{self._stream}", asked, timeout_s=READ_S)
+        return self._found(await self._bus.ask(f"STREAM.MSG.GET.{self._stream}", asked, timeout_s=READ_S))
+
+    def _found(self, answer: Mapping[str, Any]) -> _Stored | None:
         error = answer.get("error")
         if error is not None:
             if error.get("code") == 404 and error.get("err_code") == 10037:
