@@ -182,7 +182,7 @@ def mode_words(mode: str) -> str:
     return mode.replace("_", " ")
 
 
-#: What to ask where a mode has no topic.
+#: The question for a mode that was given no topic.
 TOPIC_QUESTION: Final = "What is the topic?"
 
 
