@@ -81,7 +81,7 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     has_left: bool = False
     #: The screen shows neither a composer nor the message, and may not have been drawn yet.
     is_unseen: bool = False
-    #: The CLI has accepted Enter and submits the text later; another key would take it back.
+    #: The CLI has accepted Enter and submits the text later; another key would withdraw it.
     is_accepted: bool = False
     has_dialog: bool = False
     #: The CLI itself has reported that it accepted the prompt.
