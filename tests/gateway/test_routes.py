@@ -362,6 +362,7 @@ async def test_the_health_of_a_room(
             room=SimpleNamespace(participants=people, boards={}),
             journal=SimpleNamespace(room_id="r-1"),
             is_writable=is_writable,
+            is_leading=True,
             safe_seq=50,
         ),
         journal_health=JournalHealth(writable=True, scrub="done", checked=4, damaged=damaged),
