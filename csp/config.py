@@ -218,7 +218,7 @@ ROWS: Final = (
     _row("durability", "room", types.DURABILITY,
          "failures that an acknowledged message survives: flush a gateway crash, fsync also a power cut",
          flag="--durability"),
-    _row("journal", "", types.NATS,
+    _row("journal", "", types.LINE,
          "NATS servers, separated by commas, that keep the room's journal for several gateways"),
     _row("secret_file", "", types.PATH,
          "file with the secret that all gateways of a cluster share", flag="--secret-file"),

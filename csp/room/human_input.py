@@ -330,7 +330,7 @@ def quoted_agents(text: str) -> tuple[str, ...]:
 def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
     """Replace `{agent.last}` with the last message of each agent in `said`; doubled braces become single.
 
-    A message that is quoted many times makes a text of any length, so it is measured before it is made.
+    The result is very long if a message is quoted many times, so its length is checked first.
     """
     size = sum(len(said.get(match["agent"].lower(), "")) for match in _LAST.finditer(text))
     if size > MAX_TEXT_BYTES:
