@@ -107,7 +107,7 @@ def test_the_row_of_choices_has_the_chosen_one_in_it() -> None:
     assert row(["/add", "/agents"], 1, help="what it does") == "/add  /agents  (what it does)"
     assert row(many).startswith("@agent-00  @agent-01  ")
     assert row(many).endswith("  @agent-06  …") and len(row(many)) <= 80
-    assert row(["/add", "/agents"], 1, columns=30, help="what it does") == "/add  /agents  (what it do…)"
+    assert row(["/add", "/agents"], 1, columns=28, help="what it does") == "/add  /agents  (what it do…)"
     shown = row(many, 29)
     assert shown.startswith("… @agent-2") and len(shown) <= 80 and shown.endswith("@agent-29  ")
 
