@@ -11,7 +11,7 @@ from csp.human.safe_text import one_line
 from csp.protocol import catalogue
 from csp.protocol.catalogue import ArgumentKind
 from csp.protocol.enums import ALL
-from csp.room.human_input import MODE, MODE_OPTIONS, ROUTER
+from csp.room.human_input import MODE, MODE_NUMBERS, MODE_OPTIONS, ROUTER
 from csp.room.sessions.modes import mode_names
 from csp.terminal.pane_layout import LayoutName
 
@@ -70,7 +70,9 @@ def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
         if before == "--agents":
             given = word.split(",")[:-1]
             return [",".join((*given, agent)) for agent in agents if agent not in given]
-        return agents if before in ("--first", "--synth") else list(MODE_OPTIONS)
+        if before in ("--first", "--synth"):
+            return agents
+        return [] if before in MODE_NUMBERS else list(MODE_OPTIONS)
     if place >= len(row.takes):
         return []
     if name == "layout":
