@@ -93,7 +93,13 @@ class Deposed(Broken):
 
 
 class LogLost(Broken):
+    """The log does not answer; `after_s` is the time until a retry makes sense, if known."""
+
     status = 503
+
+    def __init__(self, message: str, hint: str = "", *, after_s: "float | None" = None) -> None:
+        super().__init__(message, hint)
+        self.after_s = after_s
 
 
 class Unreachable(Broken):

@@ -6,7 +6,7 @@ such as `field` check the few values that a command uses.
 
 from csp import errors
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable, UntrustedCertificate
-from csp.fast_start.fast_http import Url, exchange
+from csp.fast_start.fast_http import Url, exchange, split_urls
 from csp.fast_start.fast_json import dumps, loads
 
 TYPE_CHECKING = False
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     Object = dict[str, Any]
+    #: Method, path, body and timeout.
+    Request = tuple[str, str, bytes | None, float]
 else:
     Object = dict
 
@@ -24,6 +26,8 @@ TIMEOUT_S = 30.0
 #: How long a call is repeated if its response was lost; a supervised gateway restarts sooner.
 REPEAT_S = 10.0
 REPEAT_EVERY_S = 0.1
+#: How long one of several gateways may take to connect or to prove that it is alive.
+PROOF_S = 1.5
 PAGE = 500
 LONG_POLL_S = 20.0
 
@@ -38,14 +42,24 @@ BY_STATUS: dict[int, type[CspError]] = {
 
 
 class GatewayClient:
-    """A client of one gateway; each call uses a new connection, so connections are never stale."""
+    """A client of one room; each call uses a new connection, so connections are never stale.
+
+    `url` is the room's gateway, or several of them separated by commas. If one is lost or frozen, calls go to
+    the next one; a call that may have been executed is repeated only if it has an id.
+    """
 
     def __init__(self, url: str, token: str) -> None:
-        self.url = url.rstrip("/")
-        self._parts = Url(url)
+        self._urls = split_urls(url) or [url]
+        self._parts = [Url(one) for one in self._urls]
+        self._at = 0
         if not token.isascii() or not token.isprintable():
             raise BadInput("CSP_AUTH_TOKEN: expected a token of ASCII characters")
         self._headers = {"X-Auth-Token": token, "Accept": "application/json"}
+
+    @property
+    def url(self) -> str:
+        """The gateway that answered last, or the first one."""
+        return self._urls[self._at]
 
     def get(self, path: str, **query: Query) -> "Any":
         """Return the response to a GET; a `wait` in the query extends the timeout."""
@@ -77,9 +91,13 @@ class GatewayClient:
             except Unreachable:
                 if not sent or time.monotonic() >= give_up_at:
                     raise
-                time.sleep(REPEAT_EVERY_S)
             else:
-                return _read(status, raw, self.url)
+                # Of several gateways, one may have lost the others.
+                is_final = status != Unreachable.status or len(self._urls) == 1
+                if is_final or time.monotonic() >= give_up_at:
+                    return _read(status, raw, self.url)
+                self._move_on(self._at)
+            time.sleep(REPEAT_EVERY_S)
 
     def delete(self, path: str) -> "Any":
         """Return the response to a DELETE."""
@@ -98,21 +116,86 @@ class GatewayClient:
         on_sent: "Callable[[], None]" = lambda: None,
     ) -> tuple[int, bytes]:
         """Send a request; return the response's status and body, or raise Unreachable if there is none."""
+        if len(self._urls) == 1:
+            return self._exchange_at(0, (method, path, body, timeout_s), on_sent)
+        return self._exchange_with_any((method, path, body, timeout_s), on_sent)
+
+    def _exchange_with_any(self, request: "Request", on_sent: "Callable[[], None]") -> tuple[int, bytes]:
+        """Send a request to the current gateway, or else to the next one that is alive.
+
+        A request that only reads may go to several gateways. Any other must not be executed twice: it is sent
+        only to a gateway that has just proved to be alive, and if that one is lost, the caller has to decide.
+        """
+        is_read, timeout_s, sent = request[0] == "GET", request[3], list[int]()
+        answer, lost = None, Unreachable("no gateway")
+        # If none is fast enough to prove that it is alive, each gets the time that a single one has.
+        for proof_s in (PROOF_S, timeout_s):
+            is_slow = False
+            for _ in self._urls:
+                at = self._at
+
+                def note_sent(at: int = at) -> None:
+                    sent.append(at)
+                    on_sent()
+
+                try:
+                    if not is_read:
+                        self._prove(at, proof_s)
+                    answer = self._exchange_at(at, request, note_sent, proof_s)
+                except Unreachable as exc:
+                    self._move_on(at)
+                    if sent and not is_read:
+                        raise
+                    is_slow = is_slow or isinstance(exc.__cause__, TimeoutError)
+                    lost = exc
+                    continue
+                if not is_read or answer[0] != Unreachable.status:
+                    return answer
+                # This one has lost the others.
+                self._move_on(at)
+            if answer is not None:
+                return answer
+            if not is_slow:
+                break
+        raise lost
+
+    def _prove(self, at: int, proof_s: float) -> None:
+        """Raise Unreachable unless a gateway is alive."""
+        self._exchange_at(at, ("GET", "/health", None, proof_s), lambda: None)
+
+    def _is_alive(self, at: int, proof_s: float) -> bool:
         try:
-            return exchange(self._parts, method, path, self._headers, body, timeout_s, on_sent)
+            self._prove(at, proof_s)
+        except Unreachable:
+            return False
+        return True
+
+    def _move_on(self, at: int) -> None:
+        """Use the next gateway, unless another call has already left this one."""
+        if at == self._at:
+            self._at = (at + 1) % len(self._urls)
+
+    def _exchange_at(
+        self, at: int, request: "Request", on_sent: "Callable[[], None]", proof_s: float = 0.0
+    ) -> tuple[int, bytes]:
+        """Send a request to one gateway; with `proof_s`, it has to stay alive while it works."""
+        url, parts, timeout_s = self._urls[at], self._parts[at], request[3]
+        is_alive = (lambda: self._is_alive(at, proof_s)) if proof_s else None
+        try:
+            return exchange(parts, *request[:2], self._headers, *request[2:], on_sent, proof_s, is_alive)
         except ConnectionRefusedError as exc:
-            raise Unreachable(f"no gateway answers at {self.url}", "start one with: csp up") from exc
+            raise Unreachable(f"no gateway answers at {url}", "start one with: csp up") from exc
         except TimeoutError as exc:
-            raise Unreachable(f"the gateway at {self.url} did not respond within {timeout_s:g} s") from exc
+            raise Unreachable(f"the gateway at {url} did not respond within {timeout_s:g} s") from exc
         except ConnectionError as exc:
-            what = f"the gateway at {self.url} closed the connection mid-response"
+            what = f"the gateway at {url} closed the connection mid-response"
             raise Unreachable(what, "is it a csp gateway?") from exc
         except (OSError, UnicodeError) as exc:
             if "CERTIFICATE_VERIFY_FAILED" in str(exc):
                 hint = "set SSL_CERT_FILE to the gateway's certificate"
-                raise UntrustedCertificate(f"the certificate of {self.url} is not trusted", hint) from exc
+                raise UntrustedCertificate(f"the certificate of {url} is not trusted", hint) from exc
             reason = str(getattr(exc, "strerror", "") or exc).lower()
-            raise Unreachable(f"cannot reach {self.url}: {reason}") from exc
+            raise Unreachable(f"cannot reach {url}: {reason}") from exc
 
 
 def _read(status: int, raw: bytes, url: str) -> "Any":

@@ -1,5 +1,6 @@
 """Parse setting values from flags, variables and files."""
 
+import ipaddress
 import re
 import shlex
 from collections.abc import Callable
@@ -66,6 +67,10 @@ def _read_url(text: str) -> str:
     return text
 
 
+def _read_urls(text: str) -> str:
+    return ",".join(_read_url(one.strip()) for one in text.split(","))
+
+
 def _read_boolean(text: str) -> bool:
     if text.lower() not in _ON + _OFF:
         raise ValueError
@@ -124,9 +129,22 @@ VARIABLE: Final = SettingType(
     "the name of an environment variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))
 )
 WEB: Final = SettingType("an http or https URL without a user name", _read_url)
+GATEWAYS: Final = SettingType(
+    "an http or https URL without a user name, or several separated by commas", _read_urls
+)
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
 LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))
 DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether `host` is reachable only from this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def read_text(kind: SettingType[T], text: str, where: str, *, is_secret: bool = False) -> T:

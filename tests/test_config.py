@@ -96,6 +96,9 @@ def test_a_missing_config_file_is_an_error(home: Path, here: Path) -> None:
     assert error.message == "CSP_CONFIG_FILE: expected a file that exists, got 'nosuch.toml'"
 
 
+GATEWAYS = "an http or https URL without a user name, or several separated by commas"
+
+
 @pytest.mark.parametrize(
     ("variable", "text", "expected"),
     [
@@ -112,10 +115,12 @@ def test_a_missing_config_file_is_an_error(home: Path, here: Path) -> None:
         ("CSP_ROOM", "a" * 33, "a room name of a-z, 0-9 or -, at most 32 characters long"),
         ("CSP_ROOM", "../up", "a room name of a-z, 0-9 or -, at most 32 characters long"),
         ("CSP_ROOM", "room\n", "a room name of a-z, 0-9 or -, at most 32 characters long"),
-        ("CSP_GATEWAY_URL", "localhost:8765", "an http or https URL without a user name"),
-        ("CSP_GATEWAY_URL", "http://me:pw@host", "an http or https URL without a user name"),
-        ("CSP_GATEWAY_URL", "http://host:99999", "an http or https URL without a user name"),
-        ("CSP_GATEWAY_URL", "http://[::1", "an http or https URL without a user name"),
+        ("CSP_GATEWAY_URL", "localhost:8765", GATEWAYS),
+        ("CSP_GATEWAY_URL", "http://me:pw@host", GATEWAYS),
+        ("CSP_GATEWAY_URL", "http://host:99999", GATEWAYS),
+        ("CSP_GATEWAY_URL", "http://[::1", GATEWAYS),
+        ("CSP_GATEWAY_URL", "http://a:1,b:2", GATEWAYS),
+        ("CSP_GATEWAY_URL", "http://a:1,", GATEWAYS),
         ("CSP_ORCHESTRATOR", "maybe", "1 or 0"),
         ("CSP_CLAUDE_CMD", "claude 'open", "a command line"),
         ("CSP_HOST", "a\x1b[2J", "one line of text"),
@@ -132,6 +137,13 @@ def test_a_bad_value_names_its_source(
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8765", "https://[::1]:1", "http://host/csp/", "http://h"])
 def test_the_usual_urls_are_taken(home: Path, here: Path, url: str) -> None:
     assert load(home, here, CSP_GATEWAY_URL=url).gateway_url == url
+
+
+def test_several_gateways_are_separated_by_commas(home: Path, here: Path) -> None:
+    assert (
+        load(home, here, CSP_GATEWAY_URL="http://a:1, https://b/r/x").gateway_url
+        == "http://a:1,https://b/r/x"
+    )
 
 
 def test_a_bad_flag_names_the_flag(home: Path, here: Path) -> None:
@@ -225,14 +237,14 @@ def test_a_file_that_is_not_toml_is_named(home: Path, here: Path, raw: bytes) ->
 def test_a_file_that_cannot_be_read_is_named(home: Path, here: Path) -> None:
     (here / "csp.toml").mkdir()
 
-    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': it is not a regular file"
+    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': not a regular file"
 
 
 def test_a_device_in_the_place_of_the_file_is_not_read(home: Path, here: Path) -> None:
     # /dev/zero would be read for ever.
     (here / "csp.toml").symlink_to("/dev/null")
 
-    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': it is not a regular file"
+    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': not a regular file"
 
 
 def test_a_very_long_file_is_refused_unless_the_user_names_it(home: Path, here: Path) -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from csp.cli.arguments import HISTORY_DIR, TRUST, switch, takes, value
+from csp.cli.arguments import HISTORY_DIR, INSECURE, NATS, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
-from csp.config import GatewayOptions, process_environment, settings_for
+from csp.config import GatewayOptions, Settings, process_environment, settings_for
 from csp.errors import BadInput, Refused
 from csp.gateway.own_address import check_address, is_loopback, own_address
 from csp.room_registry import claim
@@ -18,12 +18,18 @@ LAN: Final = value(
     nargs="?",
     const="",
 )
+#: Not the flag of a setting, because the word means something else to other verbs.
+JOURNAL: Final = value(
+    "--journal",
+    "SERVERS",
+    "NATS servers, such as nats://a,nats://b, that keep the journal for several gateways",
+)
 #: The options that define how a gateway can be reached.
 REACH: Final = (
     LAN,
     value("--tls-cert", "FILE", "certificate file in PEM format"),
     value("--tls-key", "FILE", "private key file in PEM format"),
-    switch("--insecure", "allow an address other than loopback without TLS"),
+    INSECURE,
 )
 
 
@@ -32,11 +38,17 @@ REACH: Final = (
     value("--port", "N", "port to listen on; 0 for any free port"),
     HISTORY_DIR,
     value("--durability", "LEVEL", "none, flush or fsync"),
+    JOURNAL,
+    value("--secret-file", "FILE", "file with the secret that all gateways of a cluster share"),
+    *NATS,
     *REACH,
     switch("--supervise", "restart the gateway if it dies"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
-    examples=("csp gateway --room review",),
+    examples=(
+        "csp gateway --room review",
+        "csp gateway --room review --journal tls://n1.lan,tls://n2.lan,tls://n3.lan --secret-file secret",
+    ),
 )
 def gateway(call: VerbCall) -> int:
     """Run the gateway until it is stopped."""
@@ -53,7 +65,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
     cert, key = certificate_files(call)
     dir = call.directory(args.dir)
     return GatewayOptions(
-        settings=settings_for(call.settings, dir, process_environment()),
+        settings=with_journal(call, settings_for(call.settings, dir, process_environment())),
         tls_cert=cert,
         tls_key=key,
         insecure=args.insecure,
@@ -61,6 +73,12 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
         supervise=args.supervise,
         dir=dir,
     )
+
+
+def with_journal(call: VerbCall, settings: Settings) -> Settings:
+    """Return the settings with the servers given as --journal."""
+    text = call.args.journal
+    return settings if text is None else replace(settings, journal=text)
 
 
 def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:

@@ -88,7 +88,7 @@ def up(call: VerbCall) -> int:
         report_other_rooms(settings, dir, env)
         settings = claim(settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
-        tell = functools.partial(_say, progress)
+        tell = functools.partial(say, progress)
         opening = OpenRoom(settings, wish, cwd, env, progress.show, tell, reach)
         opening.start(terminal if attaches else None)
         if attaches:
@@ -351,7 +351,7 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
             todo = f"resume: csp up --room {room} · stop: csp down --room {room}"
             nothing = f"nothing of room {room} is running"
             still = f"still running: {', '.join(left)} ({todo})" if left else nothing
-            _say(progress, f"interrupted; {still}")
+            say(progress, f"interrupted; {still}")
             raise
 
 
@@ -367,7 +367,8 @@ def panes_of(state_dir: Path, room: str) -> "TmuxSession | None":
         return None
 
 
-def _say(progress: Progress, line: str) -> None:
+def say(progress: Progress, line: str) -> None:
+    """Print a line in place of the progress."""
     progress.clear()
     talk(f"csp: {line}")
 

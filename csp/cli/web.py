@@ -50,7 +50,7 @@ def web(call: VerbCall) -> int:
     if call.args.lan is not None:
         return lan_link(call, lan_address(call.args.lan))
     link = call.gateway.post("/page/link", {})
-    base = call.address.url.rstrip("/")
+    base = call.gateway.url
     # Each link admits one page, so each address gets its own link.
     others = [other_link(call, base, str(host)) for host in field(link, "hosts", list)]
     urls = [base + field(link, "path", str), *(url for url in others if url)]

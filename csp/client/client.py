@@ -17,6 +17,7 @@ from csp.client.inbox import Inbox
 from csp.client.incoming_frames import CallAnswer, Item
 from csp.client.outbox import Outbox
 from csp.errors import BadInput, Broken, CspError, Refused, Unreachable
+from csp.fast_start.fast_http import split_urls
 from csp.protocol import enums, requests
 from csp.protocol.codec import check_text, encode
 from csp.protocol.enums import PENDING, AgentId, MessageId, Struct
@@ -55,6 +56,9 @@ class Client:
     lost, operations without a response are sent again, in order and with the same id, and the room executes
     each of them once. Each event arrives once and in order, over any number of connections; `after` is the
     last event that the caller has, and None means from now on. Each delivery arrives once per process.
+
+    `url` is the room's gateway, or several of them separated by commas: the client uses one, and moves to the
+    next one within three seconds if that one is lost or frozen.
     """
 
     def __init__(
@@ -316,9 +320,10 @@ def _not_started() -> Refused:
 
 
 def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"gateway URL: expected http://host:port, got {url!r}")
+    for one in split_urls(url) or [url]:
+        parts = urlsplit(one)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BadInput(f"gateway URL: expected http://host:port, got {one!r}")
     return url
 
 

@@ -1,4 +1,9 @@
-"""Maintain a WebSocket connection to the gateway."""
+"""Maintain a WebSocket connection to the gateway, or to one of several.
+
+If a room has several gateways, the connection moves to the next one as soon as it is lost, and pauses only
+after all of them have failed. A gateway counts as lost after two seconds without a sign of life; on a machine
+that is too busy for that, each round of failures doubles the patience.
+"""
 
 import asyncio
 import logging
@@ -6,10 +11,10 @@ import random
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from csp.client.http_calls import HttpCalls
+from csp.client.http_calls import TIMEOUT_S, HttpCalls
 from csp.client.inbox import Inbox
 from csp.client.outbox import Outbox
-from csp.client.websocket_link import WebSocketLink, open_link
+from csp.client.websocket_link import KEEPALIVE_S, WebSocketLink, open_link
 from csp.errors import CspError, Forbidden, Unauthenticated
 from csp.protocol.screen_frames import LiveBody
 
@@ -20,6 +25,8 @@ FIRST_S: Final = 0.1
 LAST_S: Final = 5.0
 #: A connection that has lasted this long resets the backoff.
 STEADY_S: Final = 5.0
+#: The patience with one of several gateways.
+PATIENCE_S: Final = 1.0
 
 
 class Status(NamedTuple):
@@ -65,6 +72,10 @@ class Connection:
         self._outbox = outbox
         self._on_status = on_status
         self._backoff = Backoff()
+        #: How many gateways have been tried since the last pause, and how many rounds without success.
+        self._tried = self._rounds = 0
+        #: How many gateways have refused the token since the last connection.
+        self._refusals = 0
         self._link: WebSocketLink | None = None
         #: The agents whose screens are watched; sent again on each connection.
         self.screens: dict[str, None] = {}
@@ -89,14 +100,26 @@ class Connection:
                 self._tell(Status(why=error.message))
                 good_at = now if was_connected else good_at
                 is_too_late = self.give_up_s is not None and now - good_at > self.give_up_s
-                if is_too_late or isinstance(error, Unauthenticated | Forbidden):
+                if is_too_late or self._is_refused(error, was_connected):
                     raise
                 if self._progress != before or (was_connected and now - started > STEADY_S):
                     self._backoff.reset()
+                    self._tried = self._rounds = 0
             except asyncio.CancelledError:
                 self.status = Status(why="the client is closed")
                 raise
-            await asyncio.sleep(self._backoff.next_s())
+            self._http.move_on()
+            self._tried += 1
+            if self._tried >= len(self._http):
+                self._tried = 0
+                self._rounds += 1
+                await asyncio.sleep(self._backoff.next_s())
+
+    def _is_refused(self, error: CspError, was_connected: bool) -> bool:
+        """Return whether the room has refused the token; one of several gateways may not know it yet."""
+        self._refusals = 0 if was_connected else self._refusals
+        self._refusals += isinstance(error, Unauthenticated | Forbidden)
+        return self._refusals >= len(self._http)
 
     @property
     def _progress(self) -> tuple[int, int]:
@@ -104,8 +127,10 @@ class Connection:
 
     async def _stay(self) -> None:
         """Connect and serve the connection until it is lost."""
-        self._inbox.find_place(await self._http.place())
-        link = self._link = await open_link(self._http, self._inbox.last_seq or 0)
+        is_only = len(self._http) == 1
+        patience_s = KEEPALIVE_S if is_only else PATIENCE_S * 2.0 ** min(self._rounds, 16)
+        self._inbox.find_place(await self._http.place(TIMEOUT_S if is_only else min(patience_s, TIMEOUT_S)))
+        link = self._link = await open_link(self._http, self._inbox.last_seq or 0, patience_s)
         try:
             self._tell(Status(is_connected=True))
             await link.run(self._inbox, self._outbox, list(self.screens))

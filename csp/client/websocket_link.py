@@ -39,12 +39,16 @@ _LIVE: Final = "live"
 _REFUSALS: Final = frozenset({401, 403, 429})
 
 
-async def open_link(http: HttpCalls, after: int) -> "WebSocketLink":
-    """Return a working link; raise Unreachable if there is none, or the gateway's error."""
+async def open_link(http: HttpCalls, after: int, patience_s: float = KEEPALIVE_S) -> "WebSocketLink":
+    """Return a working link; raise Unreachable if there is none, or the gateway's error.
+
+    A gateway is lost once it has been silent for twice `patience_s`.
+    """
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
     blocked = f"cannot open a working WebSocket to {http.url}"
+    open_s = min(OPEN_S, patience_s)
     try:
         socket = await connect(
             f"ws{http.url.removeprefix('http')}/ws?after={after}",
@@ -52,10 +56,11 @@ async def open_link(http: HttpCalls, after: int) -> "WebSocketLink":
             additional_headers={"Authorization": f"Bearer {http.token}"},
             compression=None,
             proxy=None,
-            open_timeout=OPEN_S,
-            close_timeout=CLOSE_S,
-            ping_interval=KEEPALIVE_S,
-            ping_timeout=KEEPALIVE_S,
+            open_timeout=open_s,
+            # A lost gateway does not close its end, and the loss is reported only after this time.
+            close_timeout=min(CLOSE_S, patience_s / 4),
+            ping_interval=min(KEEPALIVE_S, patience_s),
+            ping_timeout=min(KEEPALIVE_S, patience_s),
             max_size=MAX_FRAME_BYTES,
             max_queue=MAX_FRAMES_UNREAD,
         )
@@ -71,7 +76,7 @@ async def open_link(http: HttpCalls, after: int) -> "WebSocketLink":
         await (await socket.ping())
 
     try:
-        async with asyncio.timeout(OPEN_S):
+        async with asyncio.timeout(open_s):
             # Wait until the gateway has sent a frame or answered a ping.
             first: bytes | None = await until_first(socket.recv(decode=False), pong())
         return WebSocketLink(socket, first)

@@ -9,15 +9,20 @@ import contextlib
 import json
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from csp.errors import Broken, LogLost
+from csp.cluster.background import end_task
+from csp.cluster.servers import NatsServers
+from csp.errors import Broken, LogLost, Refused
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
     from nats.aio.subscription import Subscription
+
+    from csp.cluster.nats_client import SafeClient
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +39,8 @@ OnMessage = Callable[["Msg | None"], None]
 class Bus:
     """Requests and subscriptions that outlive a connection."""
 
-    def __init__(self, servers: Sequence[str]) -> None:
-        self._servers = list(servers)
+    def __init__(self, servers: NatsServers) -> None:
+        self._servers = servers
         self._client: Client | None = None
         self._is_connected = asyncio.Event()
         self._readers: dict[str, dict[int, OnMessage]] = {}
@@ -44,11 +49,12 @@ class Bus:
         self._numbers = iter(range(1 << 62))
         self._keeping: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
+        self._connected_at = 0.0
 
     @classmethod
-    async def open(cls, servers: Sequence[str]) -> Self:
+    async def open(cls, servers: NatsServers | Sequence[str]) -> Self:
         """Connect to one of the servers; raise LogLost if none answers, and Broken if they are too old."""
-        bus = cls(servers)
+        bus = cls(servers if isinstance(servers, NatsServers) else NatsServers(tuple(servers)))
         await bus._connect_once()
         bus._keeping = asyncio.create_task(bus._keep())
         return bus
@@ -59,9 +65,20 @@ class Bus:
         return self._is_connected.is_set()
 
     @property
+    def connected_for_s(self) -> float:
+        """The age of the present connection in seconds; 0 if there is none."""
+        return time.monotonic() - self._connected_at if self.is_connected else 0.0
+
+    @property
     def max_payload(self) -> int:
         """The size in bytes of the largest message that the servers accept."""
         return self._client.max_payload if self._client is not None else 0
+
+    @property
+    def server_version(self) -> str:
+        """The version of the server, as far as is known."""
+        found = self._client.connected_server_version if self._client is not None else None
+        return "" if found is None else f"{found.major}.{found.minor}.{found.patch}"
 
     async def request(
         self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, *, timeout_s: float
@@ -92,6 +109,19 @@ class Bus:
                 with contextlib.suppress(Exception):
                     await answers.unsubscribe()
 
+    async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
+        """Send a message that may be lost; raise LogLost without a connection.
+
+        If nobody listens to the subject, `reply` gets a message with the status 503.
+        """
+        client = self._client
+        if client is None or not self.is_connected:
+            raise LogLost("there is no connection to the NATS cluster")
+        try:
+            await client.publish(subject, data, reply=reply)
+        except Exception as exc:
+            raise LogLost(f"the NATS cluster does not answer: {str(exc) or type(exc).__name__}") from exc
+
     async def follow(self, subject: str, on_message: OnMessage) -> Callable[[], Awaitable[None]]:
         """Call `on_message` with every message from now on; return the function that ends it."""
         number = next(self._numbers)
@@ -115,10 +145,7 @@ class Bus:
 
     async def close(self) -> None:
         """Disconnect."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeping
+        await end_task(self._keeping)
         self._is_connected.clear()
         client, self._client = self._client, None
         if client is not None:
@@ -170,11 +197,11 @@ class Bus:
                 return
 
     async def _connect_once(self) -> None:
-        from nats.aio.client import Client
-
+        new_client = _client_class()
         problems: list[str] = []
-        for server in random.sample(self._servers, len(self._servers)):
-            client, lost, connected = Client(), asyncio.Event(), asyncio.Event()
+        urls = self._servers.urls
+        for server in random.sample(urls, len(urls)):
+            client, lost, connected = new_client(), asyncio.Event(), asyncio.Event()
 
             async def on_closed(lost: asyncio.Event = lost) -> None:
                 lost.set()
@@ -195,6 +222,7 @@ class Bus:
                         disconnected_cb=on_closed,
                         error_cb=on_error,
                         ping_interval=3600,
+                        **self._servers.connect_options(server),
                     )
                     connected.set()
                     _check_version(client)
@@ -209,6 +237,7 @@ class Bus:
                 await _abandon(client)
                 continue
             self._client, self._lost = client, lost
+            self._connected_at = time.monotonic()
             self._is_connected.set()
             return
         raise LogLost(f"no NATS server can be reached ({'; '.join(problems)})", "are they running?")
@@ -219,6 +248,15 @@ class Bus:
                 reader(message)
 
         self._subscriptions[subject] = await client.subscribe(subject, cb=on_message)
+
+
+def _client_class() -> "type[SafeClient]":
+    try:
+        from csp.cluster.nats_client import SafeClient
+    except ModuleNotFoundError as exc:
+        hint = "install the extra nats, for example: pip install 'csp-groupchat[nats]'"
+        raise Refused("the package nats-py is not installed", hint) from exc
+    return SafeClient
 
 
 def _check_version(client: "Client") -> None:

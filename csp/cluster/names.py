@@ -3,7 +3,7 @@
 from typing import Final
 from zlib import crc32
 
-#: Rooms share a few streams: thousands of rooms cost little as subjects, but much as streams.
+#: Rooms share a few streams, because thousands of subjects are cheap and thousands of streams are not.
 SHARDS: Final = 8
 
 
@@ -25,3 +25,28 @@ def log_subject(room: str) -> str:
 def news_subject(room: str) -> str:
     """Return the subject to which a room's batches are republished."""
     return f"csp.e.{shard_of(room)}.{room}"
+
+
+def heartbeat_subject(process: str) -> str:
+    """Return the subject on which a process says that it lives; `*` for that of all of them."""
+    return f"csp.hb.{process}"
+
+
+def call_subject(process: str, room: str) -> str:
+    """Return the subject of the commands that a process decides for a room."""
+    return f"csp.c.{process}.{room}"
+
+
+def answer_subject(process: str, room: str) -> str:
+    """Return the subject of the answers to the commands that a process has passed on."""
+    return f"csp.a.{process}.{room}"
+
+
+def presence_subject(room: str) -> str:
+    """Return the subject on which gateways tell who is connected to them."""
+    return f"csp.w.{room}"
+
+
+def screen_subject(room: str) -> str:
+    """Return the subject of live frames and of the wishes to see them."""
+    return f"csp.l.{room}"

@@ -15,6 +15,16 @@ _WITHOUT_BODY = (204, 304)
 _PORTS = {"http": 80, "https": 443}
 
 
+#: With `is_alive`, how long a response may be silent before the gateway is checked, and between checks.
+SILENCE_S = 1.0
+
+
+def split_urls(text: str) -> list[str]:
+    """Return the gateways of one room, which are separated by commas, without doubles."""
+    urls = [one.strip().rstrip("/") for one in text.split(",")]
+    return list(dict.fromkeys(one for one in urls if one))
+
+
 class Url:
     """The parts of a gateway's address; raises ValueError if the port is not a number."""
 
@@ -37,23 +47,45 @@ def exchange(
     body: bytes | None,
     timeout_s: float,
     on_sent: "Callable[[], None]",
+    connect_s: float = 0.0,
+    is_alive: "Callable[[], bool] | None" = None,
 ) -> tuple[int, bytes]:
     """Send a request; return the status and body of the response.
 
-    Raise ConnectionError if the response is invalid or incomplete.
+    Raise ConnectionError if the response is invalid or incomplete. `connect_s` limits the time to connect.
+    `is_alive` is asked whenever the response has been silent for a second; False raises TimeoutError.
     """
     lines = [f"{method} {url.prefix}{path} HTTP/1.1", f"Host: {url.authority}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if body is not None:
         lines.append(f"Content-Length: {len(body)}")
     request = "\r\n".join([*lines, "", ""]).encode("ascii") + (body or b"")
-    connection = _connect(url, timeout_s)
+    connection = _connect(url, connect_s or timeout_s)
     try:
+        if connect_s:
+            connection.settimeout(timeout_s)
         connection.sendall(request)
         on_sent()
-        return _read_answer(connection.recv)
+        return _read_answer(_watched(connection, timeout_s, is_alive) if is_alive else connection.recv)
     finally:
         connection.close()
+
+
+def _watched(connection: _socket.socket, timeout_s: float, is_alive: "Callable[[], bool]") -> "Receive":
+    """Return a function that receives bytes, and gives up early on a gateway that is no longer alive."""
+
+    def receive(size: int) -> bytes:
+        left_s = timeout_s
+        while True:
+            connection.settimeout(min(SILENCE_S, left_s))
+            try:
+                return connection.recv(size)
+            except TimeoutError:
+                left_s -= SILENCE_S
+                if left_s <= 0 or not is_alive():
+                    raise
+
+    return receive
 
 
 def _connect(url: Url, timeout_s: float) -> _socket.socket:

@@ -128,11 +128,17 @@ class BoardSummaries:
             ):
                 self._news.set()
 
+    def look(self) -> None:
+        """Trigger a check for due summaries."""
+        self._news.set()
+
     async def work(self) -> None:
         """Request due summaries until cancelled."""
         while True:
             await self._news.wait()
             self._news.clear()
+            if not self._writer.is_leading:
+                continue
             for name in self.crowded():
                 await self.compact(name)
             for name in self.due():

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
+from csp.cluster.node import ClusterRoom
 from csp.config import Settings
 from csp.errors import Broken, StorageFull, TooMany, Unauthenticated
 from csp.gateway.agent_launcher import AgentLauncher
@@ -22,6 +23,7 @@ from csp.gateway.connections import AGAIN_S
 from csp.gateway.metrics import Metrics
 from csp.gateway.page_tokens import PageTokens
 from csp.gateway.remote_boards import RemoteBoards
+from csp.gateway.replicated_writer import ReplicatedWriter
 from csp.gateway.room_writer import Committed, RoomWriter
 from csp.gateway.rules_from_settings import load_rules
 from csp.gateway.run_worker import RunWorker
@@ -96,7 +98,14 @@ class OpenSocket(Protocol):
 class Gateway:
     """The parts of one room that request handlers use; `close` ends it."""
 
-    def __init__(self, settings: Settings, folder: Path, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        clock: Callable[[], float],
+        cluster: ClusterRoom | None = None,
+    ) -> None:
+        self.cluster = cluster
         self.settings = settings
         self.folder = folder
         self.clock = clock
@@ -105,7 +114,7 @@ class Gateway:
         self.index = SearchIndex(journal)
         self.history = History(journal, self.index, settings.history_cap, self.is_visible)
         self.history.load_recent()
-        secret = load_secret(folder)
+        secret = load_secret(folder) if cluster is None else cluster.key
         self.tokens = TokenStore(secret, settings.auth_token)
         self.page_tokens = PageTokens(folder, secret, self.tokens.room_token, clock)
         self.host_guard = HostGuard(settings.host)
@@ -119,11 +128,7 @@ class Gateway:
         self.board = Whiteboard(journal, self.is_visible, secrets)
         self.metrics = Metrics()
         self.presence = Presence(clock, settings.offline_after_s)
-        disk = DiskThread()
-        commit_log = LocalLog(journal, disk, is_synced=settings.durability == "fsync")
-        self.writer = RoomWriter(
-            journal, commit_log, disk, settings.durability, clock, self._publish, self.rules
-        )
+        self.writer = self._open_writer(journal)
         self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self.sockets: set[OpenSocket] = set()
@@ -140,6 +145,30 @@ class Gateway:
         self._pushes: dict[AgentId, set[DeliveryPush]] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    def _open_writer(self, journal: JsonlJournal) -> RoomWriter:
+        disk, cluster, settings = DiskThread(), self.cluster, self.settings
+        if cluster is None:
+            commit_log = LocalLog(journal, disk, is_synced=settings.durability == "fsync")
+            return RoomWriter(
+                journal, commit_log, disk, settings.durability, self.clock, self._publish, self.rules
+            )
+        writer = ReplicatedWriter(journal, cluster, disk, self.clock, self._publish, self.rules)
+        writer.on_lead = self._begin_to_lead
+        return writer
+
+    async def join_cluster(self) -> None:
+        """Bring the replica of a room in a cluster up to date, and follow it from now on."""
+        if self.cluster is not None:
+            assert isinstance(self.writer, ReplicatedWriter)
+            self.cluster.seat.on_failure = self.writer.fail
+            await self.cluster.seat.open(self.writer, self.writer.start)
+
+    def _begin_to_lead(self) -> None:
+        """Do what only the owner of a room does, and what the last owner may have left undone."""
+        self.set_alarm()
+        self.spawn(self.answer_queries())
+        self.board_summaries.look()
 
     # --- commands --------------------------------------------------------------------------------
 
@@ -275,6 +304,8 @@ class Gateway:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+        if not self.writer.is_leading:
+            return
         deadline = next_deadline(self.writer.room, self.rules)
         if deadline is not None:
             delay = min(max(deadline - self.clock(), 0.01), 3600.0)
@@ -301,6 +332,8 @@ class Gateway:
 
     async def mark_silent_offline(self) -> None:
         """Mark agents as offline if they have been silent for too long."""
+        if not self.writer.is_leading:
+            return
         online = [p.id for p in self.writer.room.participants.values() if p.online]
         with contextlib.suppress(Broken):
             # All commands are submitted before the first await, so no agent can come back online in between.
@@ -311,7 +344,7 @@ class Gateway:
 
     async def answer_queries(self) -> None:
         """Answer pending history queries, each with only the events that its agent may read."""
-        for query_id in list(self.writer.room.queries):
+        for query_id in list(self.writer.room.queries) if self.writer.is_leading else ():
             query = self.writer.room.queries.get(query_id)
             if query is None:
                 continue
@@ -343,7 +376,10 @@ class Gateway:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.remote_boards.close()
         # In a thread, because closing waits for a running indexer.
         await asyncio.to_thread(self.index.close)
         await asyncio.to_thread(self.board.close)
+        if self.cluster is not None:
+            await self.cluster.seat.close()
         await self.writer.close()

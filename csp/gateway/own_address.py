@@ -6,6 +6,7 @@ import socket
 from typing import Final
 
 from csp.errors import BadInput
+from csp.setting_types import is_loopback as is_loopback
 
 #: Reserved addresses: connecting a UDP socket sends nothing but makes the kernel choose a local address.
 _NOBODY: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
@@ -17,16 +18,6 @@ def own_address(family: socket.AddressFamily = socket.AF_INET) -> str:
         probe.connect((_NOBODY[family], 9))
         return str(probe.getsockname()[0])
     return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether `host` is reachable only from this machine."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_address(text: str) -> str:

@@ -80,6 +80,8 @@ class RemoteBoards:
         while self.is_wanted:
             await self._news.wait()
             self._news.clear()
+            if not self._writer.is_leading:
+                continue
             for name in list(self._writer.room.boards.by_name):
                 async with self._lock:
                     await self._try(name, partial(self._update, name))
@@ -89,10 +91,17 @@ class RemoteBoards:
     ) -> list[HitView] | None:
         """Return the hits from a board's provider; None if the board is searched locally."""
         name = wanted.session
-        if not self.is_wanted or name is None or name not in self._writer.room.boards.by_name:
+        if not self.is_wanted or not self._writer.is_leading:
+            return None
+        if name is None or name not in self._writer.room.boards.by_name:
             return None
         async with self._lock:
             return await self._try(name, lambda: self._search(name, q, wanted, limit, audience))
+
+    def close(self) -> None:
+        """Close the connections to the provider."""
+        if self._client is not None:
+            self._client.close()
 
     # --- with the lock held ----------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from csp.errors import CspError, TooMany
+from csp.errors import CspError, LogLost, TooMany
 from csp.protocol.codec import encode
 from csp.protocol.responses import ErrorView
 
@@ -78,7 +78,7 @@ def error_response(
 
 def refused(error: CspError) -> web.Response:
     """Return the response for an error, with the time after which to try again if it is known."""
-    after_s = error.after_s if isinstance(error, TooMany) else None
+    after_s = error.after_s if isinstance(error, TooMany | LogLost) else None
     headers = {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
     return error_response(error.status, error.message, error.hint, headers)
 

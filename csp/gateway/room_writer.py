@@ -7,10 +7,12 @@ written, the next one is collected, so that one fdatasync serves all callers wai
 import asyncio
 import contextlib
 import logging
+import sys
+from collections import deque
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -51,22 +53,38 @@ def load_room(journal: JsonlJournal) -> tuple[Room, int]:
     return room, room.seq - known
 
 
-class _Pending:
+Result = asyncio.Future[list[KnownEvent]]
+
+
+class Waiter(NamedTuple):
+    """A caller, the events of its command, and the command's id if it has one."""
+
+    result: Result
+    events: list[KnownEvent]
+    call_id: str = ""
+
+
+class Uncommitted:
     """Events that are not committed yet, and the callers that wait for them."""
 
     def __init__(self) -> None:
         self.entries: Committed = []
-        self.waiters: list[tuple[asyncio.Future[list[KnownEvent]], list[KnownEvent]]] = []
+        self.size = 0
+        self.waiters: list[Waiter] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.entries and not self.waiters
 
     def end(self, error: Broken | None = None) -> None:
         """Wake the callers: their events are committed, or `error` explains why not."""
-        for waiter, events in self.waiters:
-            if waiter.done():
+        for waiter in self.waiters:
+            if waiter.result.done():
                 continue
             if error is None:
-                waiter.set_result(events)
+                waiter.result.set_result(waiter.events)
             else:
-                waiter.set_exception(error)
+                waiter.result.set_exception(error)
 
 
 class RoomWriter:
@@ -75,6 +93,9 @@ class RoomWriter:
     `disk` saves the snapshots. A log in a file shares it, so that its syncs and the snapshots of the journal
     never overtake each other.
     """
+
+    #: Whether commands are decided here; only with several gateways another one may do so.
+    is_leading = True
 
     def __init__(
         self,
@@ -95,15 +116,21 @@ class RoomWriter:
         self._place = Place(self.room.seq)
         self._disk = disk
         self._durability = durability
+        #: Whether the journal is on the disk when a batch is committed.
+        self._is_synced = durability == "fsync"
         self._clock = clock
         self._publish = publish
         self._rules = rules
-        self._next = _Pending()
-        self._in_flight: _Pending | None = None
+        #: The batches that wait to be written; commands are added to the last one.
+        self._queue = deque([Uncommitted()])
+        self._in_flight: Uncommitted | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_held = False
+        self._released = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        #: A batch with more than one command is no larger than this.
+        self._most_bytes = sys.maxsize
         self._bytes_since_snapshot = 0
         self._snapshot_bytes = 0
         self._snapshot: tuple[int, bytes] | None = None
@@ -119,15 +146,31 @@ class RoomWriter:
 
     # --- commands --------------------------------------------------------------------------------
 
-    def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
+    def submit(self, command: AnyCommand) -> Result:
         """Decide `command` immediately; the future completes when its events are durable."""
+        return self._decide(command, self._loop.create_future())
+
+    def _decide(self, command: AnyCommand, result: Result, call_id: str = "") -> Result:
         if not self.is_writable:
             raise copy(self._refusal)
         draft = draft_of(self.room, command, self._clock(), self._rules)
         # Encode before changing the room: an event that cannot be encoded must not change anything.
-        self._next.entries += [(event, self._line_of(event)) for event in draft.events]
+        entries: Committed = [(event, self._line_of(event)) for event in draft.events]
+        size = self._size_of(entries)
+        if self._next.size and self._next.size + size > self._most_bytes:
+            self._queue.append(Uncommitted())
+        self._next.entries += entries
+        self._next.size += size
         self.room = draft.take_over()
-        return self._safe(draft.events)
+        return self._safe(Waiter(result, draft.events, call_id))
+
+    def _size_of(self, entries: Committed) -> int:
+        """Return the size of a command's lines."""
+        return sum([len(line) for _, line in entries])
+
+    @property
+    def _next(self) -> Uncommitted:
+        return self._queue[-1]
 
     def _line_of(self, event: KnownEvent) -> bytes:
         is_first = event.seq == self.journal.stating_seq
@@ -136,17 +179,20 @@ class RoomWriter:
     async def settle(self) -> None:
         """Wait until everything decided before this call is durable or rolled back."""
         with contextlib.suppress(Broken):
-            await self._safe([])
+            await self._safe(Waiter(self._loop.create_future(), []))
 
-    def _safe(self, events: list[KnownEvent]) -> "asyncio.Future[list[KnownEvent]]":
-        waiter: asyncio.Future[list[KnownEvent]] = self._loop.create_future()
-        if self._durability == "none" or (not self._next.entries and self._in_flight is None):
-            waiter.set_result(events)
+    def _safe(self, waiter: Waiter) -> Result:
+        is_idle = not self._next.entries and len(self._queue) == 1 and self._in_flight is None
+        if self._durability == "none" or is_idle:
+            waiter.result.set_result(waiter.events)
         else:
-            self._next.waiters.append((waiter, events))
-        if self._next.entries or self._next.waiters:
-            self._schedule()
-        return waiter
+            self._next.waiters.append(waiter)
+        self._go_on()
+        return waiter.result
+
+    @property
+    def _has_more(self) -> bool:
+        return len(self._queue) > 1 or not self._next.is_empty
 
     def _schedule(self) -> None:
         if self._writing is None and not self._is_held:
@@ -155,19 +201,18 @@ class RoomWriter:
 
     async def _write(self) -> None:
         """Commit everything decided so far as one batch."""
-        pending, self._next = self._next, _Pending()
+        pending = self._queue.popleft()
+        if not self._queue:
+            self._queue.append(Uncommitted())
         self._in_flight = pending
-        self._since_snapshot += len(pending.entries)
-        lines = tuple([line for _, line in pending.entries])
-        self._bytes_since_snapshot += sum(map(len, lines))
-        # At this moment the room matches the end of this batch. A room with much unread text has a large
-        # snapshot, so its snapshots are taken less often.
-        if self._since_snapshot >= SNAPSHOT_EVERY and self._bytes_since_snapshot > 2 * self._snapshot_bytes:
+        self._count(pending.entries)
+        # At this moment the room matches the end of this batch, if it is the last one. A room with much
+        # unread text has a large snapshot, so its snapshots are taken less often.
+        if self._is_snapshot_due and not self._next.entries:
             self._take_snapshot()
         try:
-            if lines:
-                batch = Batch(lines=lines, first_seq=pending.entries[0][0].seq)
-                self._place = await self._log.append(batch, self._place)
+            if pending.entries:
+                self._place = await self._append(pending)
         except Broken as error:
             self._writing = None
             self._recover(error)
@@ -175,7 +220,20 @@ class RoomWriter:
             self._writing = None
             self._commit(pending)
 
-    def _commit(self, pending: _Pending) -> None:
+    async def _append(self, pending: Uncommitted) -> Place:
+        lines = tuple([line for _, line in pending.entries])
+        return await self._log.append(Batch(lines=lines, first_seq=pending.entries[0][0].seq), self._place)
+
+    def _count(self, entries: Committed) -> None:
+        self._since_snapshot += len(entries)
+        self._bytes_since_snapshot += sum([len(line) for _, line in entries])
+
+    @property
+    def _is_snapshot_due(self) -> bool:
+        is_long = self._since_snapshot >= SNAPSHOT_EVERY
+        return is_long and self._bytes_since_snapshot > 2 * self._snapshot_bytes
+
+    def _commit(self, pending: Uncommitted) -> None:
         self._in_flight = None
         pending.end()
         self._publish(pending.entries)
@@ -183,17 +241,23 @@ class RoomWriter:
         self._go_on()
 
     def _go_on(self) -> None:
-        if self._next.entries or self._next.waiters:
+        if self._has_more:
             self._schedule()
         if self._writing is None:
             self._idle.set()
+
+    def _drop(self) -> list[Uncommitted]:
+        """Return everything that is not committed, which is no more to be written."""
+        in_flight = [] if self._in_flight is None else [self._in_flight]
+        dropped = [*in_flight, *self._queue]
+        self._in_flight, self._queue, self._snapshot = None, deque([Uncommitted()]), None
+        return dropped
 
     # --- failures --------------------------------------------------------------------------------
 
     def _recover(self, error: Broken) -> None:
         """Go back to what is committed."""
-        lost, self._in_flight = [self._in_flight, self._next], None
-        self._next, self._snapshot = _Pending(), None
+        lost = self._drop()
         self.is_writable = False
         try:
             if not isinstance(error, StorageFull):
@@ -209,8 +273,7 @@ class RoomWriter:
             if not self.broken.done():
                 self.broken.set_exception(error)
         for pending in lost:
-            if pending is not None:
-                pending.end(error)
+            pending.end(error)
         self._idle.set()
 
     async def _probe(self) -> None:
@@ -239,13 +302,14 @@ class RoomWriter:
         if self._snapshot is not None:
             (seq, state), self._snapshot = self._snapshot, None
             # A snapshot must not be newer than the journal on disk.
-            sync = None if self._durability == "fsync" else self.journal.sync
+            sync = None if self._is_synced else self.journal.sync
             save = partial(snapshots.save, self.journal.folder, seq, state, sync=sync, view=self.journal.view)
             self._disk.run(save).add_done_callback(_saved)
 
     async def alone(self, action: Callable[[], None]) -> None:
         """Run a short `action` on the journal with no write in progress, then save a snapshot."""
         self._is_held = True
+        self._released.clear()
         try:
             await self._idle.wait()
             # A snapshot that is still being written could contain what the action removes.
@@ -256,6 +320,7 @@ class RoomWriter:
                 self._save_snapshot()
         finally:
             self._is_held = False
+            self._released.set()
             self._go_on()
 
     async def close(self) -> None:

@@ -219,7 +219,7 @@ async def health(gateway: Gateway, call: AnyCall) -> responses.HealthView:
         status=status,
         room=gateway.settings.room,
         room_id=gateway.writer.journal.room_id,
-        replica=False,
+        replica=not gateway.writer.is_leading,
         version=__version__,
         seq=gateway.writer.safe_seq,
         uptime_s=round(gateway.clock() - gateway.started, 3),

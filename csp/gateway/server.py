@@ -22,8 +22,10 @@ from typing import Final
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from csp.cluster.node import Node, read_secret
+from csp.cluster.servers import read_servers
 from csp.config import GatewayOptions, Settings, process_environment
-from csp.errors import BadInput, Broken, CspError, StorageFailed
+from csp.errors import BadInput, Broken, CspError, Refused, StorageFailed
 from csp.fast_start import failure_report
 from csp.gateway import journal_maintenance
 from csp.gateway.acceptor import Acceptor, HttpServer
@@ -165,14 +167,44 @@ async def serve(
     lan: LanListener | None = None,
 ) -> None:
     """Serve the room on `listener` until `stop` is set; raise the journal's error if it breaks."""
+    node = await open_node(options)
+    try:
+        await _serve_room(options, listener, stop, tls, on_ready, supervisor, lan, node)
+    finally:
+        if node is not None:
+            await node.close()
+
+
+async def open_node(options: GatewayOptions) -> Node | None:
+    """Join the cluster of the settings; None if the room has only this gateway."""
     settings = options.settings
-    gateway = Gateway(settings, settings.history_dir / settings.room, SteadyClock())
+    if not settings.journal:
+        return None
+    servers = read_servers(settings.journal, settings, is_insecure=options.insecure)
+    return await Node.open(servers, read_secret(settings.secret_file))
+
+
+async def _serve_room(
+    options: GatewayOptions,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    tls: ssl.SSLContext | None,
+    on_ready: OnReady,
+    supervisor: int | None,
+    lan: LanListener | None,
+    node: Node | None,
+) -> None:
+    settings = options.settings
+    cluster = None if node is None else await node.room(settings.room)
+    gateway = Gateway(settings, settings.history_dir / settings.room, SteadyClock(), cluster)
     runner = make_runner(gateway)
     announcement: RoomFile | None = None
     acceptors: list[Acceptor] = []
     try:
-        await journal_maintenance.finish_rewrites(gateway)
-        await journal_maintenance.report_mending(gateway)
+        await gateway.join_cluster()
+        if cluster is None:
+            await journal_maintenance.finish_rewrites(gateway)
+            await journal_maintenance.report_mending(gateway)
         await runner.setup()
         assert isinstance(runner.server, HttpServer)
         acceptors.append(Acceptor(runner.server, listener, tls))
@@ -192,7 +224,7 @@ async def serve(
             lan=lan.url if lan is not None else "",
             options=reach_words(options),
         )
-        announcement = write_room(settings.state_dir, running)
+        announcement = announce(settings, running)
         gateway.run_worker.dir = options.dir
         start_background(gateway)
         log.info("gateway ready", extra={"room": settings.room, "url": url, "seq": gateway.writer.room.seq})
@@ -206,6 +238,17 @@ async def serve(
         for acceptor in acceptors:
             acceptor.close()
         await shut_down(gateway, runner, announcement)
+
+
+def announce(settings: Settings, running: RunningRoom) -> RoomFile | None:
+    """Announce the room to local commands; in a cluster another gateway of this machine may have done so."""
+    try:
+        return write_room(settings.state_dir, running)
+    except Refused:
+        if not settings.journal:
+            raise
+        log.info("room is announced by another gateway", extra={"room": running.room})
+        return None
 
 
 def start_background(gateway: Gateway) -> None:
@@ -292,7 +335,7 @@ def raise_file_limit() -> None:
 # --- the supervisor ------------------------------------------------------------------------------
 
 
-def supervise(serve: Serve) -> int:
+def supervise(serve: Serve, what: str = "gateway") -> int:
     """Run `serve` in a child; restart it after a crash, at most 5 times a minute."""
     guard = _Guard()
     restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
@@ -307,10 +350,10 @@ def supervise(serve: Serve) -> int:
             return code
         now = time.monotonic()
         if len(restarts) == MAX_RESTARTS and now - restarts[0] < WINDOW_S:
-            log.error("gateway keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
+            log.error(f"{what} keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
             return 1
         restarts.append(now)
-        log.warning("gateway died and is being restarted", extra={"exit_code": code})
+        log.warning(f"{what} died and is being restarted", extra={"exit_code": code})
 
 
 class _Guard:

@@ -194,7 +194,7 @@ class TmuxSession:
         self._bind_keys()
         self.id = self._find()
         if not self.id:
-            raise Broken("tmux did not make the session", "see: tmux list-sessions")
+            raise Broken("tmux did not create the session", "see: tmux list-sessions")
         self.save_socket()
         (seat,) = self._rows()
         self._form = form or default_form(size)

@@ -22,8 +22,16 @@ _REDACTED_TAG: Final = "redacted"
 
 def write(draft: RoomDraft, command: WriteNote) -> None:
     """Write a note with its secrets redacted."""
-    if command.id is not None and _is_repeated(draft.room, command):
-        return
+    if command.id is not None:
+        if OWN_ID.match(command.id):
+            problem = f"id {command.id!r} has the format of the room's own ids"
+            raise BadInput(problem, "use, for example, a UUID")
+        author, _ = draft.room.boards.keys.get(command.id, ("", ""))
+        if author == command.sender:
+            return
+        if author:
+            problem = f"id {command.id!r} is already used by another participant's note"
+            raise Refused(problem, "use a new id")
     if not command.text.strip():
         raise BadInput("the note is blank", "give the text of the note")
     rules = draft.rules
@@ -61,16 +69,6 @@ def notice_full(draft: RoomDraft, session: SessionId, thread: str) -> None:
     header = draft.header(SYSTEM, ALL, text, thread=thread)
     draft.emit(events.BoardChanged(*header, change=BoardChange.FULL, session_id=session))
     draft.notice(HUMAN, NoticeCode.BOARD_FULL(board=session), session=session, thread=thread)
-
-
-def _is_repeated(room: Room, command: WriteNote) -> bool:
-    key = command.id or ""
-    if OWN_ID.match(key):
-        raise BadInput(f"id {key!r} has the format of the room's own ids", "use, for example, a UUID")
-    known = room.boards.keys.get(key)
-    if known is not None and known[0] != command.sender:
-        raise Refused(f"id {key!r} is already used by another participant's note", "use a new id")
-    return known is not None
 
 
 def _known_board(room: Room, session: str | None) -> tuple[SessionId | None, str]:

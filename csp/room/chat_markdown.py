@@ -407,21 +407,16 @@ def _is_plain(text: str) -> bool:
     """Return whether no line starts inside code: there is no fence, and code spans end on the same line."""
     if "`" not in text:
         return "~~~" not in text
-    for paragraph in text.split("\n\n"):
-        if any(sign in paragraph for sign in ("``", "~~~", "\\`")):
-            return False
-        if "`" in paragraph and _may_hide_backtick(paragraph):
-            return False
-        if any(line.count("`") % 2 for line in paragraph.split("\n")):
-            return False
-    return True
-
-
-def _may_hide_backtick(paragraph: str) -> bool:
-    """Return whether a link or an address in the paragraph may contain a backtick."""
-    if "<" in paragraph and _OPEN_ANGLE.search(paragraph):
-        return True
-    return "](" in paragraph and "](" in _PLAIN_LINK.sub("", paragraph)
+    if any(sign in text for sign in ("``", "~~~", "\\`")):
+        return False
+    if any(line.count("`") % 2 for line in text.split("\n")):
+        return False
+    if "<" in text and _OPEN_ANGLE.search(text):
+        return False
+    # The address of a link could hide a backtick of its paragraph.
+    return "](" not in text or not any(
+        "`" in paragraph and "](" in _PLAIN_LINK.sub("", paragraph) for paragraph in text.split("\n\n")
+    )
 
 
 def _code_lines(text: str) -> Iterator[int]:

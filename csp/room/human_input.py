@@ -119,7 +119,15 @@ def read_line(line: str) -> TypedLine:
     if text[:1] in _SIGNS and text[1:2] == text[:1]:
         return MessageLine(text=text[1:])
     if text.startswith("/"):
-        return _read_command(text)
+        command = _COMMAND.match(text)
+        if command is None:
+            word = text.split(None, 1)[0][:40]
+            problem = f"{word!r} is not a command"
+            return InvalidLine(problem=problem, hint=f"to send it as a text, type /{word}")
+        name, rest = command["name"].lower(), (command["rest"] or "").strip()
+        if is_allstop(name):
+            return StopLine()
+        return read_mode(rest) if name == MODE and rest else CommandLine(name=name, rest=rest)
     if text in ("@", "!"):
         return InvalidLine(problem=f"name missing after {text}", hint=f"for example: {text}claude text")
     if text[:1] in ("@", "!") and (match := _ADDRESS.match(text)):
@@ -133,7 +141,11 @@ def _read_address(to: str, text: str, *, urgent: bool) -> TypedLine:
     if is_allstop(text) or (not text and is_allstop(to)):
         return StopLine()
     if to == ROUTER:
-        return _read_router(text)
+        match = _ROUTED.match(text)
+        if match is None:
+            return InvalidLine(problem="expected a mode, agents, a colon and a goal", hint=ROUTER_USAGE)
+        agents = _ids(match["agents"]) or None
+        return ModeLine(mode=match["mode"].lower(), topic=match["goal"].strip(), agents=agents)
     if text:
         return MessageLine(text=text, to=to, urgent=urgent)
     return (
@@ -141,19 +153,6 @@ def _read_address(to: str, text: str, *, urgent: bool) -> TypedLine:
         if urgent
         else SetTarget(to=to)
     )
-
-
-def _read_command(text: str) -> TypedLine:
-    match = _COMMAND.match(text)
-    if match is None:
-        return InvalidLine(
-            problem=f"{_first_word(text)!r} is not a command",
-            hint=f"to send it as a text, type /{_first_word(text)}",
-        )
-    name, rest = match["name"].lower(), (match["rest"] or "").strip()
-    if is_allstop(name):
-        return StopLine()
-    return read_mode(rest) if name == MODE and rest else CommandLine(name=name, rest=rest)
 
 
 #: Words that people type to leave or to get help, which agents would answer.
@@ -174,11 +173,8 @@ def doubt_about(line: MessageLine) -> str:
 
 def question_before_sending(line: MessageLine, to: str) -> str:
     """Return the question to ask before such a text is sent."""
-    return f"Send {_shortened(line.text)!r} to {to.replace(',', ', ')}? (type {doubt_about(line)})"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    text = line.text if len(line.text) <= 40 else f"{line.text[:39]}…"
+    return f"Send {text!r} to {to.replace(',', ', ')}? (type {doubt_about(line)})"
 
 
 def mode_words(mode: str) -> str:
@@ -193,10 +189,6 @@ TOPIC_QUESTION: Final = "What is the topic?"
 def replace_question(running: str) -> str:
     """Return what to ask where a mode would end another one."""
     return f"{mode_words(running).capitalize()} mode is running. Stop it and start the new one?"
-
-
-def _first_word(text: str) -> str:
-    return text.split(None, 1)[0][:40]
 
 
 # --- modes ---------------------------------------------------------------------------------------
@@ -222,15 +214,6 @@ _AMOUNT: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 # The first parts do not backtrack, so that a long line without a colon is parsed only once.
 _ROUTED: Final = re.compile(r"(?P<mode>[A-Za-z_]++)\s*+(?P<agents>[^:]*+):\s*(?P<goal>.+)\Z", re.DOTALL)
 _BETWEEN: Final = re.compile(r"[\s,]+")
-
-
-def _read_router(text: str) -> TypedLine:
-    match = _ROUTED.match(text)
-    if match is None:
-        return InvalidLine(problem="expected a mode, agents, a colon and a goal", hint=ROUTER_USAGE)
-    return ModeLine(
-        mode=match["mode"].lower(), topic=match["goal"].strip(), agents=_ids(match["agents"]) or None
-    )
 
 
 def read_mode(rest: str) -> TypedLine:
@@ -270,20 +253,14 @@ def _wrong_in(given: Mapping[str, str | None]) -> InvalidLine | None:
             close = get_close_matches(name, [option[2:] for option in MODE_OPTIONS], n=1)
             hint = f"did you mean '--{close[0]}'?" if close else f"there are: {', '.join(MODE_OPTIONS)}"
             return InvalidLine(problem=f"unknown option --{name}", hint=hint)
-        problem = _problem_of(name, value)
-        if problem:
+        if value is None:
+            return InvalidLine(problem=f"expected a value after --{name}", hint=MODE_USAGE)
+        if name in _NUMBERS and not _COUNT.fullmatch(value):
+            problem = f"--{name}: expected a whole number, got {value!r}"
             return InvalidLine(problem=problem, hint=MODE_USAGE)
+        if name in _LIMITS and not _AMOUNT.fullmatch(value):
+            return InvalidLine(problem=f"--{name}: expected a number, got {value!r}", hint=MODE_USAGE)
     return None
-
-
-def _problem_of(name: str, value: str | None) -> str:
-    if value is None:
-        return f"expected a value after --{name}"
-    if name in _NUMBERS and not _COUNT.fullmatch(value):
-        return f"--{name}: expected a whole number, got {value!r}"
-    if name in _LIMITS and not _AMOUNT.fullmatch(value):
-        return f"--{name}: expected a number, got {value!r}"
-    return ""
 
 
 def _ids(text: str) -> tuple[str, ...]:
@@ -355,7 +332,7 @@ def quoted_agents(text: str) -> tuple[str, ...]:
 def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
     """Replace `{agent.last}` with the last message of each agent in `said`; doubled braces become single.
 
-    A message that is quoted many times makes a text of any length, so it is measured before it is made.
+    The result is very long if a message is quoted many times, so its length is checked first.
     """
     size = sum(len(said.get(match["agent"].lower(), "")) for match in _LAST.finditer(text))
     if size > MAX_TEXT_BYTES:

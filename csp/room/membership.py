@@ -1,12 +1,12 @@
 """Rules for participants: joining, leaving, removal, state reports and controls."""
 
+from itertools import count
 from typing import Final
 
 from csp.errors import NotFound, Refused, TooMany
 from csp.protocol.enums import ALL, HUMAN, AgentId, AgentState, ControlVerb, DeliveryState, NoticeKind
 from csp.protocol.events import ControlSent, Joined, Left, StateChanged
 from csp.protocol.notices import NoticeCode
-from csp.protocol.requests import AgentNotice
 from csp.room import approvals
 from csp.room.agent_names import nearest, numbered, to_id
 from csp.room.commands import ControlAgent, Join, Leave, Rejoin, Remove, SetState
@@ -35,7 +35,11 @@ def join(draft: RoomDraft, command: Join) -> None:
     room = draft.room
     # A sidecar that was killed right after joining gets its id back.
     launched = (known.id for known in room.participants.values() if command.launch == known.launch != "")
-    agent = next(launched, None) or _free_id(room, to_id(command.name, command.role))
+    agent = next(launched, None)
+    if agent is None:
+        wanted = to_id(command.name, command.role)
+        taken = {known.id for known in room.participants.values() if known.online}
+        agent = next(one for one in (numbered(wanted, number) for number in count(1)) if one not in taken)
     before = room.participants.get(agent)
     if before is None and len(room.participants) >= MAX_PARTICIPANTS:
         raise TooMany(f"the room has {MAX_PARTICIPANTS} participants", "remove some with: csp remove AGENT")
@@ -50,16 +54,6 @@ def join(draft: RoomDraft, command: Join) -> None:
             launch=command.launch,
         )
     )
-
-
-def _free_id(room: Room, wanted: AgentId) -> AgentId:
-    number = 1
-    while True:
-        agent = numbered(wanted, number)
-        owner = room.participants.get(agent)
-        if owner is None or not owner.online:
-            return agent
-        number += 1
 
 
 def come_back(draft: RoomDraft, command: Rejoin) -> None:
@@ -109,8 +103,13 @@ def remove(draft: RoomDraft, command: Remove) -> None:
 
 def set_state(draft: RoomDraft, command: SetState) -> None:
     participant = known_participant(draft.room, command.agent)
-    if command.notice is not None:
-        _tell(draft, participant, command.notice)
+    notice = command.notice
+    if notice is not None:
+        # Posted to people only, because the detail may be sealed for other agents.
+        draft.notice(HUMAN, NoticeCode[notice.kind.name](agent=participant.id, detail=notice.detail))
+        if notice.kind is NoticeKind.FILE_ATTACHED and not participant.paused:
+            header = draft.header(participant.id, ALL, f"{participant.id}: pause")
+            draft.emit(StateChanged(*header, paused=True))
     seals = draft.sessions.seals_of(command.agent) if command.detail else {}
     if command.state is AgentState.OFFLINE:
         reason = "closed" if seals or not command.detail else command.detail
@@ -135,13 +134,6 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
         )
     )
     approvals.approve_by_rule(draft, participant.id)
-
-
-def _tell(draft: RoomDraft, participant: Participant, notice: AgentNotice) -> None:
-    """Post a notice to people only, because the detail may be sealed for other agents."""
-    draft.notice(HUMAN, NoticeCode[notice.kind.name](agent=participant.id, detail=notice.detail))
-    if notice.kind is NoticeKind.FILE_ATTACHED and not participant.paused:
-        draft.emit(StateChanged(*draft.header(participant.id, ALL, f"{participant.id}: pause"), paused=True))
 
 
 def control(draft: RoomDraft, command: ControlAgent) -> None:

@@ -21,7 +21,6 @@ from csp.protocol.enums import (
     DeliverKind,
     DeliveryState,
     HeldReason,
-    MessageId,
 )
 from csp.protocol.session_parts import TurnState
 from csp.room.dialogs import is_same_dialog
@@ -97,7 +96,11 @@ def apply(room: Room, event: events.AnyEvent) -> Room:  # noqa: C901  # one case
             if participant is not None:
                 participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
         case events.UsageSeen():
-            _seen(room, event)
+            room.under_way = room.under_way | {event.turn: RunningUsage(event.sender, event.usage)}
+            if len(room.under_way) > MOST_UNDER_WAY:
+                oldest, lost = next(iter(room.under_way.items()))
+                room.spent = spend(room.spent, lost.agent, lost.usage)
+                room.under_way = without(room.under_way, oldest)
         case events.TurnMoved():
             if event.state is TurnState.REPLIED:
                 _prompt_is_over(room, event.agent)
@@ -150,7 +153,10 @@ def _said(room: Room, event: events.MessageEvent) -> None:
     if isinstance(event, events.SystemReply) and event.query is not None:
         room.queries.pop(event.query, None)
     _paid(room, event)
-    _mark_answered(room, event)
+    asked = room.message(event.reply_to) if event.reply_to else None
+    if asked is not None and event.sender in asked.deliveries and asked.sender in event.recipients:
+        asked = room.message_to_change(asked.id) or asked
+        asked.deliveries[event.sender] = replace(asked.deliveries[event.sender], answered=True)
     # Messages that an agent sends while it works are remembered until its answer.
     sender = room.participant_to_change(event.sender) if event.via else None
     if sender is not None:
@@ -198,22 +204,6 @@ def _paid(room: Room, event: events.MessageEvent | events.LateReply) -> None:
         room.under_way = without(room.under_way, event.turn)
 
 
-def _seen(room: Room, event: events.UsageSeen) -> None:
-    room.under_way = room.under_way | {event.turn: RunningUsage(event.sender, event.usage)}
-    if len(room.under_way) > MOST_UNDER_WAY:
-        oldest, lost = next(iter(room.under_way.items()))
-        room.spent = spend(room.spent, lost.agent, lost.usage)
-        room.under_way = without(room.under_way, oldest)
-
-
-def _mark_answered(room: Room, event: events.MessageEvent) -> None:
-    asked = room.message(event.reply_to) if event.reply_to else None
-    if asked is None or event.sender not in asked.deliveries or asked.sender not in event.recipients:
-        return
-    asked = room.message_to_change(asked.id) or asked
-    asked.deliveries[event.sender] = replace(asked.deliveries[event.sender], answered=True)
-
-
 def _control_sent(room: Room, event: events.ControlSent) -> None:
     message = Message(
         id=event.id,
@@ -238,7 +228,13 @@ def _control_sent(room: Room, event: events.ControlSent) -> None:
 
 
 def _remember(room: Room, message: Message) -> None:
-    _forget(room, message.id)
+    stale = room.message_to_change(message.id)
+    if stale is not None:
+        # Only because of a damaged line can an older message with the same id be left.
+        room.messages.pop(message.id, None)
+        room.waiting.pop(message.id, None)
+        for agent in stale.deliveries:
+            _take_off_queue(room, stale, agent)
     room.messages[message.id] = message
     if message.turn and message.kind is DeliverKind.TURN:
         room.asks[message.turn] = message.id
@@ -260,16 +256,6 @@ def _remember(room: Room, message: Message) -> None:
             room.waiting[oldest] = old
         else:
             _forget_ask(room, old)
-
-
-def _forget(room: Room, message_id: MessageId) -> None:
-    """Drop an older message with the same id, which can only remain because of a damaged line."""
-    stale = room.message_to_change(message_id)
-    if stale is not None:
-        room.messages.pop(message_id, None)
-        room.waiting.pop(message_id, None)
-        for agent in stale.deliveries:
-            _take_off_queue(room, stale, agent)
 
 
 def _forget_ask(room: Room, message: Message) -> None:
@@ -352,7 +338,10 @@ def _state_changed(room: Room, event: events.StateChanged) -> None:
         return
     if event.state is not None:
         is_same = event.state is participant.state and event.asks == participant.asks
-        is_same = is_same and not _is_answered(room, participant)
+        # If a key closed its dialog, this report is about another one.
+        pressed = room.message(participant.answering) if participant.answering is not None else None
+        if pressed is not None and pressed.deliveries[participant.id].state is DeliveryState.CONFIRMED:
+            is_same = False
         if not (is_same and is_same_dialog(participant.dialog, event.dialog)):
             participant.since, participant.answering = event.ts, None
         participant.state, participant.detail = event.state, event.detail
@@ -366,12 +355,6 @@ def _state_changed(room: Room, event: events.StateChanged) -> None:
         participant.rules = participant.rules | {event.seq: event.allow}
     if event.disallow:
         participant.rules = {key: one for key, one in participant.rules.items() if key != event.disallow}
-
-
-def _is_answered(room: Room, one: Participant) -> bool:
-    """Return whether a key closed the agent's dialog, so that the next report is about another one."""
-    pressed = room.message(one.answering) if one.answering is not None else None
-    return pressed is not None and pressed.deliveries[one.id].state is DeliveryState.CONFIRMED
 
 
 def _redacted(room: Room, event: events.Redacted) -> None:

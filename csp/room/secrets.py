@@ -158,20 +158,19 @@ def _redacted(text: str, known: tuple[str, ...]) -> str:
             text = text.replace(secret, _MARK.format("room token"))
     # Computed before placeholders are inserted, because their words must not count as hints.
     for kind in [kind for kind in PATTERNS if kind.is_hinted(text)]:
-        text = _without(kind, text)
+        parts: list[str] = []
+        kept = at = 0
+        while at < len(text):
+            for found in _in_step(kind, text, at):
+                value, (start, end) = found[kind.group], found.span(kind.group)
+                if not value.startswith("[redacted") and kind.seems(value):
+                    parts += (text[kept:start], _MARK.format(kind.name), text[end : found.end()])
+                else:
+                    parts.append(text[kept : found.end()])
+                kept = found.end()
+            at = max(at + STEP, kept)
+        text = "".join([*parts, text[kept:]])
     return text
-
-
-def _without(kind: _Pattern, text: str) -> str:
-    """Return `text` with placeholders for the secrets of one kind."""
-    parts: list[str] = []
-    kept = at = 0
-    while at < len(text):
-        for found in _in_step(kind, text, at):
-            parts += (text[kept : found.start()], _marked(kind, found))
-            kept = found.end()
-        at = max(at + STEP, kept)
-    return "".join([*parts, text[kept:]])
 
 
 def _in_step(kind: _Pattern, text: str, at: int) -> Iterator[re.Match[str]]:
@@ -187,11 +186,3 @@ def _in_step(kind: _Pattern, text: str, at: int) -> Iterator[re.Match[str]]:
         elif (whole := kind.pattern.match(text, found.start())) is not None:
             # The match may extend beyond the step.
             yield whole
-
-
-def _marked(kind: _Pattern, found: re.Match[str]) -> str:
-    value = found[kind.group]
-    if value.startswith("[redacted") or not kind.seems(value):
-        return found[0]
-    start, end = (place - found.start() for place in found.span(kind.group))
-    return found[0][:start] + _MARK.format(kind.name) + found[0][end:]

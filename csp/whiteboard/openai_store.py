@@ -32,6 +32,10 @@ class OpenAIStore:
             api_key=api_key, base_url=base_url, timeout=timeout_s, max_retries=_TRIES
         )
 
+    def close(self) -> None:
+        """Close the connections to the provider."""
+        self._client.close()
+
     def create(self, name: str) -> str:
         """Create an empty store; return its id."""
         with _failures():

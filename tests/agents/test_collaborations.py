@@ -560,7 +560,7 @@ def test_command_goes_on_polls_and_stops(room: Room) -> None:
         (("plan it", "--models", "claude,nobody"), 2, "unknown agent 'nobody'"),
         (("--poll", "s-1"), 1, "unknown collaboration 's-1'"),
         (("--poll", "s-1", "--stop", "s-1"), 2, "got both"),
-        (("--poll", "s-1", "--parallel", "2"), 2, "--poll stands alone"),
+        (("--poll", "s-1", "--parallel", "2"), 2, "--poll excludes 'parallel'"),
         (("plan it", "--models", "claude", "--cost-limit", "-1"), 2, "--cost-limit"),
     ],
 )

@@ -247,6 +247,15 @@ def test_a_flag_cannot_take_an_agent_into_another_room(tmp_path: Path) -> None:
     assert same.token == "mine"
 
 
+def test_a_room_is_known_by_any_of_its_gateways(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("one", port=1))
+    found = find_room(settings(tmp_path, gateway_url="http://127.0.0.1:9,http://127.0.0.1:1/"), tmp_path)
+    remove_room(held)
+
+    assert (found.room, found.token) == ("one", "token-one")
+    assert found.url == "http://127.0.0.1:9,http://127.0.0.1:1/"
+
+
 def test_a_name_is_stronger_than_the_directory(tmp_path: Path) -> None:
     held = [write_room(tmp_path, room("one", str(tmp_path))), write_room(tmp_path, room("two", port=2))]
     found = find_room(settings(tmp_path, "CSP_ROOM", room="two"), tmp_path)

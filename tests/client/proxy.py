@@ -26,6 +26,10 @@ class Proxy:
         self.upgrades = Upgrades.PASS
         #: How many requests for a WebSocket have come.
         self.asked = 0
+        #: How many requests have been passed on.
+        self.passed = 0
+        #: Requests that begin otherwise are passed on, but their connection ends instead of their answer.
+        self.answers_only = b""
         #: Whether new connections are taken at all.
         self.is_open = True
         self._target = port
@@ -76,8 +80,12 @@ class Proxy:
             if self.upgrades in (Upgrades.ANSWER_502, Upgrades.HANG_UP):
                 return
         there, here = await asyncio.open_connection("127.0.0.1", self._target)
+        self.passed += 1
         try:
             here.write(head)
+            if not head.startswith(self.answers_only):
+                await _both(_pump(reader, here, self._to_gateway), _answered(there))
+                return
             if is_upgrade and self.upgrades is Upgrades.SWALLOW:
                 writer.write(await there.readuntil(b"\r\n\r\n"))
                 await reader.read()
@@ -96,6 +104,10 @@ async def _both(first: Coroutine[Any, Any, None], second: Coroutine[Any, Any, No
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _answered(reader: asyncio.StreamReader) -> None:
+    await reader.read(1)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event) -> None:

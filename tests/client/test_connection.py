@@ -25,6 +25,7 @@ class Trial:
         self.now = 1000.0
         self.give_up_s: float | None = None
         self.http = HttpCalls("http://127.0.0.1:1", "token")
+        self.urls: list[str] = []
         self.inbox = Inbox(0, None)
         self._patch = monkeypatch
 
@@ -37,7 +38,9 @@ class Trial:
 
         async def stay() -> None:
             if not left:
+                connection._refusals = len(self.http)
                 raise Unauthenticated("the end of the test")
+            self.urls.append(self.http.url)
             raise left.pop(0)(connection)
 
         async def sleep(delay_s: float) -> None:
@@ -139,6 +142,65 @@ async def test_a_refusal_of_the_gateway_is_the_end(trial: Trial, kind: type[CspE
     assert (str(error), trial.slept) == ("no", [])
 
 
+# --- several gateways ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def several(trial: Trial) -> Trial:
+    trial.http = HttpCalls("http://a:1,http://b:1, http://c:1/,http://a:1", "token")
+    return trial
+
+
+async def test_the_next_gateway_is_tried_at_once_and_a_pause_follows_each_round(several: Trial) -> None:
+    await several.run(*[several.fails] * 7)
+
+    assert "".join(url.removeprefix("http://")[0] for url in several.urls) == "abcabca"
+    assert several.slept == [1.0, 2.0]
+
+
+async def test_the_loss_of_a_gateway_begins_a_new_round(several: Trial) -> None:
+    await several.run(several.fails, several.lasts(5.1), several.fails, several.fails, several.fails)
+
+    assert [url.removeprefix("http://")[0] for url in several.urls] == [*"abcab"]
+    assert several.slept == [1.0]
+
+
+async def test_gateways_that_are_lost_again_and_again_are_not_asked_without_a_pause(several: Trial) -> None:
+    await several.run(*[several.lasts(0.1)] * 6)
+
+    assert several.slept == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", [Unauthenticated, Forbidden])
+async def test_one_of_several_gateways_may_not_know_the_token_yet(
+    several: Trial, kind: type[CspError]
+) -> None:
+    error = await several.run(lambda connection: kind("unknown"), several.lasts(1.0), several.fails)
+
+    assert str(error) == "the end of the test"
+
+
+async def test_a_refusal_of_all_gateways_is_the_end(several: Trial) -> None:
+    def refuses(connection: Connection) -> CspError:
+        return Unauthenticated("no")
+
+    error = await several.run(refuses, several.fails, refuses, refuses, several.fails)
+
+    assert (str(error), len(several.urls)) == ("no", 4)
+
+
+async def test_the_patience_with_several_gateways_doubles_with_each_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection, _, done = staying(monkeypatch, urls="http://a:1,http://b:1")
+    for connection._rounds in (0, 1, 2, 5):
+        with pytest.raises(Unreachable, match="lost"):
+            await connection._stay()
+
+    assert [step[1] for step in done if step[0] == "place"] == [1.0, 2.0, 4.0, 20.0]
+    assert [step[2] for step in done if step[0] == "open"] == [1.0, 2.0, 4.0, 32.0]
+
+
 # --- a stay --------------------------------------------------------------------------------------
 
 
@@ -159,18 +221,21 @@ class FakeLink:
         self._done.append("closed")
 
 
-def staying(monkeypatch: pytest.MonkeyPatch, after: int | None = 7) -> tuple[Connection, Trial, list[Any]]:
+def staying(
+    monkeypatch: pytest.MonkeyPatch, after: int | None = 7, urls: str = "http://127.0.0.1:1"
+) -> tuple[Connection, Trial, list[Any]]:
     """Return a connection whose link opens, and what it does."""
     trial, done = Trial(monkeypatch), list[Any]()
+    trial.http = HttpCalls(urls, "token")
     trial.inbox = Inbox(after, None)
     connection = trial.connection()
 
-    async def place() -> RoomPlace:
-        done.append("place")
+    async def place(timeout_s: float) -> RoomPlace:
+        done.append(("place", timeout_s))
         return RoomPlace(seq=50)
 
-    async def open_link(http: HttpCalls, after: int) -> FakeLink:
-        done.append(("open", after))
+    async def open_link(http: HttpCalls, after: int, patience_s: float) -> FakeLink:
+        done.append(("open", after, patience_s))
         return FakeLink(done)
 
     monkeypatch.setattr(trial.http, "place", place)
@@ -184,7 +249,7 @@ async def test_a_websocket_carries_everything_where_one_opens(monkeypatch: pytes
     with pytest.raises(Unreachable, match="lost"):
         await connection._stay()
 
-    assert done == ["place", ("open", 50), ("run", ["codex"]), "closed"]
+    assert done == [("place", 20.0), ("open", 50, 20.0), ("run", ["codex"]), "closed"]
     assert trial.statuses == [Status(is_connected=True)]
     assert connection._link is None
 

@@ -15,6 +15,7 @@ from typing import Final, Self
 
 import pytest
 
+from csp.cluster.config_files import MONITOR_ABOVE
 from tests.rooms import free_port
 from tests.waiting import wait_until_sync
 
@@ -22,20 +23,14 @@ from tests.waiting import wait_until_sync
 SERVER: Final = shutil.which("nats-server", path=str(Path(sys.executable).parent))
 
 
-class NatsServer:
-    """One server that keeps its port and its files; it may be killed and started again."""
+class ConfiguredServer:
+    """A server with a configuration file that is there; it may be killed and started again."""
 
-    def __init__(self, folder: Path, name: str = "n1", cluster: str = "") -> None:
-        self.name = name
-        self.port = free_port()
-        self.url = f"nats://127.0.0.1:{self.port}"
-        self._folder = folder
-        self._config = folder / f"{name}.conf"
-        self._log = folder / f"{name}.log"
-        folder.mkdir(parents=True, exist_ok=True)
-        store = f'jetstream {{ store_dir: "{folder / name}", sync_interval: always }}'
-        listen = f'server_name: {name}\nlisten: "127.0.0.1:{self.port}"'
-        self._config.write_text(f"{listen}\n{store}\n{cluster}\n")
+    def __init__(self, config: Path, port: int, *, program: str | None = SERVER) -> None:
+        self.port = port
+        self._config = config
+        self._log = config.with_suffix(".log")
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -49,9 +44,9 @@ class NatsServer:
 
     def start(self) -> None:
         """Start the server; return when it answers."""
-        assert SERVER is not None, "the group dev is not installed"
+        assert self._program is not None, "the group dev is not installed"
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen([SERVER, "-c", str(self._config)], stdout=log, stderr=log)
+            self._process = subprocess.Popen([self._program, "-c", str(self._config)], stdout=log, stderr=log)
         wait_until_sync(self._is_up, what="the NATS server")
 
     def kill(self) -> None:
@@ -80,6 +75,38 @@ class NatsServer:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as probe:
             return probe.recv(5) == b"INFO "
         return False
+
+
+class NatsServer(ConfiguredServer):
+    """One server that keeps its port and its files."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str = "n1",
+        more: str = "",
+        *,
+        scheme: str = "nats",
+        program: str | None = SERVER,
+        sync: str = "sync_interval: always",
+        has_monitor: bool = False,
+    ) -> None:
+        super().__init__(folder / f"{name}.conf", _port_with_monitor(), program=program)
+        self.name = name
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        folder.mkdir(parents=True, exist_ok=True)
+        store = f'jetstream {{ store_dir: "{folder / name}"\n{sync} }}'
+        listen = f'server_name: {name}\nlisten: "127.0.0.1:{self.port}"'
+        if has_monitor:
+            listen += f'\nhttp: "127.0.0.1:{self.port + MONITOR_ABOVE}"'
+        self._config.write_text(f"{listen}\n{store}\n{more}\n")
+
+
+def _port_with_monitor() -> int:
+    """Return a free port; that for the state of the server exists as well."""
+    while (port := free_port()) + MONITOR_ABOVE > 65535:
+        pass
+    return port
 
 
 class NatsCluster:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from csp.cluster.bus import Bus
+from csp.cluster.servers import NatsServers
 from csp.errors import Broken, LogLost
 from tests.cluster.nats_servers import NatsServer
 from tests.rooms import free_port
@@ -63,7 +64,7 @@ async def test_no_server_is_an_error_that_names_it(server: NatsServer) -> None:
 async def test_a_lost_server_is_replaced_by_another(tmp_path: Path, is_frozen: bool) -> None:
     with NatsServer(tmp_path / "one") as one, NatsServer(tmp_path / "two") as two:
         bus = await Bus.open([one.url])
-        bus._servers = [two.url]
+        bus._servers = NatsServers((two.url,))
         if is_frozen:
             one.signal(signal.SIGSTOP)
         else:

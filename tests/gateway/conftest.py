@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.nats_servers import nats_server
 from tests.gateway.served import Clock, ServedRoom, served
+
+__all__ = ["nats_server"]
 
 
 @pytest.fixture

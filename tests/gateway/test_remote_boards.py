@@ -86,6 +86,16 @@ async def test_provider_stays_with_the_session(room: ServedRoom, stores: VectorS
     assert stores.calls.count("POST /vector_stores/vs_1") == 1
 
 
+async def test_connections_to_it_end_with_the_gateway(room: ServedRoom, stores: VectorStores) -> None:
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "first", session=session)
+    await search(room, session, "first")
+    store = room.gateway.remote_boards._client
+    await room.restart()
+
+    assert store is not None and store._client.is_closed()
+
+
 async def test_store_that_has_expired_is_made_again(room: ServedRoom, stores: VectorStores) -> None:
     session, _ = await begin(room, "claude", "codex", steps=4)
     await write(room, "first", session=session)

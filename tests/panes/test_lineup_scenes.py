@@ -24,6 +24,6 @@ def test_a_line_up_starts_its_agents_with_their_roles_and_prompts(place: Place) 
     place.wait(lambda: "Look for mistakes first." in place.screen("bob"), "the prompt of bob")
     assert "Look for mistakes" not in place.screen("ada")
     (line,) = [row for row in place.csp("agents").out.splitlines() if row.startswith("bob")]
-    assert "cli, reviewer" in line
+    assert "reviewer, demo" in line
     place.csp("send", "ada", "who is here?", "--wait", "--timeout", "60")
     place.wait(lambda: "here: bob (reviewer)" in place.screen("ada"), "the role of bob in the pane of ada")

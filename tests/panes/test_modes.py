@@ -170,11 +170,12 @@ def test_the_borders_say_whose_turn_it_is(demo: Place) -> None:
     demo.up("--agents", "ada")
     assert [demo.pane(agent)["state"] for agent in ("ada", "bob")] == ["YOUR TURN", "WAITING"]
     for shown in (demo.csp("agents").out, demo.csp("status").out):
-        assert re.search(r"^ada +\[YOUR TURN\]  cli", shown, re.M) and re.search(
-            r"^bob +\[WAITING\] +cli", shown, re.M
+        assert re.search(r"^ada +\[YOUR TURN\]  demo", shown, re.M) and re.search(
+            r"^bob +\[WAITING\] +demo", shown, re.M
         )
     type_in(demo, "/agents")
-    demo.wait(lambda: re.search(r"^bob +\[WAITING\] +cli", scrollback(demo, "human"), re.M), "it in the pane")
+    shown_in_the_pane = r"^bob +\[WAITING\] +demo"
+    demo.wait(lambda: re.search(shown_in_the_pane, scrollback(demo, "human"), re.M), "it in the pane")
     type_in(demo, "/stop")
 
     demo.wait(lambda: [demo.pane(agent)["state"] for agent in ("ada", "bob")] == ["idle", "idle"], "freeform")

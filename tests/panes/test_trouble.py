@@ -57,7 +57,7 @@ def test_a_journal_that_cannot_be_opened_is_one_clear_line(place: Place) -> None
 
     assert done.code == 1
     assert done.err.startswith(
-        "csp: the gateway did not start: cannot open the journal: Is a directory (look"
+        "csp: the gateway did not start: cannot open the journal: Is a directory (check the disk"
     )
     assert len(done.err.splitlines()) == 1
     assert "csp.gateway" not in done.err and "problem=" not in done.err
@@ -226,5 +226,5 @@ def test_a_missing_command_of_the_orchestrator_is_named_by_its_variable(place: P
     refused = place.csp("up", "--dry-run", "--orchestrator")
 
     problem = "csp: CSP_ORCH_CMD: the command 'no-such-cli' of agent 'orchestrator' was not found"
-    assert any(line.startswith(f"{problem}; going on") for line in shown.err.splitlines())
+    assert any(line.startswith(f"{problem}; continuing without it") for line in shown.err.splitlines())
     assert refused.code == 1 and refused.err.startswith(f"{problem} (")

@@ -210,7 +210,7 @@ def test_token_decides_who_speaks(room: LiveRoom) -> None:
 def test_name_that_is_no_folder_is_refused(room: LiveRoom, name: str) -> None:
     body = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "run_id": name}
     (room.folder / "runs" / "seen-before").mkdir(parents=True, exist_ok=True)
-    with pytest.raises(CspError, match=r"run_id|cannot be the id|already"):
+    with pytest.raises(CspError, match=r"run_id|is not a valid run id|already"):
         room.gateway.post("/runs", body)
     assert not [run for run in room.gateway.get("/runs")["items"] if run["id"] == name]
 

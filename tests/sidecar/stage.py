@@ -7,14 +7,16 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from csp.sidecar.run_record import SidecarRecord, agents_dir
 from tests.rooms import ROOT, LiveRoom
 from tests.waiting import wait_until_sync
+
+T = TypeVar("T")
 
 READY_S: Final = 180.0
 _counter = itertools.count()
@@ -71,7 +73,7 @@ class Stage:
     def press(self, agent: str, verb: str) -> None:
         """Answer an agent's dialog as the human; fail with the reason if the answer did not close it."""
         answer = self.room.gateway.post(f"/agents/{agent}/{verb}")
-        reason = self.wait_for(answer["id"], agent, "confirmed", "failed", timeout_s=180.0)
+        reason = self.wait_for(answer["id"], agent, "confirmed", "failed", "expired", timeout_s=180.0)
         assert self.state(answer["id"], agent)[0] == "confirmed", f"{verb}: {reason}"
 
     def send(self, to: str, text: str, **fields: object) -> str:
@@ -86,10 +88,11 @@ class Stage:
 
     def wait_for(self, message: str, agent: str, *states: str, timeout_s: float = 60.0) -> str | None:
         """Wait until a message is in one of the states; return the reason."""
-        found = wait_until_sync(
+        found = self.wait(
             lambda: (state := self.state(message, agent))[0] in states and state,
             timeout_s,
-            f"{message} to {agent} {'|'.join(states)}, is {self.state(message, agent)}",
+            f"{message} to {agent} {'|'.join(states)}",
+            agent,
         )
         assert found
         return found[1]
@@ -101,11 +104,22 @@ class Stage:
 
     def reply_to(self, message: str, agent: str, timeout_s: float = 60.0) -> dict[str, Any]:
         """Wait for the answer of an agent to a message."""
-        return wait_until_sync(
+        return self.wait(
             lambda: next((reply for reply in self.replies(agent) if reply.get("replyTo") == message), {}),
             timeout_s,
             f"the reply of {agent} to {message}",
+            agent,
         )
+
+    def wait(self, condition: Callable[[], T], timeout_s: float, what: str, agent: str) -> T:
+        """Wait for a condition; if it does not come true, say how things are with an agent by then."""
+        try:
+            return wait_until_sync(condition, timeout_s, what)
+        except AssertionError as error:
+            inbox = self.room.gateway.get("/queue")["items"]
+            seat = self.seats[agent]
+            about = f"{self.agent(agent)}\n{inbox}\n{seat.screen()}\n{seat.log()[-4000:]}"
+            raise AssertionError(f"{error}\n{about}") from None
 
     def agent(self, name: str) -> dict[str, Any]:
         """Return what the room shows of an agent."""
@@ -151,10 +165,11 @@ class Seat:
 
     def wait_ready(self, state: str = "idle", timeout_s: float = READY_S) -> None:
         """Wait until the room shows the agent in a state."""
-        wait_until_sync(
+        self._stage.wait(
             lambda: self._stage.agent(self.name).get("state") == state,
             timeout_s,
-            f"{self.name} {state}, is {self._stage.agent(self.name)}\n{self.screen()}\n{self.log()}",
+            f"{self.name} {state}",
+            self.name,
         )
 
     def screen(self) -> str:

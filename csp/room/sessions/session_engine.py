@@ -1,6 +1,6 @@
 """The mode engine, which moves a session from turn to turn and from phase to phase until it ends."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from csp.protocol.enums import AgentId, DeliveryState
@@ -74,20 +74,15 @@ def _following(draft: SessionDraft, reason: EndReason) -> tuple[int, int] | None
     phases = row_of(setup).phases
     runs = [repetitions(phase, setup, reason, has_synth=has_synth) for phase in phases]
     is_cut = reason in EMERGENCIES
-    # Agents that agree need no further rounds.
-    if not is_cut and stage.cycle < runs[stage.row] and not _is_agreed(session):
-        return stage.row, stage.cycle + 1
+    if not is_cut and stage.cycle < runs[stage.row]:
+        outputs = (one for outputs in session.outputs.values() for one in outputs)
+        here = [one for one in outputs if one.phase == stage.number]
+        # Agents that agree need no further rounds.
+        if not here or not all(agrees(one.text) for one in here):
+            return stage.row, stage.cycle + 1
     later = range(stage.row + 1, len(phases))
     wanted = [at for at in later if runs[at] and (not is_cut or phases[at].kind is PhaseKind.SOLO)]
     return (wanted[0], 1) if wanted else None
-
-
-def _is_agreed(session: Session) -> bool:
-    """Return whether every reply of this round agrees."""
-    here = [
-        one for outputs in session.outputs.values() for one in outputs if one.phase == session.stage.number
-    ]
-    return bool(here) and all(agrees(one.text) for one in here)
 
 
 def _enter(
@@ -101,6 +96,11 @@ def _enter(
     session = draft.session
     phase = row_of(session.setup).phases[row]
     number = session.stage.number + 1
+    round = row + cycle
+    if row_of(session.setup).is_round_a_turn:
+        round = max(session.asked, 1)
+    elif phase.kind in (PhaseKind.BALLOT, PhaseKind.SOLO):
+        round = session.setup.rounds or 1
     is_ballot = phase.kind is PhaseKind.BALLOT
     standing = [agent for agent in session.agents if agent in session.outputs]
     stage = Stage(
@@ -109,7 +109,7 @@ def _enter(
         name=phase.name,
         row=row,
         cycle=cycle,
-        round=_round_of(session, row, cycle),
+        round=round,
         is_sealed=phase.is_sealed,
         is_again=bool(tied),
         is_waiting=phase.is_waiting,
@@ -131,22 +131,8 @@ def _enter(
     _ASKS[phase.kind](draft)
 
 
-def _round_of(session: Session, row: int, cycle: int) -> int:
-    mode = row_of(session.setup)
-    if mode.is_round_a_turn:
-        return max(session.asked, 1)
-    if mode.phases[row].kind in (PhaseKind.BALLOT, PhaseKind.SOLO):
-        return session.setup.rounds or 1
-    return row + cycle
-
-
-def _ask_all(draft: SessionDraft) -> None:
-    for agent in draft.session.agents:
-        ask(draft, agent)
-
-
-def _ask_synth(draft: SessionDraft) -> None:
-    for agent in draft.synthesisers():
+def _ask_each(draft: SessionDraft, agents: Iterable[AgentId]) -> None:
+    for agent in agents:
         ask(draft, agent)
 
 
@@ -214,15 +200,6 @@ def _by_handoff(session: Session) -> AgentId | EndReason:
     return EndReason.MALFORMED if last.malformed else row_of(session.setup).without_handoff
 
 
-def _by_lead(session: Session) -> AgentId | EndReason:
-    lead = session.setup.lead or session.agents[0]
-    if session.stalls >= STALLS:
-        return EndReason.NO_HANDOFF
-    is_lead_heard = _was_answered(session) and session.done[-1].agent == lead
-    following = _by_handoff(session) if is_lead_heard else lead
-    return lead if isinstance(following, EndReason) else following
-
-
 def _speaker(session: Session, rule: NextSpeaker) -> AgentId | EndReason:
     match rule:
         case NextSpeaker.EACH:
@@ -231,7 +208,12 @@ def _speaker(session: Session, rule: NextSpeaker) -> AgentId | EndReason:
         case NextSpeaker.NEXT:
             return _in_order(session)
         case NextSpeaker.LEAD:
-            return _by_lead(session)
+            lead = session.setup.lead or session.agents[0]
+            if session.stalls >= STALLS:
+                return EndReason.NO_HANDOFF
+            is_lead_heard = _was_answered(session) and session.done[-1].agent == lead
+            following = _by_handoff(session) if is_lead_heard else lead
+            return lead if isinstance(following, EndReason) else following
         case _:
             following = _by_handoff(session)
             is_open = isinstance(following, EndReason) and rule is NextSpeaker.HANDOFF_OR_NEXT
@@ -275,9 +257,9 @@ def _solo_over(draft: SessionDraft) -> None:
 
 _ASKS: Final[dict[PhaseKind, Callable[[SessionDraft], None]]] = {
     PhaseKind.RELAY: _relay_goes_on,
-    PhaseKind.GATHER: _ask_all,
-    PhaseKind.BALLOT: _ask_all,
-    PhaseKind.SOLO: _ask_synth,
+    PhaseKind.GATHER: lambda draft: _ask_each(draft, draft.session.agents),
+    PhaseKind.BALLOT: lambda draft: _ask_each(draft, draft.session.agents),
+    PhaseKind.SOLO: lambda draft: _ask_each(draft, draft.synthesisers()),
     PhaseKind.REVIEW: run_protocol.ask_next,
 }
 _OVER: Final[dict[PhaseKind, Callable[[SessionDraft], None]]] = {

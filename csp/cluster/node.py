@@ -1,0 +1,95 @@
+"""What a process shares among the rooms that it serves in a cluster, and what it has for one of them."""
+
+import hmac
+import logging
+import time
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Self
+
+from csp.cluster.bus import Bus
+from csp.cluster.calls import Calls
+from csp.cluster.names import shard_of
+from csp.cluster.peers import Peers
+from csp.cluster.seat import Seat
+from csp.cluster.servers import NatsServers
+from csp.cluster.setup import REPLICAS, open_stream
+from csp.cluster.starting import START_S, wait_or_raise
+from csp.cluster.stream_log import StreamLog
+from csp.errors import BadInput, LogLost
+
+log = logging.getLogger(__name__)
+
+_SHORT_SECRET: Final = 16
+
+
+class Node:
+    """A process of the cluster: its connection, the other processes, and the secret."""
+
+    def __init__(self, bus: Bus, secret: bytes) -> None:
+        self.bus = bus
+        self.peers = Peers(bus)
+        self._secret = secret
+
+    @classmethod
+    async def open(cls, servers: NatsServers | Sequence[str], secret: bytes) -> Self:
+        """Connect to the cluster; raise LogLost if it does not answer, and Broken if it is too old."""
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                node = cls(await Bus.open(servers), secret)
+                break
+            except LogLost as error:
+                await wait_or_raise(error, deadline)
+        await node.peers.open()
+        return node
+
+    async def room(self, name: str) -> "ClusterRoom":
+        """Return what a room needs; create its stream if there is none."""
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                await open_stream(self.bus, shard_of(name), REPLICAS, or_one=True)
+                return ClusterRoom(self, name)
+            except LogLost as error:
+                await wait_or_raise(error, deadline)
+
+    def key_of(self, room: str) -> bytes:
+        """Return the key from which the tokens of a room are derived."""
+        return hmac.new(self._secret, room.encode(), sha256).digest()
+
+    async def close(self) -> None:
+        """Say that this process ends, and disconnect."""
+        await self.peers.close()
+        await self.bus.close()
+
+
+class ClusterRoom:
+    """The log of a room, the calls for it, and the seat of this process in it."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self.node = node
+        self.name = name
+        self.process = node.peers.me
+        self.key = node.key_of(name)
+        self.log = StreamLog(node.bus, name)
+        self.calls = Calls(node.bus, self.process, name)
+        self.seat = Seat(self.log, node.bus, node.peers, self.calls, name)
+
+
+def read_secret(path: Path | None) -> bytes:
+    """Return the secret of a cluster from its file."""
+    if path is None:
+        hint = "give all of them the same file: --secret-file FILE or CSP_SECRET_FILE"
+        raise BadInput("the gateways of a cluster need a common secret", hint)
+    try:
+        secret = path.read_bytes().strip()
+    except OSError as exc:
+        raise BadInput(f"cannot read {str(path)!r}: {(exc.strerror or '').lower()}") from exc
+    if not secret:
+        hint = f"make one: head -c 32 /dev/urandom | base64 > {path}"
+        raise BadInput(f"the secret file {str(path)!r} is empty", hint)
+    if len(secret) < _SHORT_SECRET:
+        log.warning("secret is short", extra={"path": str(path), "bytes": len(secret)})
+    return secret
