@@ -13,7 +13,6 @@ from csp.errors import BadInput
 T = TypeVar("T")
 _ROOM_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 _URL: Final = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
-_NATS: Final = re.compile(r"(nats|tls)://[^\s/?#@,]+")
 _ON: Final = ("1", "true", "yes", "on")
 #: Maximum length of a text for an agent, in characters.
 MAX_TEXT: Final = 16_000
@@ -65,15 +64,6 @@ def _read_url(text: str) -> str:
     # Both properties raise ValueError for invalid addresses that the pattern accepts.
     if not _URL.fullmatch(text) or not urlsplit(text).hostname or urlsplit(text).port == 0:
         raise ValueError
-    return text
-
-
-def _read_nats(text: str) -> str:
-    from urllib.parse import urlsplit
-
-    for url in text.split(","):
-        if not _NATS.fullmatch(url) or not urlsplit(url).hostname or urlsplit(url).port == 0:
-            raise ValueError
     return text
 
 
@@ -139,7 +129,6 @@ VARIABLE: Final = SettingType(
     "the name of an environment variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))
 )
 WEB: Final = SettingType("an http or https URL without a user name", _read_url)
-NATS: Final = SettingType("nats:// or tls:// URLs, separated by commas", _read_nats)
 GATEWAYS: Final = SettingType(
     "an http or https URL without a user name, or several separated by commas", _read_urls
 )

@@ -4,13 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from csp.cli.arguments import HISTORY_DIR, INSECURE, TRUST, switch, takes, value
+from csp.cli.arguments import HISTORY_DIR, INSECURE, NATS, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.config import GatewayOptions, Settings, process_environment, settings_for
 from csp.errors import BadInput, Refused
 from csp.gateway.own_address import check_address, is_loopback, own_address
 from csp.room_registry import claim
-from csp.setting_types import NATS, read_text
 
 LAN: Final = value(
     "--lan",
@@ -41,11 +40,15 @@ REACH: Final = (
     value("--durability", "LEVEL", "none, flush or fsync"),
     JOURNAL,
     value("--secret-file", "FILE", "file with the secret that all gateways of a cluster share"),
+    *NATS,
     *REACH,
     switch("--supervise", "restart the gateway if it dies"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
-    examples=("csp gateway --room review",),
+    examples=(
+        "csp gateway --room review",
+        "csp gateway --room review --journal tls://n1.lan,tls://n2.lan,tls://n3.lan --secret-file secret",
+    ),
 )
 def gateway(call: VerbCall) -> int:
     """Run the gateway until it is stopped."""
@@ -75,7 +78,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
 def with_journal(call: VerbCall, settings: Settings) -> Settings:
     """Return the settings with the servers given as --journal."""
     text = call.args.journal
-    return settings if text is None else replace(settings, journal=read_text(NATS, text, "--journal"))
+    return settings if text is None else replace(settings, journal=text)
 
 
 def certificate_files(call: VerbCall) -> tuple[Path | None, Path | None]:

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from csp.cli.arguments import ANY, INSECURE, JSON, NATS, WHOLE, Forms, switch, takes, value
+from csp.cli.arguments import ANY, INSECURE, JSON, NATS, Forms, switch, takes, value
 from csp.cli.output import Progress, talk
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput
@@ -19,7 +19,6 @@ T = TypeVar("T")
 _FORMS: Final = Forms("journal", default="compare")
 _SCHEMES: Final = ("nats://", "tls://")
 _SHOWN: Final = 120
-_REPLICAS: Final = 3
 
 
 @takes(
@@ -31,12 +30,6 @@ _REPLICAS: Final = 3
         nargs="*",
     ),
     switch("--resume", "with copy: continue an interrupted copy into a cluster"),
-    value(
-        "--replicas",
-        "N",
-        "with copy: servers that hold a room, if its stream is new; default: 3, or as many as are named",
-        type=WHOLE,
-    ),
     *NATS,
     INSECURE,
     JSON,
@@ -51,7 +44,7 @@ def journal(call: VerbCall) -> int:
     return _FORMS.do(call)
 
 
-@_FORMS.form("copy", 2, ("resume", "replicas"))
+@_FORMS.form("copy", 2, ("resume",))
 def _copy(call: VerbCall, words: list[str]) -> int:
     if len(words) != 2:
         raise BadInput("expected copy FROM TO", "see: csp journal --help")
@@ -77,9 +70,8 @@ async def _copied(call: VerbCall, source: str, target: str) -> int:
 
         if not isinstance(written, ClusterJournal):
             return await written.write(read, show)
-        replicas = call.args.replicas or min(_REPLICAS, target.count("://"))
         try:
-            return await written.write(read, show, replicas=replicas, is_resumed=is_resumed)
+            return await written.write(read, show, is_resumed=is_resumed)
         except asyncio.CancelledError:
             progress.clear()
             talk("stopped; continue with the same command and --resume")

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from csp.cluster.bus import Bus
 from csp.cluster.names import shard_of
-from csp.cluster.setup import has_stream, open_stream
+from csp.cluster.setup import REPLICAS, open_stream, stream_info
 from csp.cluster.stream_log import StreamLog
 from csp.errors import BadInput, LogLost, NotFound, Refused
 from csp.fast_start.atomic_files import PRIVATE_FOLDER, create_private, sync_data, sync_folder, write_all
@@ -112,7 +112,7 @@ class ClusterJournal:
     async def blocks(self) -> AsyncIterator[Sequence[bytes]]:
         """See `Journal.blocks`."""
         shard = shard_of(self._room)
-        if not await has_stream(self._bus, shard):
+        if await stream_info(self._bus, shard) is None:
             raise NotFound(f"no room at {self.name}")
         is_empty = True
         async for _, batch in StreamLog(self._bus, self._room).replay(Place(0)):
@@ -122,11 +122,9 @@ class ClusterJournal:
         if is_empty:
             raise NotFound(f"no room at {self.name}")
 
-    async def write(
-        self, source: Journal, on_progress: OnProgress, *, replicas: int, is_resumed: bool = False
-    ) -> int:
+    async def write(self, source: Journal, on_progress: OnProgress, *, is_resumed: bool = False) -> int:
         """Copy a journal into this room, which must be empty or a part of the same copy; return its lines."""
-        await open_stream(self._bus, shard_of(self._room), replicas)
+        await open_stream(self._bus, shard_of(self._room), REPLICAS, or_one=True)
         log = StreamLog(self._bus, self._room)
         start = await self._start(log, source, is_resumed=is_resumed)
         place, count = start.place, start.lines

@@ -13,14 +13,14 @@ from csp.cluster.calls import Calls
 from csp.cluster.names import shard_of
 from csp.cluster.peers import Peers
 from csp.cluster.seat import Seat
-from csp.cluster.setup import open_stream
+from csp.cluster.servers import NatsServers
+from csp.cluster.setup import REPLICAS, open_stream
 from csp.cluster.starting import START_S, wait_or_raise
 from csp.cluster.stream_log import StreamLog
 from csp.errors import BadInput, LogLost
 
 log = logging.getLogger(__name__)
 
-REPLICAS: Final = 3
 _SHORT_SECRET: Final = 16
 
 
@@ -33,7 +33,7 @@ class Node:
         self._secret = secret
 
     @classmethod
-    async def open(cls, servers: Sequence[str], secret: bytes) -> Self:
+    async def open(cls, servers: NatsServers | Sequence[str], secret: bytes) -> Self:
         """Connect to the cluster; raise LogLost if it does not answer, and Broken if it is too old."""
         deadline = time.monotonic() + START_S
         while True:
@@ -50,7 +50,7 @@ class Node:
         deadline = time.monotonic() + START_S
         while True:
             try:
-                await open_stream(self.bus, shard_of(name), REPLICAS)
+                await open_stream(self.bus, shard_of(name), REPLICAS, or_one=True)
                 return ClusterRoom(self, name)
             except LogLost as error:
                 await wait_or_raise(error, deadline)

@@ -1,6 +1,7 @@
-"""Create the streams, or check those that are there."""
+"""Create the streams, or check the existing ones."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 from csp.cluster.bus import Bus
@@ -10,6 +11,8 @@ from csp.errors import Broken, LogLost
 log = logging.getLogger(__name__)
 
 API_S: Final = 5.0
+#: The servers that hold each room, where there are as many.
+REPLICAS: Final = 3
 _NOT_FOUND: Final = 10059
 #: A server that is not part of a cluster has no replicas.
 _ALONE: Final = 10074
@@ -23,7 +26,7 @@ def stream_config(shard: int, replicas: int) -> dict[str, Any]:
         "name": stream_name(shard),
         "subjects": [f"csp.j.{shard}.>"],
         "retention": "limits",
-        # Refuse what does not fit; the default would delete the oldest events instead.
+        # Refuse new messages when the stream is full; the default would delete the oldest events instead.
         "discard": "new",
         "storage": "file",
         "num_replicas": replicas,
@@ -44,33 +47,42 @@ _REQUIRED: Final = (
 )
 
 
-async def has_stream(bus: Bus, shard: int) -> bool:
-    """Return whether the stream of a shard exists."""
+async def stream_info(bus: Bus, shard: int) -> dict[str, Any] | None:
+    """Return the configuration and the state of a shard's stream; None if there is none."""
     name = stream_name(shard)
-    error = (await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)).get("error", {})
-    if error and error.get("err_code") != _NOT_FOUND:
-        raise LogLost(f"stream {name}: {error.get('description', 'unknown error')}")
-    return not error
+    answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
+    if answer.get("error", {}).get("err_code") == _NOT_FOUND:
+        return None
+    if "error" in answer:
+        raise LogLost(f"stream {name}: {answer['error'].get('description', 'unknown error')}")
+    return answer
 
 
-async def open_stream(bus: Bus, shard: int, replicas: int) -> None:
-    """Create the stream of a shard; raise Broken if there is one that cannot hold rooms."""
+def unfit(found: Mapping[str, Any], shard: int) -> str:
+    """Return why a stream with this configuration cannot hold rooms; "" if it can."""
+    wanted = stream_config(shard, 1)
+    for key in _REQUIRED:
+        if found.get(key) != wanted[key]:
+            return f"stream {wanted['name']} has {key} = {found.get(key)!r}, expected {wanted[key]!r}"
+    return ""
+
+
+async def open_stream(bus: Bus, shard: int, replicas: int, *, or_one: bool = False) -> None:
+    """Create the stream of a shard; raise Broken if there is one that cannot hold rooms.
+
+    With `or_one`, a server that is not part of a cluster keeps it alone.
+    """
     wanted = stream_config(shard, replicas)
     name = wanted["name"]
     answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
-        # Gateways that start together create it together, which is no error.
+        # Gateways that start together may all try to create it, which is not an error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
-        if answer.get("error", {}).get("err_code") == _ALONE and replicas > 1:
+        if answer.get("error", {}).get("err_code") == _ALONE and or_one:
             log.warning("one NATS server alone keeps the journal", extra={"stream": name})
             await open_stream(bus, shard, 1)
             return
     if "error" in answer:
         raise LogLost(f"stream {name} cannot be used: {answer['error'].get('description', 'unknown error')}")
-    found = answer["config"]
-    for key in _REQUIRED:
-        if found.get(key) != wanted[key]:
-            raise Broken(
-                f"stream {name} has {key} = {found.get(key)!r}, expected {wanted[key]!r}",
-                "was it created by something else? CSP creates its streams itself",
-            )
+    if problem := unfit(answer["config"], shard):
+        raise Broken(problem, "was it created by something else? CSP creates its streams itself")

@@ -23,6 +23,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.cluster.node import Node, read_secret
+from csp.cluster.servers import read_servers
 from csp.config import GatewayOptions, Settings, process_environment
 from csp.errors import BadInput, Broken, CspError, Refused, StorageFailed
 from csp.fast_start import failure_report
@@ -166,8 +167,7 @@ async def serve(
     lan: LanListener | None = None,
 ) -> None:
     """Serve the room on `listener` until `stop` is set; raise the journal's error if it breaks."""
-    settings = options.settings
-    node = await open_node(settings)
+    node = await open_node(options)
     try:
         await _serve_room(options, listener, stop, tls, on_ready, supervisor, lan, node)
     finally:
@@ -175,11 +175,13 @@ async def serve(
             await node.close()
 
 
-async def open_node(settings: Settings) -> Node | None:
+async def open_node(options: GatewayOptions) -> Node | None:
     """Join the cluster of the settings; None if the room has only this gateway."""
+    settings = options.settings
     if not settings.journal:
         return None
-    return await Node.open(settings.journal.split(","), read_secret(settings.secret_file))
+    servers = read_servers(settings.journal, settings, is_insecure=options.insecure)
+    return await Node.open(servers, read_secret(settings.secret_file))
 
 
 async def _serve_room(

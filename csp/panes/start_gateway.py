@@ -132,9 +132,7 @@ def open_to_lan(
     if shlex.split(room.options) == reach:
         return room
     if room.supervisor is None or room.options.partition(" ")[0] not in ("", "--lan"):
-        why = (
-            "runs in a terminal of its own" if room.supervisor is None else f"was started with {room.options}"
-        )
+        why = "runs in its own terminal" if room.supervisor is None else f"was started with {room.options}"
         raise Refused(
             f"the gateway of room {room.room!r} {why}", "end it, then open the room with: csp up --lan"
         )

@@ -81,6 +81,8 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     has_left: bool = False
     #: The screen shows neither a composer nor the message, and may not have been drawn yet.
     is_unseen: bool = False
+    #: The CLI has accepted Enter and submits the text later; another key would take it back.
+    is_accepted: bool = False
     has_dialog: bool = False
     #: The CLI itself has reported that it accepted the prompt.
     is_proven: bool = False
@@ -121,6 +123,8 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     #: Whether the text was in a composer that was drawn after the last Enter.
     _has_stayed: bool = False
     _first_enter: float = 0.0
+    #: When the CLI first showed that it has accepted the last Enter and submits the text later.
+    _accepted_at: float | None = None
     _cleared: int = 0
     _lost: int = 0
     _shown_at: float | None = None
@@ -276,6 +280,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self._first_enter = self._first_enter if self._entered else now
         self._entered += 1
         self._has_stayed = False
+        self._accepted_at = None
         self._enter_phase(SubmitPhase.SHOWN, now, for_s=wait)
         return [KeyAction.ENTER]
 
@@ -287,6 +292,8 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._sent(now)
         if seen.is_unseen and not seen.has_dialog:
             return self._get_stuck(seen, now) if self._over(LATE_S, now) else []
+        if seen.is_accepted:
+            return self._await_submission(seen, now)
         # A CLI that has not drawn anything may not have acted on the last Enter yet, and would act on both.
         wait = max(self.rules.enter_again_s[self._entered - 1], SLOW * self._echo_s)
         wait = wait if seen.has_reacted else max(wait, UNREAD_S, SLOWER * self._echo_s)
@@ -295,6 +302,11 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         if seen.has_dialog or not seen.is_in_composer:
             return self._get_stuck(seen, now)
         return self._try_again(now)
+
+    def _await_submission(self, seen: PasteObservation, now: float) -> list[Step]:
+        self._accepted_at = now if self._accepted_at is None else self._accepted_at
+        self._since = self._first_enter = now
+        return self._get_stuck(seen, now) if self._is_past(self._accepted_at + LATE_S, now) else []
 
     def _try_again(self, now: float) -> list[Step]:
         is_late = now - self._first_enter >= max(ENTER_S, 2 * SLOWER * self._echo_s)
@@ -315,14 +327,14 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
     def _await_proof(self, seen: PasteObservation, now: float) -> list[Step]:
-        if seen.is_in_composer and not seen.has_dialog:
+        if seen.is_in_composer and not seen.has_dialog and not seen.is_accepted:
             # The composer was only being redrawn: the last Enter did nothing.
             return (
                 self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
             )
         if not self.rules.proof_s:
             return self._watch_screen(seen, now)
-        if seen.has_dialog:
+        if seen.has_dialog or seen.is_accepted:
             # A CLI may ask a question before it accepts the prompt; the answer decides.
             self._since = now
         if not self._over(self._proof_wait_s, now):
@@ -364,7 +376,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
 
     def _watch_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
         """Wait while our text may be in the composer; only an empty composer proves that it is not."""
-        is_at_rest = seen.gate in (None, HeldReason.DRAFT)
+        is_at_rest = seen.gate in (None, HeldReason.DRAFT) and not seen.is_accepted
         if not is_at_rest or seen.has_dialog or seen.written_at is None:
             # Keys that have not been read yet would act twice if they were typed again.
             return self._hold(HeldReason.COVERED) if seen.has_dialog else []

@@ -331,6 +331,38 @@ def test_enter_is_pressed_again_while_the_message_stands_there() -> None:
     assert typing.step(replace(EMPTY, is_proven=True), 2.7) == [CONFIRMED, KeyAction.RELEASE]
 
 
+ACCEPTED = replace(SHOWN, is_accepted=True)
+
+
+def test_enter_is_not_pressed_again_while_the_cli_submits_the_message_later() -> None:
+    typing = entered()
+
+    assert [typing.step(ACCEPTED, at) for at in (1.2, 5.0, 20.0)] == [[], [], []]
+    assert typing.step(EMPTY, 20.1) == [KeyAction.RELEASE]
+    # The composer is drawn once more before the message is submitted.
+    assert [typing.step(ACCEPTED, at) for at in (20.2, 22.0 + LATE_S)] == [[], []]
+    assert typing.step(EMPTY, 23.0 + LATE_S) == []
+    assert typing.step(replace(EMPTY, is_proven=True), 23.1 + LATE_S) == [CONFIRMED, KeyAction.RELEASE]
+
+
+def test_enter_is_pressed_again_some_time_after_the_cli_has_taken_it_back() -> None:
+    typing = entered()
+
+    assert typing.step(ACCEPTED, 30.0) == []
+    assert typing.step(SHOWN, 30.0 + 0.49) == []
+    assert typing.step(SHOWN, 30.0 + 0.5) == [KeyAction.ENTER]
+
+
+def test_a_message_that_is_never_submitted_later_is_stuck_but_not_touched() -> None:
+    typing = entered()
+
+    assert typing.step(ACCEPTED, 1.2) == []
+    assert typing.wake_at == pytest.approx(1.2 + LATE_S)
+    assert typing.step(ACCEPTED, 1.2 + LATE_S) == [held(HeldReason.STUCK), KeyAction.RELEASE]
+    assert typing.step(ACCEPTED, 99.0) == []
+    assert typing.step(EMPTY, 100.0) == [KeyAction.RELEASE]
+
+
 def test_enter_is_not_pressed_again_into_a_cli_that_has_drawn_nothing() -> None:
     typing = entered()
     frozen = replace(SHOWN, has_reacted=False)
@@ -631,6 +663,7 @@ sights = st.builds(
     is_proven=st.integers(0, 20).map(lambda n: n == 0),
     is_refused=st.integers(0, 20).map(lambda n: n == 0),
     has_reacted=st.booleans(),
+    is_accepted=st.booleans(),
 )
 
 
@@ -664,6 +697,7 @@ def test_laws_of_typing(history: list[tuple[PasteObservation, float]], rules: Su
         if step is KeyAction.ENTER:
             enters_since_paste += 1
             assert seen.is_in_composer and not seen.has_dialog
+            assert enters_since_paste == 1 or not seen.is_accepted
         if step is KeyAction.CLEAR:
             assert seen.is_in_composer and not seen.has_dialog
 
