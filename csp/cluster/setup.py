@@ -24,7 +24,7 @@ def stream_config(shard: int, replicas: int) -> dict[str, Any]:
     """Return the configuration of a stream, as JetStream has it."""
     return {
         "name": stream_name(shard),
-        "subjects": [f"csp.j.{shard}.>"],
+        "subjects": [f"csp.j.{shard}.>", f"csp.p.{shard}.>"],
         "retention": "limits",
         # Refuse new messages when the stream is full; the default would delete the oldest events instead.
         "discard": "new",
