@@ -42,6 +42,7 @@ REACH: Final = (
     value("--secret-file", "FILE", "file with the secret that all gateways of a cluster share"),
     *REACH,
     switch("--supervise", "restart the gateway if it dies"),
+    switch("--host-runs", "let this one of several gateways work on review runs, on its machine"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
     examples=("csp gateway --room review",),
@@ -67,6 +68,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
         insecure=args.insecure,
         lan=lan_address(args.lan) if args.lan is not None else "",
         supervise=args.supervise,
+        hosts_runs=args.host_runs,
         dir=dir,
     )
 
