@@ -223,9 +223,10 @@ ROWS: Final = (
     _row("secret_file", "", types.PATH,
          "file with the secret that all gateways of a cluster share", flag="--secret-file"),
     _row("nats_ca", "", types.PATH,
-         "certificates that NATS servers are checked with, in PEM format; else the system's"),
+         "certificates that NATS servers are checked with, in PEM format; else the system's",
+         flag="--nats-ca"),
     _row("nats_creds", "", types.PATH,
-         "credentials for NATS servers: a creds file, or the seed of an NKey"),
+         "credentials for NATS servers: a creds file, or the seed of an NKey", flag="--nats-creds"),
     _row("config_file", "", types.PATH, "file to read instead of ./csp.toml"),
     _row("orchestrator", "room", types.BOOLEAN, "also start an orchestrator"),
     _row("orch_cmd", "room", types.COMMAND, "command of the orchestrator"),
@@ -333,7 +334,7 @@ def load_settings(
         agents=_read_agents(files),
         groups=_read_groups(files),
         lineups=_read_lineups(files),
-        allow=_read_allowed(files),
+        allow=tuple(_read_allow(path, entry) for path, entry in _tables(files, "allow")),
         sources=sources,
         withheld=withheld,
     )
@@ -497,20 +498,25 @@ _OF_MODELS: Final = ("provider", "model", "base_url", "key_env")
 _OF_CLIS: Final = ("command", "profile", "worktree")
 
 
-def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
-    """Return the agents of the first file that has any; lists are not merged."""
+def _tables(files: list[_File], name: str) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the tables [[name]] of the first file that has any; lists are not merged."""
     for file in files:
-        entries = file.data.get("agent", [])
+        entries = file.data.get(name, [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise BadInput(f"{file.path}: agent: expected a list of tables", "write each as [[agent]]")
+            raise BadInput(f"{file.path}: {name}: expected a list of tables", f"write each as [[{name}]]")
         if entries:
-            agents = tuple(_read_agent(file.path, entry) for entry in entries)
-            names = [agent.name for agent in agents]
-            if doubles := {name for name in names if names.count(name) > 1}:
-                problem = f"agent.name: expected unique names, got {min(doubles)!r} twice"
-                raise BadInput(f"{file.path}: {problem}")
-            return agents
-    return ()
+            return [(file.path, entry) for entry in entries]
+    return []
+
+
+def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
+    agents: dict[str, AgentSpec] = {}
+    for path, entry in _tables(files, "agent"):
+        agent = _read_agent(path, entry)
+        if agent.name in agents:
+            raise BadInput(f"{path}: agent.name: expected unique names, got {agent.name!r} twice")
+        agents[agent.name] = agent
+    return tuple(agents.values())
 
 
 def _read_groups(files: list[_File]) -> dict[str, tuple[str, ...]]:
@@ -576,17 +582,6 @@ def _read_lineups(files: list[_File]) -> dict[str, tuple[str, ...]]:
 
 
 _ALLOW_KINDS: Final[dict[str, types.SettingType[Any]]] = {"agent": types.NAME, "command": types.LINE}
-
-
-def _read_allowed(files: list[_File]) -> tuple[AllowSpec, ...]:
-    """Return the approval rules of the first file that has any; lists are not merged."""
-    for file in files:
-        entries = file.data.get("allow", [])
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise BadInput(f"{file.path}: allow: expected a list of tables", "write each as [[allow]]")
-        if entries:
-            return tuple(_read_allow(file.path, entry) for entry in entries)
-    return ()
 
 
 def _read_allow(path: Path, entry: dict[str, object]) -> AllowSpec:

@@ -45,6 +45,7 @@ class RunningRoom:
 
     `project` is the identity of the project that the room belongs to. `lan` is the address for other machines
     on the network, if there is one. `options` are the command-line options that made the gateway reachable.
+    `joined` is the target of `csp join` if the room is on another machine; the process is then its link.
     """
 
     room: str
@@ -58,6 +59,7 @@ class RunningRoom:
     project: str = ""
     lan: str = ""
     options: str = ""
+    joined: str = ""
 
     @property
     def identity(self) -> str:
@@ -85,16 +87,22 @@ def write_room(state_dir: Path, room: RunningRoom) -> RoomFile:
         for _ in range(_LOCK_TRIES):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             if lock(fd, fcntl.LOCK_EX) and is_at(fd, str(path)):
-                values = asdict(room) | {"dir": str(room.dir), "history": str(room.history)}
                 os.fchmod(fd, 0o600)
-                os.ftruncate(fd, 0)
-                os.pwrite(fd, dumps(values).encode("ascii"), 0)
+                announce_again(RoomFile(path, fd), room)
                 return RoomFile(path, fd)
             os.close(fd)
             time.sleep(_LOCK_PAUSE_S)
     except OSError as exc:
         raise Broken(f"cannot write {str(path)!r}: {(exc.strerror or '').lower()}") from exc
     raise Refused(f"room {room.room!r} is already running", "stop it, or choose another name with --room")
+
+
+def announce_again(file: RoomFile, room: RunningRoom) -> None:
+    """Replace what the announcement says; a reader sees the old or the new one, or looks again."""
+    values = asdict(room) | {"dir": str(room.dir), "history": str(room.history)}
+    data = dumps(values).encode("ascii")
+    # Blanks after the end are valid, and a file that is never shorter is never read in part.
+    os.pwrite(file.fd, data.ljust(os.fstat(file.fd).st_size), 0)
 
 
 def remove_room(file: RoomFile) -> None:
@@ -140,7 +148,15 @@ def find_room(settings: Settings, cwd: Path) -> Address:
     if settings.gateway_url:
         return _by_environment(settings, rooms)
     if settings.is_set("room"):
-        found = _by_name(settings.room, rooms)
+        named = next((room for room in rooms if room.room == settings.room), None)
+        if named is None:
+            names = [room.room for room in rooms]
+            elsewhere = (
+                f"running: {', '.join(names)}" if names else f"start it with: csp up --room {settings.room}"
+            )
+            hint = nearest(settings.room, names) or elsewhere
+            raise Unreachable(f"room {settings.room!r} is not running", hint)
+        found = named
     else:
         found = _by_project(settings, rooms, cwd)
     return Address(url=found.url, token=_own_token(settings, found.room) or found.token, room=found.room)
@@ -176,17 +192,6 @@ def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
             "CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, but it is not set"
         )
     return Address(url=settings.gateway_url, token=token, room=here.room if here else "")
-
-
-def _by_name(name: str, rooms: list[RunningRoom]) -> RunningRoom:
-    for room in rooms:
-        if room.room == name:
-            return room
-    names = [room.room for room in rooms]
-    hint = nearest(name, names) or (
-        f"running: {', '.join(names)}" if names else f"start it with: csp up --room {name}"
-    )
-    raise Unreachable(f"room {name!r} is not running", hint)
 
 
 def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> RunningRoom:

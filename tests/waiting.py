@@ -9,7 +9,9 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 #: Costs nothing when the condition comes true; on a busy machine a process may not get its turn for seconds.
-DEFAULT_TIMEOUT_S: Final = 60.0
+DEFAULT_TIMEOUT_S: Final = 120.0
+#: Whoever waits for less waits this long: on a busy machine it is no mistake of the product.
+SHORTEST_TIMEOUT_S: Final = 60.0
 _PERIOD_S: Final = 0.01
 #: Asking may start a process or have the room write a page, on the cores that the answer needs to come true.
 _REST_PER_WORK: Final = 9.0
@@ -23,6 +25,7 @@ async def wait_until(
 
     The condition may be a plain function or a coroutine function. It is asked once more at the deadline.
     """
+    timeout_s = max(timeout_s, SHORTEST_TIMEOUT_S)
     deadline = time.monotonic() + timeout_s
     while True:
         asked_at = time.monotonic()
@@ -38,6 +41,7 @@ async def wait_until(
 
 def wait_until_sync(condition: Callable[[], T], timeout_s: float = DEFAULT_TIMEOUT_S, what: str = "") -> T:
     """Do what wait_until does, in code that has no event loop."""
+    timeout_s = max(timeout_s, SHORTEST_TIMEOUT_S)
     deadline = time.monotonic() + timeout_s
     while True:
         asked_at = time.monotonic()
@@ -48,6 +52,23 @@ def wait_until_sync(condition: Callable[[], T], timeout_s: float = DEFAULT_TIMEO
         if is_last:
             raise AssertionError(_complaint(condition, timeout_s, what, value))
         time.sleep(_rest_s(asked_at))
+
+
+async def comes_true(condition: Callable[[], object], within_s: float) -> bool:
+    """Report whether a condition comes true soon: for what is tried again if it does not."""
+    deadline = time.monotonic() + within_s
+    # It may be any condition, so there is no event to wait for.
+    while not (is_true := bool(condition())) and time.monotonic() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(_PERIOD_S)
+    return is_true
+
+
+def comes_true_sync(condition: Callable[[], object], within_s: float) -> bool:
+    """Do what comes_true does, in code that has no event loop."""
+    deadline = time.monotonic() + within_s
+    while not (is_true := bool(condition())) and time.monotonic() < deadline:
+        time.sleep(_LONGEST_PERIOD_S)
+    return is_true
 
 
 def _rest_s(asked_at: float) -> float:

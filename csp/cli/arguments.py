@@ -55,6 +55,11 @@ JSON: Final = switch("--json", "print JSON for scripts")
 YES: Final = switch("--yes", "skip the confirmation")
 TRUST: Final = switch("--trust", "accept the settings in this project's csp.toml without asking")
 HISTORY_DIR: Final = value("--history", "DIR", "folder for the journals")
+NATS: Final = (
+    value("--nats-ca", "FILE", "certificates to check NATS servers with, in PEM format"),
+    value("--nats-creds", "FILE", "credentials for NATS servers: a creds file, or the seed of an NKey"),
+)
+INSECURE: Final = switch("--insecure", "allow an address other than loopback without TLS")
 THREAD: Final = value("--thread", "T", "thread of the session")
 ROLES: Final = ("agent", "orchestrator")
 

@@ -115,12 +115,15 @@ def check_wiring(
         yield CheckResult(name, False, f"cannot be written: {exc}", "check the permissions in your home")
         return
     unwire(folder)
+    adapter = find_adapter(profile.capture)
     if not wired.spool_dir:
-        said = f"{' '.join(cli.command)!r} is not an interactive session, so nothing is added"
+        said = "this CLI has no hooks, rules or tools to add"
+        if not adapter.is_session(argv):
+            said = f"{' '.join(cli.command)!r} is not an interactive session, so nothing is added"
         yield CheckResult(name, True, said)
         return
     yield check_flags(cli, path, argv, wired, env)
-    if find_adapter(profile.capture).has_hooks:
+    if adapter.has_hooks:
         yield check_hook(cli, Path(wired.spool_dir))
     yield check_transcripts(cli, wired)
 

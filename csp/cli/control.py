@@ -25,22 +25,11 @@ def control(call: VerbCall) -> int:
     choice = getattr(call.args, "choice", None) or getattr(call.args, "number", None)
     body = {} if choice is None else {"choice": choice}
     pressed: Object = call.gateway.post_once(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
-    if call.args.verb in PROVED:
-        return _wait_for_proof(call, pressed)
-    return call.tell(pressed, f"{DONE[call.args.verb]} {call.args.agent}")
-
-
-answer_dialog: Final = takes(
-    _AGENT,
-    value("number", "N", "number of the choice in the agent's dialog", type=WHOLE, nargs="?"),
-    value("--choice", "N", "the same", type=WHOLE),
-    JSON,
-    examples=control.examples,
-)(control.run)
-
-
-def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
-    """Wait for a control's outcome, even while the gateway is unreachable, because the control is stored."""
+    verb, agent = call.args.verb, call.args.agent
+    said = f"{DONE[verb]} {agent}"
+    if verb not in PROVED:
+        return call.tell(pressed, said)
+    # Wait even while the gateway is unreachable, because the control is stored.
     path, started = f"/messages/{segment(field(pressed, 'id', str))}", time.monotonic()
     gateway: GatewayClient | None = call.gateway
     state, reason = "queued", ""
@@ -53,7 +42,7 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
             except Unreachable:
                 gateway, reason = None, "the gateway is unreachable"
             if time.monotonic() - started > _QUIET_S:
-                progress.show(f"waiting for {call.args.agent} ({reason or state})…")
+                progress.show(f"waiting for {agent} ({reason or state})…")
             if state in _PENDING:
                 time.sleep(_POLL_S)
     problem = {
@@ -63,13 +52,20 @@ def _wait_for_proof(call: VerbCall, pressed: Object) -> int:
         "expired": "expired before the agent handled it",
         **dict.fromkeys(_PENDING, f"no confirmation within {_PATIENCE_S:g} s ({reason or state})"),
     }.get(state, state)
-    verb, agent = call.args.verb, call.args.agent
-    said = f"{DONE[verb]} {agent}"
     if state == "submitted":
         said = f"sent {verb} to {agent}, which does not confirm it"
     shown = {**pressed, "state": state, **({"reason": reason} if reason else {})}
     call.tell(shown, f"csp: {verb} {agent}: {problem}" if problem else said)
     return 1 if problem else 0
+
+
+answer_dialog: Final = takes(
+    _AGENT,
+    value("number", "N", "number of the choice in the agent's dialog", type=WHOLE, nargs="?"),
+    value("--choice", "N", "the same", type=WHOLE),
+    JSON,
+    examples=control.examples,
+)(control.run)
 
 
 @takes(switch("--all", "in every thread"), JSON, examples=("csp stop",))

@@ -33,9 +33,15 @@ def docs(call: VerbCall) -> int:
         lines = columns([[page, title] for page, title in titles.items()])
         return call.show(titles, lines, "print one with: csp docs PAGE")
     name = wanted.removeprefix("docs/").removesuffix(".md").removesuffix("/index")
-    page = name if name in titles else f"{name}/index"
-    if page not in titles:
+    # `csp docs mcp` is enough for programs/mcp.
+    same = [page for page in titles if page in (name, f"{name}/index")] or [
+        page for page in titles if page.endswith(f"/{name}")
+    ]
+    if len(same) > 1:
+        raise BadInput(f"several pages are called {wanted!r}", f"choose one of: {', '.join(same)}")
+    if not same:
         raise BadInput(f"no page {wanted!r}", nearest(name, list(titles)) or "list the pages with: csp docs")
+    page = same[0]
     text = read_page(folder, page)
     answer = {"page": page, "title": titles[page], "text": text}
     return call.show(answer, text.rstrip("\n").split("\n"))

@@ -1,5 +1,6 @@
 """Check this machine, or a room's journal."""
 
+import asyncio
 import os
 import shutil
 import socket
@@ -8,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from csp import __version__
-from csp.cli.arguments import HISTORY_DIR, JSON, switch, takes
+from csp.cli.arguments import HISTORY_DIR, INSECURE, JSON, NATS, takes, value
 from csp.cli.cli_checks import CheckResult, check_clis
 from csp.cli.output import is_terminal, put, put_json
 from csp.cli.verb_call import VerbCall
@@ -22,22 +23,52 @@ _PACKAGE = "csp-groupchat"
 
 
 @takes(
-    switch("--journal", "read the whole journal and check every line"),
+    value(
+        "--journal",
+        "SERVERS",
+        "read the whole journal and check every line; with nats://HOST:4222,...: check that cluster instead",
+        nargs="?",
+        const="",
+    ),
     HISTORY_DIR,
+    *NATS,
+    INSECURE,
     JSON,
-    examples=("csp doctor --journal",),
+    examples=("csp doctor --journal", "csp doctor --journal tls://n1.lan,tls://n2.lan,tls://n3.lan"),
 )
 def doctor(call: VerbCall) -> int:
     """Print the findings; fail if anything is wrong."""
-    if call.args.journal:
+    if call.args.journal == "":
         return _journal(call)
+    if call.args.journal is not None:
+        return asyncio.run(_cluster(call, call.args.journal))
     findings = []
     for finding in check_machine(call.settings, process_environment(), call.cwd):
         findings.append(finding)
         # Printed immediately, because a slow CLI may take minutes to respond.
-        if not call.is_json:
-            advice = f" ({finding.advice})" if finding.advice else ""
-            put(f"{'ok' if finding.ok else 'FAIL':4}  {finding.check}: {finding.detail}{advice}")
+        _show(call, finding)
+    return _report(call, findings)
+
+
+async def _cluster(call: VerbCall, text: str) -> int:
+    from csp.cli.cluster_checks import check_cluster
+    from csp.cluster.servers import read_servers
+
+    servers = read_servers(text, call.settings, is_insecure=call.args.insecure)
+    findings = []
+    async for finding in check_cluster(servers, call.settings, call.settings.room):
+        findings.append(finding)
+        _show(call, finding)
+    return _report(call, findings)
+
+
+def _show(call: VerbCall, finding: CheckResult) -> None:
+    if not call.is_json:
+        advice = f" ({finding.advice})" if finding.advice else ""
+        put(f"{'ok' if finding.ok else 'FAIL':4}  {finding.check}: {finding.detail}{advice}")
+
+
+def _report(call: VerbCall, findings: list[CheckResult]) -> int:
     if call.is_json:
         put_json([finding._asdict() for finding in findings])
     return 0 if all(finding.ok for finding in findings) else 1

@@ -44,7 +44,8 @@ def start_plain_sidecar(words: list[str]) -> None:
 
 def read_words(words: list[str]) -> tuple[dict[str, str], list[str]] | None:
     """Return the options and the command; None if the full parser is needed."""
-    if "--" not in words or not all(_is_text(word) for word in words):
+    is_text = not any("\ud800" <= char <= "\udfff" for word in words for char in word)
+    if "--" not in words or not is_text:
         return None
     at = words.index("--")
     names, values, command = words[:at:2], words[1:at:2], words[at + 1 :]
@@ -58,10 +59,6 @@ def read_words(words: list[str]) -> tuple[dict[str, str], list[str]] | None:
         and is_name(options.get("--room", "x"))
     )
     return (options, command) if is_plain else None
-
-
-def _is_text(word: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in word)
 
 
 def _profile(name: str) -> "ChosenProfile | None":

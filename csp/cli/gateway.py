@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from csp.cli.arguments import HISTORY_DIR, TRUST, switch, takes, value
+from csp.cli.arguments import HISTORY_DIR, INSECURE, NATS, TRUST, switch, takes, value
 from csp.cli.verb_call import VerbCall
 from csp.config import GatewayOptions, Settings, process_environment, settings_for
 from csp.errors import BadInput, Refused
@@ -29,7 +29,7 @@ REACH: Final = (
     LAN,
     value("--tls-cert", "FILE", "certificate file in PEM format"),
     value("--tls-key", "FILE", "private key file in PEM format"),
-    switch("--insecure", "allow an address other than loopback without TLS"),
+    INSECURE,
 )
 
 
@@ -40,12 +40,16 @@ REACH: Final = (
     value("--durability", "LEVEL", "none, flush or fsync"),
     JOURNAL,
     value("--secret-file", "FILE", "file with the secret that all gateways of a cluster share"),
+    *NATS,
     *REACH,
     switch("--supervise", "restart the gateway if it dies"),
     switch("--host-runs", "let this one of several gateways work on review runs, on its machine"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
-    examples=("csp gateway --room review",),
+    examples=(
+        "csp gateway --room review",
+        "csp gateway --room review --journal tls://n1.lan,tls://n2.lan,tls://n3.lan --secret-file secret",
+    ),
 )
 def gateway(call: VerbCall) -> int:
     """Run the gateway until it is stopped."""

@@ -46,7 +46,11 @@ def history(call: VerbCall) -> int:
         case ["prune"]:
             return _prune(call)
         case ["redact", message]:
-            return _redact(call, message)
+            question = f"permanently remove the text of {message} from the history?"
+            if not call.args.yes and not confirm(question):
+                talk("nothing was redacted")
+                return 1
+            return call.tell(call.gateway.post(f"/messages/{segment(message)}/redact"), f"redacted {message}")
         case other:
             raise BadInput(f"expected prune or redact ID, got {' '.join(other)!r}")
 
@@ -160,10 +164,3 @@ def _prune(call: VerbCall) -> int:
         return 1
     answer = call.gateway.post("/history/prune", {"before": before})
     return call.tell(answer, f"removed all events before #{before}")
-
-
-def _redact(call: VerbCall, message: str) -> int:
-    if not call.args.yes and not confirm(f"permanently remove the text of {message} from the history?"):
-        talk("nothing was redacted")
-        return 1
-    return call.tell(call.gateway.post(f"/messages/{segment(message)}/redact"), f"redacted {message}")

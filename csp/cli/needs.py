@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from csp.cli.arguments import JSON, takes, value
-from csp.cli.output import duration
+from csp.cli.output import duration, talk
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput
 from csp.http_client import Object, field, objects, segment
@@ -37,6 +37,8 @@ def allow(call: VerbCall) -> int:
     body = {"agent": call.args.agent, "pattern": " ".join(call.args.words)}
     answer = call.gateway.post_once("/rules", body)
     rule = field(answer, "rule", dict)
+    if rule.get("problem"):
+        talk(str(rule["problem"]))
     return call.tell(
         answer, f"{rule.get('agent')} may run: {rule.get('pattern')} (rule #{rule.get('number')})"
     )

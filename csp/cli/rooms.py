@@ -25,7 +25,12 @@ def rooms(call: VerbCall) -> int:
     rows = [_row(call.settings, name, claims.get(name), running.get(name)) for name in {**running, **claims}]
     # A room that never ran cannot be opened.
     rows = [row for row in rows if row["state"] != "stopped" or Path(row["history"]).is_dir()]
-    rows += [_earlier(room, history) for room, history in earlier_rooms(env) if room not in running]
+    # Of a room from an earlier version, only the history is known.
+    unknown = dict.fromkeys(("url", "lan", "session", "socket", "joined"))
+    for name, history in earlier_rooms(env):
+        if name not in running:
+            row = {"room": name, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
+            rows.append({**row, **unknown, "open": f"csp up --room {name}"})
     rows.sort(key=lambda row: (row["state"] == "stopped", row["room"]))
     if call.is_json:
         put_json(rows)
@@ -55,17 +60,15 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
         "lan": room.lan or None if room else None,
         "session": panes.name if panes and has_panes else None,
         "socket": panes.socket if panes and has_panes else None,
-        "open": f"csp up --room {name}"
-        if room or not claim or claim.home
-        else f"csp up --room {name} --dir DIR",
+        "joined": room.joined or None if room else None,
+        "open": _opening(name, claim, room),
     }
 
 
-def _earlier(room: str, history: Path) -> dict[str, Any]:
-    """Return a room from an earlier version, of which only the history is known."""
-    nothing = dict.fromkeys(("url", "lan", "session", "socket"))
-    found = {"room": room, "dir": "", "state": "stopped", "agents": [], "history": str(history)}
-    return {**found, **nothing, "open": f"csp up --room {room}"}
+def _opening(name: str, claim: Claim | None, room: RunningRoom | None) -> str:
+    if room and room.joined:
+        return f"csp join {room.joined}"
+    return f"csp up --room {name}" + ("" if room or not claim or claim.home else " --dir DIR")
 
 
 def _agents(settings: Settings, room: RunningRoom) -> list[dict[str, Any]]:
@@ -89,4 +92,5 @@ def _cells(row: dict[str, Any]) -> list[str]:
     )
     place = row["dir"] or f"history in {row['history']}"
     state = f"{row['state']}, on the network" if row["lan"] else row["state"]
+    state = f"{row['state']}, joined" if row["joined"] else state
     return [row["room"], state, place, agents or "-", row["open"]]

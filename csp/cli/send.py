@@ -43,7 +43,12 @@ def send(call: VerbCall) -> int:
     args = call.args
     text = read_stdin() if args.text == ["-"] else " ".join(args.text)
     if args.from_last:
-        quoted = "\n".join(f"> {line}".rstrip() for line in _last_text(call, args.from_last).split("\n"))
+        # The filter also finds messages to the agent, so search back for one from the agent itself.
+        found = reversed(newest(call.gateway, 200, agent=args.from_last, types=_SPEECH))
+        last = next((item for item in found if item.get("sender") == args.from_last), None)
+        if last is None:
+            raise NotFound(f"no message from {args.from_last!r} was found", "see: csp history")
+        quoted = "\n".join(f"> {line}".rstrip() for line in field(last, "text", str).split("\n"))
         text = f"{text}\n\n{args.from_last} said:\n{quoted}".lstrip("\n")
     if not text.strip():
         raise BadInput("expected text to send, got nothing", "see: csp send --help")
@@ -101,14 +106,6 @@ def read_stdin() -> str:
         raise BadInput("expected text in UTF-8 on stdin, got other bytes") from exc
 
 
-def _last_text(call: VerbCall, agent: str) -> str:
-    # The filter also finds messages to the agent, so search back for one from the agent itself.
-    for item in reversed(newest(call.gateway, 200, agent=agent, types=_SPEECH)):
-        if item.get("sender") == agent:
-            return field(item, "text", str)
-    raise NotFound(f"no message from {agent!r} was found", "see: csp history")
-
-
 class _Waiting:
     """Waits for each recipient's reply to one message."""
 
@@ -144,7 +141,16 @@ class _Waiting:
         try:
             self._gateway = self._gateway or self._call.reconnect()
             self._take_replies(self._gateway, wait_s)
-            self._take_states(self._gateway)
+            recipients: Object = {}
+            if self._open:
+                recipients = field(self._gateway.get(f"/messages/{segment(self._id)}"), "recipients", dict)
+            for agent in list(self._open):
+                delivery = recipients.get(agent) or {}
+                state, reason = str(delivery.get("state") or "queued"), str(delivery.get("reason") or "")
+                if state in _LOST:
+                    self._lose(agent, f"{state}: {reason}" if reason else state)
+                else:
+                    self._open[agent] = "working" if state in _TAKEN else reason or state
         except Unreachable:
             self._gateway = None
             self._open = dict.fromkeys(self._open, "the gateway is unreachable")
@@ -169,18 +175,6 @@ class _Waiting:
                 if ending:
                     # A turn that broke off counts as lost, regardless of its output so far.
                     self._lose(sender, _ENDINGS.get(ending, ending))
-
-    def _take_states(self, gateway: GatewayClient) -> None:
-        if not self._open:
-            return
-        recipients = field(gateway.get(f"/messages/{segment(self._id)}"), "recipients", dict)
-        for agent in list(self._open):
-            delivery = recipients.get(agent) or {}
-            state, reason = str(delivery.get("state") or "queued"), str(delivery.get("reason") or "")
-            if state in _LOST:
-                self._lose(agent, f"{state}: {reason}" if reason else state)
-            else:
-                self._open[agent] = "working" if state in _TAKEN else reason or state
 
     def _lose(self, agent: str, reason: str) -> None:
         self._open.pop(agent, None)

@@ -3,18 +3,22 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
-from csp.cli.arguments import JSON, takes
+from csp.cli.arguments import JSON, switch, takes
 from csp.cli.needs import needs_lines
 from csp.cli.output import duration, put, put_json, put_lines, talk
 from csp.cli.verb_call import VerbCall
-from csp.config import ROWS, shown
-from csp.errors import Forbidden, NotFound
+from csp.config import ROWS, process_environment, shown
+from csp.errors import Forbidden, NotFound, Refused, Unreachable
+from csp.fast_start.process_environment import unnamed_runtime_dir
 from csp.http_client import Object, field, objects
 from csp.human.safe_text import columns, one_line
 from csp.human.status_lines import agent_row, models_of, session_spending, spent_lines
+from csp.join.link_state import LinkState
 from csp.panes.room_processes import RoomProcesses
+from csp.room_registry import running_rooms
 from csp.session_status import bracketed, session_of
 
 _TEXT: Final = 60
@@ -50,7 +54,11 @@ def agents(call: VerbCall) -> int:
 @takes(JSON, examples=("csp status",))
 def status(call: VerbCall) -> int:
     """Show the room, its sessions, its agents and each waiting message with its reason."""
-    health = call.gateway.get("/health")
+    joined = joined_from(call)
+    try:
+        health = call.gateway.get("/health")
+    except Unreachable as exc:
+        raise link_problem(call, joined) or exc from exc
     found = objects(call.gateway.get("/agents"))
     sessions = objects(field(call.gateway.get("/sessions"), "items", list))
     queue: list[Object] | None = None
@@ -62,10 +70,10 @@ def status(call: VerbCall) -> int:
     usage = call.gateway.get("/usage")
     if call.is_json:
         shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue, "usage": usage}
-        shown |= {"attention": needs, "directories": directories(call, found)}
+        shown |= {"attention": needs, "directories": directories(call, found), "joined": joined or None}
         put_json({"url": call.gateway.url, **shown})
         return 0
-    put_lines(health_lines(call.gateway.url, health))
+    put_lines(health_lines(f"{joined} through {call.gateway.url}" if joined else call.gateway.url, health))
     put_lines(needs_lines(needs or [], time.time()))
     for item in sessions:
         if not item.get("endedAt"):
@@ -83,10 +91,22 @@ def status(call: VerbCall) -> int:
     return 0
 
 
-@takes(examples=("csp token",))
+@takes(
+    switch("--all", "print JSON with the address and the token of every running room, for csp join"),
+    examples=("csp token",),
+)
 def token(call: VerbCall) -> int:
-    """Print the token that this command uses."""
-    put(call.address.token)
+    """Print the token that this command uses, or those of all rooms."""
+    if not call.args.all:
+        put(call.address.token)
+        return 0
+    if call.settings.agent:
+        raise Refused(f"this pane is agent {call.settings.agent!r}", "use another terminal for this")
+    # A command over ssh may have no runtime folder, though the rooms were opened with one.
+    other = unnamed_runtime_dir(process_environment())
+    found = [room for dir in (call.settings.state_dir, Path(other or "/")) for room in running_rooms(dir)]
+    rooms = {room.room: room for room in reversed(found) if not room.joined}
+    put_json([{"room": name, "url": room.url, "token": room.token} for name, room in rooms.items()])
     return 0
 
 
@@ -148,6 +168,22 @@ def dialog_lines(item: Object) -> list[str]:
     lines = [f"wants {wanted}" if wanted else "", asked, " · ".join(offered)]
     lines.append(f"answer with: csp approve {agent} [--choice N], or csp deny {agent}")
     return [f"    {line}" for line in lines if line]
+
+
+def joined_from(call: VerbCall) -> str:
+    """Return the target of `csp join` if the room is on another machine, or an empty string."""
+    room = call.address.room
+    return next((one.joined for one in running_rooms(call.settings.state_dir) if one.room == room), "")
+
+
+def link_problem(call: VerbCall, joined: str) -> Unreachable | None:
+    """Return why a joined room cannot be reached, if its link knows it."""
+    state = LinkState.load(call.settings.state_dir, call.address.room) if joined else None
+    if state is None or not state.problem:
+        return None
+    since = duration(max(0.0, time.time() - state.since))
+    what = f"the link to {joined} has been down for {since}: {state.problem}"
+    return Unreachable(what, "it reconnects by itself")
 
 
 def health_lines(url: str, health: Object) -> list[str]:

@@ -62,7 +62,7 @@ _MOST_EARLIER: Final = 3
 def up(call: VerbCall) -> int:
     """Open the room or join the running one; show it immediately, or return when all agents have joined."""
     from csp.panes.start_gateway import running_room
-    from csp.panes.tmux_session import check_terminal, check_tmux
+    from csp.panes.tmux_session import check_terminal, check_tmux, is_unwatched
     from csp.panes.up import OpenRoom, plan
 
     check_place(call)
@@ -79,7 +79,7 @@ def up(call: VerbCall) -> int:
     if call.args.dry_run:
         return show_plan(call, plan(settings, wish, env, terminal))
     is_shown = is_terminal(sys.stdin) and is_terminal(sys.stdout)
-    attaches = is_shown and not call.args.detach and not call.is_json
+    attaches = is_shown and not call.args.detach and not call.is_json and not is_unwatched(env)
     if attaches:
         check_terminal(env)
     if running_room(settings.state_dir, settings.room) is None:
@@ -88,7 +88,7 @@ def up(call: VerbCall) -> int:
         report_other_rooms(settings, dir, env)
         settings = claim(settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
-        tell = functools.partial(_say, progress)
+        tell = functools.partial(say, progress)
         opening = OpenRoom(settings, wish, cwd, env, progress.show, tell, reach)
         opening.start(terminal if attaches else None)
         if attaches:
@@ -351,7 +351,7 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
             todo = f"resume: csp up --room {room} · stop: csp down --room {room}"
             nothing = f"nothing of room {room} is running"
             still = f"still running: {', '.join(left)} ({todo})" if left else nothing
-            _say(progress, f"interrupted; {still}")
+            say(progress, f"interrupted; {still}")
             raise
 
 
@@ -367,7 +367,8 @@ def panes_of(state_dir: Path, room: str) -> "TmuxSession | None":
         return None
 
 
-def _say(progress: Progress, line: str) -> None:
+def say(progress: Progress, line: str) -> None:
+    """Print a line in place of the progress."""
     progress.clear()
     talk(f"csp: {line}")
 

@@ -94,6 +94,8 @@ class CliAdapter:
     peers_help = ""
     #: Whether the wiring determines the exact path of the transcript.
     knows_transcript = False
+    #: Whether the CLI reports the whole command that it asks to run, so that approval rules apply to it.
+    reports_commands = False
     #: Whether a process may write to several transcripts at once that no hook names.
     has_several_transcripts = False
 

@@ -89,6 +89,12 @@ class Bus:
         """The size in bytes of the largest message that the servers accept."""
         return self._client.max_payload if self._client is not None else 0
 
+    @property
+    def server_version(self) -> str:
+        """The version of the server, as far as is known."""
+        found = self._client.connected_server_version if self._client is not None else None
+        return "" if found is None else f"{found.major}.{found.minor}.{found.patch}"
+
     async def request(
         self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, *, timeout_s: float
     ) -> "Msg":

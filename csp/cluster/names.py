@@ -3,7 +3,7 @@
 from typing import Final
 from zlib import crc32
 
-#: Rooms share a few streams: thousands of rooms cost little as subjects, but much as streams.
+#: Rooms share a few streams, because thousands of subjects are cheap and thousands of streams are not.
 SHARDS: Final = 8
 
 

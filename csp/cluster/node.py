@@ -15,14 +15,13 @@ from csp.cluster.page_store import PageStore
 from csp.cluster.peers import Peers
 from csp.cluster.seat import Seat
 from csp.cluster.servers import NatsServers
-from csp.cluster.setup import open_stream
+from csp.cluster.setup import REPLICAS, open_stream
 from csp.cluster.starting import START_S, wait_or_raise
 from csp.cluster.stream_log import StreamLog
 from csp.errors import BadInput, LogLost
 
 log = logging.getLogger(__name__)
 
-REPLICAS: Final = 3
 _SHORT_SECRET: Final = 16
 
 

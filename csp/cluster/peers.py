@@ -96,14 +96,8 @@ class Peers:
             await self._bus.publish(heartbeat_subject(self.me), beat)
 
     def _hear(self, message: "Msg | None") -> None:
-        if message is None:
-            return
-        try:
-            beat = _decoder.decode(message.data)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
-            log.warning("heartbeat not understood", extra={"problem": str(exc)})
-            return
-        if beat.process == self.me:
+        beat = _read(message)
+        if beat is None or beat.process == self.me:
             return
         now = time.monotonic()
         peer = self.known.setdefault(beat.process, Peer(heard_at=now))
@@ -113,3 +107,29 @@ class Peers:
         if len(self.known) > 1000:
             # Of processes that are gone, only the latest matter.
             self.known = {name: one for name, one in self.known.items() if now - one.heard_at < 60}
+
+
+async def clock_offsets(bus: Bus, listen_s: float) -> dict[str, float]:
+    """Listen to the gateways for a while; return by how much the clock of each is ahead of ours."""
+    ahead_s: dict[str, float] = {}
+
+    def hear(message: "Msg | None") -> None:
+        beat = _read(message)
+        if beat is not None:
+            ahead_s[beat.process] = beat.at - time.time()
+
+    end = await bus.follow(heartbeat_subject("*"), hear)
+    await asyncio.sleep(listen_s)
+    await end()
+    return ahead_s
+
+
+def _read(message: "Msg | None") -> Heartbeat | None:
+    """Return what a message says; None if it is not understood."""
+    if message is None:
+        return None
+    try:
+        return _decoder.decode(message.data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+        log.warning("heartbeat not understood", extra={"problem": str(exc)})
+        return None

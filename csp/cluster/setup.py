@@ -1,6 +1,7 @@
-"""Create the streams, or check those that are there."""
+"""Create the streams, or check the existing ones."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 from csp.cluster.bus import Bus
@@ -10,6 +11,8 @@ from csp.errors import Broken, LogLost
 log = logging.getLogger(__name__)
 
 API_S: Final = 5.0
+#: The servers that hold each room, where there are as many.
+REPLICAS: Final = 3
 _NOT_FOUND: Final = 10059
 #: A server that is not part of a cluster has no replicas.
 _ALONE: Final = 10074
@@ -23,7 +26,7 @@ def stream_config(shard: int, replicas: int) -> dict[str, Any]:
         "name": stream_name(shard),
         "subjects": [f"csp.j.{shard}.>"],
         "retention": "limits",
-        # Refuse what does not fit; the default would delete the oldest events instead.
+        # Refuse new messages when the stream is full; the default would delete the oldest events instead.
         "discard": "new",
         "storage": "file",
         "num_replicas": replicas,
@@ -44,20 +47,34 @@ _REQUIRED: Final = (
 )
 
 
+async def stream_info(bus: Bus, shard: int) -> dict[str, Any] | None:
+    """Return the configuration and the state of a shard's stream; None if there is none."""
+    name = stream_name(shard)
+    answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
+    if answer.get("error", {}).get("err_code") == _NOT_FOUND:
+        return None
+    if "error" in answer:
+        raise LogLost(f"stream {name}: {answer['error'].get('description', 'unknown error')}")
+    return answer
+
+
+def unfit(found: Mapping[str, Any], shard: int) -> str:
+    """Return why a stream with this configuration cannot hold rooms; "" if it can."""
+    wanted = stream_config(shard, 1)
+    for key in _REQUIRED:
+        if found.get(key) != wanted[key]:
+            return f"stream {wanted['name']} has {key} = {found.get(key)!r}, expected {wanted[key]!r}"
+    return ""
+
+
 async def open_stream(bus: Bus, shard: int, replicas: int, *, or_one: bool = False) -> None:
     """Create the stream of a shard; raise Broken if there is one that cannot hold rooms.
 
     With `or_one`, a server that is not part of a cluster keeps it alone.
     """
-    wanted = stream_config(shard, replicas)
-    name = wanted["name"]
-    found = await create_stream(bus, wanted, or_one=or_one)
-    for key in _REQUIRED:
-        if found.get(key) != wanted[key]:
-            raise Broken(
-                f"stream {name} has {key} = {found.get(key)!r}, expected {wanted[key]!r}",
-                "was it created by something else? CSP creates its streams itself",
-            )
+    found = await create_stream(bus, stream_config(shard, replicas), or_one=or_one)
+    if problem := unfit(found, shard):
+        raise Broken(problem, "was it created by something else? CSP creates its streams itself")
 
 
 async def create_stream(bus: Bus, wanted: dict[str, Any], *, or_one: bool) -> dict[str, Any]:

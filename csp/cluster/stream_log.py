@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 PUBLISH_S: Final = 0.4
 READ_S: Final = 2.0
 AGAIN_S: Final = 0.05
-#: A reader asks for news it may have missed when nothing has come for this long.
+#: A reader that has received nothing for this long asks whether it has missed messages.
 SILENCE_S: Final = 1.0
 MESSAGES_AT_ONCE: Final = 256
 BYTES_AT_ONCE: Final = 1 << 20
@@ -68,7 +68,7 @@ class StreamLog:
         self._subject = log_subject(room)
         self._news_subject = news_subject(room)
         self._stream = stream_name(shard_of(room))
-        # The ids of messages are never used twice, not by another process either.
+        # Makes message ids unique, also among processes.
         self._own_name = uuid4().hex
         self._published = 0
         self._is_closed = False
@@ -146,6 +146,13 @@ class StreamLog:
         if 0 < limit < used + RESERVE_BYTES:
             raise StorageFull(*_FULL)
 
+    async def last_seq(self) -> int:
+        """Return the seq of the last event; 0 if there is none."""
+        asked = {"last_by_subj": self._subject}
+        answer = await self._bus.ask(f"STREAM.MSG.GET.{self._stream}", asked, timeout_s=READ_S)
+        stored = self._found(answer)
+        return stored.place.seq if stored is not None else 0
+
     # --- reading ---------------------------------------------------------------------------------
 
     async def replay(self, after: Place) -> AsyncIterator[tuple[Place, Batch]]:
@@ -217,7 +224,9 @@ class StreamLog:
     async def _following(self, mark: int) -> _Stored | None:
         """Return the first message of the room after a mark, as the leader of the stream has it."""
         asked = {"seq": mark + 1, "next_by_subj": self._subject}
-        answer = await self._bus.ask(f"STREAM.MSG.GET.{self._stream}", asked, timeout_s=READ_S)
+        return self._found(await self._bus.ask(f"STREAM.MSG.GET.{self._stream}", asked, timeout_s=READ_S))
+
+    def _found(self, answer: Mapping[str, Any]) -> _Stored | None:
         error = answer.get("error")
         if error is not None:
             if error.get("code") == 404 and error.get("err_code") == 10037:

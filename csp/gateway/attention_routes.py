@@ -2,6 +2,7 @@
 
 import msgspec
 
+from csp.clis.registry import find_adapter, profile_names
 from csp.errors import NotFound
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import AnyCall, Posted
@@ -33,7 +34,7 @@ async def list_items(gateway: Gateway, call: AnyCall) -> AttentionView:
 
 async def list_rules(gateway: Gateway, call: AnyCall) -> ApprovalRulesView:
     await gateway.writer.settle()
-    return ApprovalRulesView(items=tuple(_view(rule) for rule in _rules(gateway)))
+    return ApprovalRulesView(items=tuple(_view(gateway, rule) for rule in _rules(gateway)))
 
 
 async def add_rule(gateway: Gateway, call: Posted[ApprovalRuleBody]) -> ApprovalRuleDoneView:
@@ -41,7 +42,7 @@ async def add_rule(gateway: Gateway, call: Posted[ApprovalRuleBody]) -> Approval
     await gateway.submit(AllowCommand(agent=agent, pattern=call.body.pattern))
     pattern = " ".join(call.body.pattern.split())
     added = next(rule for rule in _rules(gateway) if rule.number and rule[1:] == (agent, pattern))
-    return ApprovalRuleDoneView(success=True, rule=_view(added))
+    return ApprovalRuleDoneView(success=True, rule=_view(gateway, added))
 
 
 async def remove_rule(gateway: Gateway, call: AnyCall) -> ApprovalRuleDoneView:
@@ -51,17 +52,29 @@ async def remove_rule(gateway: Gateway, call: AnyCall) -> ApprovalRuleDoneView:
     if removed is None:
         raise NotFound(f"there is no approval rule {call.path['number'][:80]!r}", "see: csp rules")
     await gateway.submit(DisallowCommand(number=number))
-    return ApprovalRuleDoneView(success=True, rule=_view(removed))
+    return ApprovalRuleDoneView(success=True, rule=_view(gateway, removed))
 
 
 def _rules(gateway: Gateway) -> list[ApprovalRule]:
     return rules_of(gateway.writer.room, gateway.rules)
 
 
-def _view(rule: ApprovalRule) -> ApprovalRuleView:
+def _view(gateway: Gateway, rule: ApprovalRule) -> ApprovalRuleView:
+    source = "room" if rule.number else "csp.toml"
     return ApprovalRuleView(
         number=rule.number,
         agent=rule.agent,
         pattern=rule.pattern,
-        source="room" if rule.number else "csp.toml",
+        source=source,
+        problem=_problem(gateway, AgentId(rule.agent)),
     )
+
+
+def _problem(gateway: Gateway, agent: AgentId) -> str:
+    """Return why no rule applies to an agent, as far as its profile is one of ours."""
+    participant = gateway.writer.room.participants.get(agent)
+    known = participant.capabilities if participant is not None else None
+    profile = str(known.get("profile", "") if isinstance(known, dict) else next(iter(known or ()), ""))
+    if profile not in profile_names() or find_adapter(profile).reports_commands:
+        return ""
+    return f"no effect: {agent} does not report its commands to CSP"

@@ -72,9 +72,7 @@ def _question_about(gateway: Gateway, wish: human_input.ModeLine, body: LineBody
     if wish.mode not in mode_names():
         return None
     if wish.needs_topic:
-        return LineView(
-            kind=LineKind.ASK_TOPIC, name=wish.mode, question=human_input.topic_question(wish.mode)
-        )
+        return LineView(kind=LineKind.ASK_TOPIC, name=wish.mode, question=human_input.TOPIC_QUESTION)
     running = gateway.writer.room.sessions.live_in(body.thread or DEFAULT_THREAD)
     is_free = running is None or wish.mode == human_input.FREEFORM or wish.replaces or body.confirmed
     if running is None or is_free:

@@ -338,7 +338,7 @@ def raise_file_limit() -> None:
 # --- the supervisor ------------------------------------------------------------------------------
 
 
-def supervise(serve: Serve) -> int:
+def supervise(serve: Serve, what: str = "gateway") -> int:
     """Run `serve` in a child; restart it after a crash, at most 5 times a minute."""
     guard = _Guard()
     restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
@@ -353,10 +353,10 @@ def supervise(serve: Serve) -> int:
             return code
         now = time.monotonic()
         if len(restarts) == MAX_RESTARTS and now - restarts[0] < WINDOW_S:
-            log.error("gateway keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
+            log.error(f"{what} keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
             return 1
         restarts.append(now)
-        log.warning("gateway died and is being restarted", extra={"exit_code": code})
+        log.warning(f"{what} died and is being restarted", extra={"exit_code": code})
 
 
 class _Guard:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import time
 from collections.abc import Coroutine, Mapping
@@ -105,14 +106,12 @@ class Chat:
         #: Messages sent from here by id, oldest first.
         self._mine: dict[str, asyncio.Task[None]] = {}
         self._last_words: dict[str, str] = {}
-        self._mode = ""
+        self._mode = self.away = ""
         self._lane: asyncio.Queue[human_input.TypedLine] = asyncio.Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unfinished: set[asyncio.Task[Any]] = set()
-        self._is_over = False
+        self._is_over = self._has_greeted = False
         self._is_ready = asyncio.Event()
-        self._has_greeted = False
-        self.away = ""
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
@@ -182,6 +181,8 @@ class Chat:
         words = {seat.id: session.word_for(seat.id, seat.state) for seat in self.roster.seats}
         self.borders.set_states(words)
         self.borders.set_mode(mode_text(session, self.look.signs), session.deadline)
+        if ready := self.roster.take_ready():
+            self.out.put(f"{self.look.signs.dot} ready: {', '.join(map(self.look.name, ready))}")
         self.out.refresh()
 
     async def _greet(self) -> None:
@@ -196,6 +197,7 @@ class Chat:
         if self.order.is_person:
             name = self.order.address.room or self.gateway.url
             self.out.put(room_line(self.look, name, self.roster.summary()))
+            self.roster.watch_starting()
         for line in missed:
             self.out.put(line)
         if self.order.is_person and seen is None:
@@ -267,7 +269,7 @@ class Chat:
         if self.away or self.is_connected or self._is_over:
             return
         self.away = visible(one_line(why, 200)) or "no connection"
-        self.out.talk(f"the gateway is away, what you type goes out when it is back: {self.away}")
+        self.out.talk(f"the gateway is unreachable; what you type is sent when it is back: {self.away}")
         self.out.refresh()
 
     @property
@@ -281,14 +283,12 @@ class Chat:
 
     async def _tell_ticks(self) -> None:
         """Show the delivery of the user's own messages, and store the position up to which all was shown."""
-        rounds = 0
-        while True:
+        for rounds in itertools.count(1):
             now = time.monotonic()
             for line in self.ticks.due(now):
                 self.out.put(line)
             for message in self.ticks.silent(now) if self.is_connected else []:
                 self._start(self._ask_about(message))
-            rounds += 1
             if rounds % 10 == 0:
                 self._save_seen()
             await asyncio.sleep(TICK_S)

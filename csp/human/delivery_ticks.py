@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from csp.human.message_text import broken_at_words
 from csp.human.safe_text import one_line, visible
 from csp.human.theme import Theme
 from csp.protocol import catalogue
@@ -149,8 +150,9 @@ class DeliveryTicks:
             ready = {agent: step for agent, step in ready.items() if step.state in _ENDS}
             if not ready:
                 return ""
-        return f"  {self._look.faint(visible(own.label))} " + f" {self._look.signs.dot} ".join(
-            self._parts(ready)
+        told = f" {self._look.signs.dot} ".join(self._parts(ready))
+        return broken_at_words(
+            f"  {self._look.faint(visible(own.label))} {told}", self._look.columns(), further=4
         )
 
     def _parts(self, ready: dict[str, _Step]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -87,6 +87,11 @@ def spoken_in(item: Mapping[str, Any]) -> SpokenLine:
     )
 
 
+def is_part_of_message(item: Mapping[str, Any]) -> bool:
+    """Return whether a history item is a vote that its voter's message contains."""
+    return item.get("type") == "vote" and bool(item.get("message"))
+
+
 def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False, mode: str = "") -> str:
     """Return a message as lines with sender, recipients and text; fold a long one to its first rows.
 
@@ -110,6 +115,15 @@ def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False, mode: 
             is_speech=spoken.sender != HUMAN,
         )
     )
+
+
+def history_lines(look: Theme, items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines for history items, oldest first."""
+    lines, mode = [], ""
+    for spoken in map(spoken_in, items):
+        mode = str(spoken.params.get("mode", "")) if spoken.code == NoticeCode.MODE else mode
+        lines.append(said_line(look, spoken, mode=mode))
+    return lines
 
 
 def own_line(look: Theme, to: str, text: str, *, urgent: bool = False) -> str:
@@ -153,8 +167,8 @@ def _message_rows(
         return look.faint(f"{look.signs.waits} {lines} from {visible(sender)}, {how_to_see}")
 
     shown = fold(rows, _body_rows_that_fit(look), width, mark) if how_to_see else rows
-    if shown == rows and how_to_see:
-        shown = [*rows[:-1], *_signed(rows[-1], look.faint(f"{look.signs.dash} {sender}"), width)]
+    if how_to_see and shown[-1] == rows[-1]:
+        shown = [*shown[:-1], *_signed(rows[-1], look.faint(f"{look.signs.dash} {sender}"), width)]
     return [head, *shown]
 
 
@@ -195,6 +209,7 @@ def _notice_line(look: Theme, spoken: SpokenLine, head: str, *, is_whole: bool, 
 
 
 _IN_A_SHELL: Final = re.compile(r"\bcsp ([a-z]+)\b")
+_VOTE_OF: Final = re.compile(r"\n- \S+ voted .*")
 _OF_A_MESSAGE: Final = re.compile(r"\bm-(\d+)\b")
 
 
@@ -212,6 +227,12 @@ def drawn_notice(spoken: SpokenLine, mode: str = "") -> str:
     """
     params = spoken.params
     match spoken.code:
+        case NoticeCode.VOTES_COUNTED:
+            # Each vote was shown as its voter's message.
+            return _VOTE_OF.sub("", spoken.text)
+        case NoticeCode.APPROVED_BY_RULE if "remedy" in params:
+            kept, remedy = spoken.text.removesuffix(str(params["remedy"])), str(params["remedy"])
+            return kept + as_typed_here(remedy)
         case NoticeCode.LOOP_HELD | NoticeCode.NOT_SENT_AGAIN:
             return as_typed_here(_OF_A_MESSAGE.sub(r"#\1", spoken.text))
         case NoticeCode.RUN_NEEDS_PERSON | NoticeCode.RUN_WAITS_FOR_PERSON | NoticeCode.RUN_WAITS_FOR_FILE:

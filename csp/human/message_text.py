@@ -16,6 +16,8 @@ from csp.human.theme import Theme
 NARROW: Final = 20
 _SPACED: Final = re.compile(r"\s*\S+")
 _INDENT: Final = "  "
+#: Where a folded text has so few rows, blank ones are left out.
+_FEW_ROWS: Final = 5
 _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r"#{1,6}\s+(?P<text>.*)")
 _ITEM: Final = re.compile(r"(?P<lead>\s*(?:[-*+•]|\d{1,3}[.)])\s+)(?P<text>.*)")
@@ -107,16 +109,21 @@ def hanging(line: str, width: int, further: int | None = None) -> str:
 
     A line with styles stays as it is: it was laid out where it was drawn.
     """
-    if "\x1b" in line or width < NARROW or get_cwidth(line) <= width:
+    return line if "\x1b" in line else broken_at_words(line, width, further)
+
+
+def broken_at_words(line: str, width: int, further: int | None = None) -> str:
+    """Return a line, with or without styles, broken between words if it is wider than the screen."""
+    if width < NARROW or cells(line) <= width:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2 if further is None else further)
     rows, row, used = [], "", 0
     for word in _SPACED.findall(line):
-        if row.strip() and used + get_cwidth(word) > width:
+        if row.strip() and used + cells(word) > width:
             rows.append(row)
             row, used, word = indent, len(indent), word.lstrip()
         row += word
-        used += get_cwidth(word)
+        used += cells(word)
     return "\n".join([*rows, row])
 
 
@@ -235,12 +242,15 @@ def fold(rows: list[str], most: int, width: int, mark: Callable[[int], str]) -> 
 
     The mark shows the number of omitted rows. If there is no row left for it, it is added to the last row.
     """
-    if sum(height(row, width) for row in rows) <= most + 1:
-        # A mark would occupy the row that it replaces.
-        return rows
-    kept = list(_first(rows, max(1, most - 1), width))
+    for shown in (rows, [row for row in rows if row]):
+        if sum(height(row, width) for row in shown) <= most + 1:
+            # A mark would occupy the row that it replaces.
+            return shown
+        if most > _FEW_ROWS:
+            break
+    kept = list(_first(shown, max(1, most - 1), width))
     if most > 1:
-        return [*kept, _INDENT + mark(len(rows) - len(kept))]
+        return [*kept, _INDENT + mark(len(shown) - len(kept))]
     end = " " + mark(len(rows) - 1)
     return [cut(rows[0], max(NARROW, width - cells(end))) + end]
 

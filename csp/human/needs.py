@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from csp.errors import BadInput, CspError, NotFound
+from csp.human.message_text import hanging
 from csp.human.safe_text import count, one_line, visible
 from csp.human.theme import Theme
 from csp.protocol.attention import (
@@ -27,6 +28,8 @@ _GATHER_S: Final = 0.1
 _REST_S: Final = 0.3
 #: An item that has only just appeared cannot be the one that the user wanted to answer.
 TOO_NEW_S: Final = 0.5
+#: How long an approval is held back that does not say what for: the CLI may still draw its dialog.
+UNDRAWN_S: Final = 2.0
 _DETAIL: Final = 600
 _ROWS: Final = 6
 _DIALOGS: Final = (AttentionKind.APPROVAL, AttentionKind.DIALOG, AttentionKind.LOGIN, AttentionKind.TRUST)
@@ -43,7 +46,8 @@ class Needs:
         self._changed = changed
         self._stale = asyncio.Event()
         self.items: tuple[AttentionItem, ...] = ()
-        #: Items already reported, with their arrival times.
+        #: The waiting items with the times at which they appeared, and those that were reported.
+        self._seen: dict[tuple[str, float], float] = {}
         self._told: dict[tuple[str, float], float] = {}
 
     @property
@@ -63,7 +67,9 @@ class Needs:
     async def keep_fresh(self) -> None:
         """Update the list whenever something has changed, until cancelled."""
         while True:
-            await self._stale.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(UNDRAWN_S if len(self._told) < len(self._seen) else None):
+                    await self._stale.wait()
             await asyncio.sleep(_GATHER_S)
             self._stale.clear()
             with contextlib.suppress(CspError):
@@ -77,10 +83,12 @@ class Needs:
             self.items = msgspec.convert(answer, AttentionView).items
         now = time.monotonic()
         known = {(item.id, item.since): item for item in self.urgent}
-        news = [item for key, item in known.items() if key not in self._told]
-        self._told = {key: self._told.get(key, now) for key in known}
-        for item in news:
-            self._tell(item)
+        self._seen = {key: self._seen.get(key, now) for key in known}
+        self._told = {key: at for key, at in self._told.items() if key in known}
+        for key, item in known.items():
+            if key not in self._told and (_says_what(item) or now - self._seen[key] >= UNDRAWN_S):
+                self._told[key] = now
+                self._tell(item)
         self._changed()
 
     def find_answer(self, key: str) -> AttentionAnswer:
@@ -89,8 +97,10 @@ class Needs:
         if not items:
             raise NotFound("nothing needs you", "see: /status")
         item = items[-1]
-        if time.monotonic() - self._told.get((item.id, item.since), 0.0) < TOO_NEW_S:
-            raise BadInput(f"this has only just come: {item.title}", "look at it, then answer again")
+        now = time.monotonic()
+        told = self._told.get((item.id, item.since), now if item.level is AttentionLevel.ACTION else 0.0)
+        if now - told < TOO_NEW_S:
+            raise BadInput(f"this item has only just appeared: {item.title}", "look at it, then answer again")
         answer = next((one for one in item.answers if one.key == key), None)
         if answer is None:
             keys = ", ".join(f"{one.key} {one.label}" for one in item.answers)
@@ -102,23 +112,33 @@ class Needs:
         return human_input.only_asker(sorted({item.agent for item in self.items if item.kind in _DIALOGS}))
 
 
+def _says_what(item: AttentionItem) -> bool:
+    return item.kind is not AttentionKind.APPROVAL or bool(item.detail.strip())
+
+
 def need_lines(look: Theme, item: AttentionItem) -> str:
     """Return an item as lines with its title, its details and the possible answers."""
+    answers = "   ".join(f"{one.key} {visible(one_line(one.label, 60))}" for one in item.answers)
+    hint = "(/y, /n or /answer KEY; Alt-Y, Alt-N)"
+    rows = hanging(f"  {answers}   {hint}", look.columns(), further=2).split("\n")
+    return "\n".join([*_item_rows(look, item), *map(look.faint, rows)])
+
+
+def _item_rows(look: Theme, item: AttentionItem) -> list[str]:
     sign = look.signs.call
     lines = [f"{look.alert(sign) if item.level is AttentionLevel.ACTION else sign} {visible(item.title)}"]
     detail = item.detail.strip().split("\n")
     lines += [f"  {visible(one_line(row, _DETAIL))}" for row in detail[:_ROWS] if row.strip()]
     if len(detail) > _ROWS:
         lines.append(look.faint(f"  ... {count(len(detail) - _ROWS, 'more line')}"))
-    answers = "   ".join(f"{one.key} {visible(one_line(one.label, 60))}" for one in item.answers)
-    return "\n".join([*lines, look.faint(f"  {answers}   (/y, /n or /answer KEY; Alt-Y, Alt-N)")])
+    return lines
 
 
 def list_lines(look: Theme, items: tuple[AttentionItem, ...]) -> list[str]:
     """Return the whole list, with the commands that answer each item."""
     lines = []
     for item in items:
-        lines.append(need_lines(look, item).rsplit("\n", 1)[0])
+        lines += _item_rows(look, item)
         lines += [f"    {visible(one.line)}  {look.faint(visible(one.label))}" for one in item.answers]
     return lines or ["nothing needs you"]
 

@@ -16,9 +16,9 @@ class Question:
 
 
 def yes_or_no(text: str, meant: human_input.TypedLine, prompt: str) -> Question:
-    """Return a question after whose yes `meant` is done.
+    """Return a question; if the answer is yes, `meant` is executed.
 
-    `prompt` asks it in a few words beside the cursor: what agents say meanwhile scrolls the question away.
+    `prompt` repeats it in a few words next to the cursor, because messages may scroll the question away.
     """
 
     def then(answer: str) -> human_input.TypedLine | None:
@@ -34,7 +34,7 @@ def about_topic(text: str, wish: human_input.ModeLine) -> Question:
         is_topic = answer and not human_input.doubt_about(human_input.MessageLine(text=answer))
         return replace(wish, topic=answer) if is_topic else None
 
-    prompt = f"topic of the {human_input.mode_words(wish.mode)}"
+    prompt = f"{human_input.mode_words(wish.mode)} topic"
     return Question(text=f"{text} (an empty line cancels)", prompt=prompt, then=then)
 
 

@@ -16,6 +16,7 @@ from csp.session_status import SessionStatus, session_of
 #: Changes arrive in bursts, so they share one request, and requests are limited.
 _GATHER_S: Final = 0.15
 _REST_S: Final = 0.6
+_NOT_READY: Final = (AgentState.STARTING, AgentState.OFFLINE)
 
 Ask = Callable[[str, str], Awaitable[Any]]
 
@@ -31,6 +32,8 @@ class Roster:
         self.is_known = False
         self.groups: dict[str, tuple[str, ...]] = {}
         self.session = SessionStatus()
+        #: Agents that were starting when the user joined, and that are not ready yet.
+        self._starting: set[str] = set()
 
     @property
     def ids(self) -> list[str]:
@@ -49,6 +52,17 @@ class Roster:
         """Return a short description of who is here."""
         names = [f"{seat.id} {seat.state.replace('_', ' ')}" for seat in self.seats]
         return ", ".join(names) or "no agents yet"
+
+    def watch_starting(self) -> None:
+        """Remember which agents are starting, so that `take_ready` returns them later."""
+        self._starting = {seat.id for seat in self.seats if seat.state == AgentState.STARTING}
+
+    def take_ready(self) -> list[str]:
+        """Return, once each, the watched agents that are ready."""
+        states = {seat.id: seat.state for seat in self.seats}
+        ready = [one for one in self.ids if one in self._starting and states[one] not in _NOT_READY]
+        self._starting.difference_update(ready)
+        return ready
 
     # --- names -----------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Lines about agents, votes and costs, for `csp status`, `csp mode` and the human pane."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,6 +26,8 @@ DONE: Final = {
 #: Actions that count only once the agent is seen to have reacted.
 PROVED: Final = ("interrupt", "approve", "deny")
 _NAME: Final = 60
+#: Bold text in markdown.
+_BOLD: Final = re.compile(r"\*\*([^*\n]+)\*\*")
 _VOTED_TEXT: Final = 200
 
 
@@ -52,7 +55,7 @@ def doing_of(item: Object) -> str:
 
 
 def about_agent(item: Object, model: str) -> str:
-    """Return what an agent is: its part, its program, its model; its kind where no more is known."""
+    """Return an agent's role, program and model, or its kind if nothing else is known."""
     agent, kind, role = (field(item, name, str) for name in ("id", "kind", "role"))
     known = item.get("capabilities")
     program = str(known[0]) if isinstance(known, list) and known else ""
@@ -80,6 +83,8 @@ def rule_lines(items: list[Object]) -> list[str]:
     for item in items:
         number = f"#{item.get('number')}" if item.get("number") else "csp.toml"
         rows.append([number, str(item.get("agent")), "may run:", str(item.get("pattern"))])
+        if item.get("problem"):
+            rows[-1][-1] += f" ({item['problem']})"
     return columns(rows)
 
 
@@ -140,7 +145,8 @@ def vote_lines(view: Mapping[str, Any]) -> list[str]:
         lines[0] += f", waiting for {waiting}" if waiting else ""
     for label, proposal in proposals.items():
         owner = f" by {owners[label]}" if owners[label] else ""
-        lines.append(f"  {label}{owner}: {one_line(str(proposal.get('text') or ''), _VOTED_TEXT)}")
+        text = _BOLD.sub(r"\1", str(proposal.get("text") or ""))
+        lines.append(f"  {label}{owner}: {one_line(text, _VOTED_TEXT)}")
     for agent, vote in cast.items():
         label, reason = str(vote.get("label")), one_line(str(vote.get("reason") or ""), _VOTED_TEXT)
         own = " (its own)" if owners.get(label) == agent else ""

@@ -1,5 +1,6 @@
 """Join a room as an agent, for an MCP client that runs outside the room."""
 
+import contextlib
 import fcntl
 import os
 import threading
@@ -47,7 +48,10 @@ class OutsideMember:
             # If two start at the same time, the second finds the token of the first.
             with open(f"{path}.lock", "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                return self._join(address, self._known_token(address.room))
+                known = ""
+                with contextlib.suppress(OSError, UnicodeError):
+                    known = Path(path).read_text("ascii").strip()
+                return self._join(address, known)
         except OSError as exc:
             raise Broken(f"cannot write {path!r}: {(exc.strerror or '').lower()}") from exc
 
@@ -63,12 +67,6 @@ class OutsideMember:
         if address.room:
             save_token(self._state_dir, address.room, self._file, token, _TOKEN_KIND)
         return GatewayClient(address.url, token)
-
-    def _known_token(self, room: str) -> str:
-        try:
-            return Path(token_path(self._state_dir, room, self._file, _TOKEN_KIND)).read_text("ascii").strip()
-        except (CspError, OSError, UnicodeError):
-            return ""
 
     def stay(self) -> None:
         """Start calling the room regularly, because an agent counts as offline after a minute of silence."""

@@ -48,10 +48,22 @@ def start_gateway(
     reach: Sequence[str] = (),
 ) -> RunningRoom:
     """Start a supervised gateway that outlives this command; return once it responds."""
-    path = log_path(settings.state_dir, settings.room)
     argv = [*CSP, "gateway", "--supervise", "--room", settings.room]
     argv += ["--dir", str(dir), "--history", str(history or settings.history_dir)]
     argv += [*(["--port", port] if port else []), *reach]
+    return start_server(settings, argv, cwd, env, show)
+
+
+def start_server(
+    settings: Settings,
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    show: Callable[[str], None],
+    what: str = "gateway",
+) -> RunningRoom:
+    """Start a process that announces the room and outlives this command; return once the room responds."""
+    path = log_path(settings.state_dir, settings.room)
     with open_log(path) as log, FailurePipe() as pipe:
         before = log.tell()
         process = subprocess.Popen(
@@ -68,16 +80,16 @@ def start_gateway(
         deadline = time.monotonic() + READY_S
         try:
             while time.monotonic() < deadline:
-                show("starting the gateway…")
+                show(f"starting the {what}…")
                 room = running_room(settings.state_dir, settings.room)
                 if room is not None and answers(room):
                     return room
                 if process.poll() is not None:
                     message, hint = pipe.read()
                     problem = message or last_line(path, before)
-                    raise Broken(f"the gateway did not start: {problem}", hint or f"its log is {path}")
+                    raise Broken(f"the {what} did not start: {problem}", hint or f"its log is {path}")
                 time.sleep(_POLL_S)
-            raise Unreachable(f"the gateway gave no answer within {READY_S:g} s", f"its log is {path}")
+            raise Unreachable(f"the {what} gave no answer within {READY_S:g} s", f"its log is {path}")
         except BaseException:
             # On a loaded machine, SIGTERM may be handled too late, and nothing else would end it.
             processes = family([process.pid])
@@ -115,12 +127,12 @@ def open_to_lan(
 ) -> RunningRoom:
     """Make a running room reachable at an address of this machine, by restarting its gateway."""
     reach = ["--lan", address]
+    if room.joined:
+        raise Refused(f"room {room.room!r} is on another machine", "run this command there")
     if shlex.split(room.options) == reach:
         return room
     if room.supervisor is None or room.options.partition(" ")[0] not in ("", "--lan"):
-        why = (
-            "runs in a terminal of its own" if room.supervisor is None else f"was started with {room.options}"
-        )
+        why = "runs in its own terminal" if room.supervisor is None else f"was started with {room.options}"
         raise Refused(
             f"the gateway of room {room.room!r} {why}", "end it, then open the room with: csp up --lan"
         )

@@ -29,7 +29,9 @@ def check_worktree(dir: Path, agent: str, env: Mapping[str, str]) -> str:
     """Return a directory's path within its repository; raise if no worktree can be created."""
     inside = _git(dir, env, "rev-parse", "--show-prefix")
     if inside is None:
-        raise BadInput(f"agent {agent!r}: a worktree needs a git repository, {str(dir)!r} is in none", _INIT)
+        raise BadInput(
+            f"agent {agent!r}: a worktree needs a git repository, but {str(dir)!r} is not in one", _INIT
+        )
     if _git(dir, env, "rev-parse", "--verify", "--quiet", "HEAD") is None:
         raise BadInput(f"agent {agent!r}: a worktree needs a commit, {str(dir)!r} has none yet", _COMMIT)
     return inside.strip()

@@ -91,6 +91,8 @@ class ApprovalRuleView(Struct, frozen=True, omit_defaults=False):
     pattern: str
     #: `room` or `csp.toml`.
     source: str
+    #: Why the rule has no effect; empty if it has one.
+    problem: str = ""
 
 
 class ApprovalRulesView(Struct, frozen=True, omit_defaults=False):

@@ -28,7 +28,11 @@ def parse(kind: type[T], data: bytes) -> T:
     try:
         value: T = decoder.decode(data)  # type: ignore[assignment]  # the cache forgets the parameter
     except msgspec.ValidationError as exc:
-        raise _refusal(str(exc)) from exc
+        # msgspec reports a length only in its message.
+        _, is_long, place = str(exc).partition(_OVER)
+        if is_long:
+            raise _too_large(place.rpartition("$.")[2].rstrip("`") or "text") from exc
+        raise BadInput(_lower(str(exc)), "see /openapi.json for the shape of this request") from exc
     except RecursionError as exc:
         raise BadInput("JSON is nested too deeply", "send a flat object") from exc
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
@@ -43,14 +47,6 @@ def parse_request(kind: type[T], data: bytes) -> T:
     if data.count(b",") >= MAX_VALUES and _TOO_MANY.match(data):
         raise BadInput(f"JSON has more than {MAX_VALUES} values", "send several smaller requests")
     return parse(kind, data)
-
-
-def _refusal(problem: str) -> BadInput:
-    """Return the error for a failed check; msgspec reports a length only in its message."""
-    _, is_long, place = problem.partition(_OVER)
-    if is_long:
-        return _too_large(place.rpartition("$.")[2].rstrip("`") or "text")
-    return BadInput(_lower(problem), "see /openapi.json for the shape of this request")
 
 
 def _too_large(what: str) -> TooLarge:

@@ -61,8 +61,8 @@ class Git:
         top = self._ask(dir, "rev-parse", "--show-toplevel")
         base = self._ask(dir, "rev-parse", "--verify", "--quiet", "HEAD")
         if top is None or base is None:
-            what = "no git repository" if top is None else "a git repository without a commit"
-            return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so there is no diff")
+            what = "not in a git repository" if top is None else "in a git repository without a commit"
+            return RunContext(dir=str(dir), note=f"{str(dir)!r} is {what}, so there is no diff")
         if (place / ".git").exists():
             # It was created before a crash.
             more = {"GIT_DIR": str(self._own_folder(dir, place))}

@@ -11,12 +11,12 @@ from typing import Final
 
 from csp.protocol.attention import EVENTS as EVENTS
 from csp.protocol.attention import AttentionAnswer, AttentionItem, AttentionKind, AttentionLevel
-from csp.protocol.enums import AgentId, AgentState, DeliveryState, HeldReason, ParticipantKind
+from csp.protocol.enums import AgentState, DeliveryState, HeldReason, ParticipantKind
 from csp.protocol.requests import Choice
 from csp.protocol.review_messages import RunPhase
 from csp.room.approval_rules import exact_rule
-from csp.room.dialogs import asks_command, subject_of
-from csp.room.room_state import Message, Participant, Room
+from csp.room.dialogs import asks_command, command_first, subject_of
+from csp.room.room_state import Participant, Room
 from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.decisions import NONE, choices_for, is_cut_short, is_near_limit, is_tied
 from csp.room.sessions.session_state import Session, cut
@@ -59,11 +59,31 @@ def _answer(key: str, label: str, line: str) -> AttentionAnswer:
 def _of_agent(room: Room, one: Participant, now: float) -> Iterator[AttentionItem]:
     if not one.online:
         if one.kind in _STAY:
-            yield _ended(one)
+            restart = _answer("r", "Restart it", f"/restart {one.id}")
+            remove = _answer("x", "Remove it", f"/remove {one.id}")
+            yield AttentionItem(
+                id=f"{K.ENDED}:{one.id}",
+                kind=K.ENDED,
+                agent=one.id,
+                since=one.since or one.seen,
+                title=f"{one.id} has ended",
+                # Only a sidecar can be restarted from here.
+                answers=(restart, remove) if one.launch else (remove,),
+                level=L.INFO,
+            )
     elif one.state in _ASKING and one.answering is None:
         yield _asking(one)
     elif one.state is AgentState.LIMITED and (one.until is None or one.until > now):
-        yield _limited(one)
+        yield AttentionItem(
+            id=f"{K.LIMITED}:{one.id}",
+            kind=K.LIMITED,
+            agent=one.id,
+            since=one.since or one.seen,
+            title=f"{one.id} has reached a usage limit",
+            detail=cut(one.detail, MAX_DETAIL),
+            answers=(_answer("f", "Open its pane", f"/focus {one.id}"),),
+            level=L.INFO,
+        )
     if one.question is not None:
         yield AttentionItem(
             id=f"question:{one.id}:{one.question.message}",
@@ -85,7 +105,7 @@ def _asking(one: Participant) -> AttentionItem:
         kind = _SCREENS.get(one.asks, K.APPROVAL if one.asks in ("", "permission") else K.DIALOG)
     else:
         kind = _SCREENS.get(one.asks, K.DIALOG if dialog is not None or one.asks else K.STUCK)
-    subject = subject_of(dialog).strip() if dialog is not None else ""
+    subject = command_first(subject_of(dialog).strip()) if dialog is not None else ""
     question = dialog.question if dialog is not None else ""
     answers = (*_choices(one), _answer("f", "Open its pane", f"/focus {one.id}"))
     if one.paused and kind is K.STUCK:
@@ -107,13 +127,15 @@ def _asking(one: Participant) -> AttentionItem:
 def _wanted(one: Participant) -> str:
     tool = one.dialog.tool if one.dialog is not None else ""
     is_command = one.dialog is not None and asks_command(one.dialog)
-    return f"{one.id} asks to run a command" if is_command else f"{one.id} asks to use {tool or 'a tool'}"
+    if is_command:
+        return f"{one.id} asks to run a command"
+    return f"{one.id} asks to use {tool}" if tool else f"{one.id} asks for your approval"
 
 
 def _choices(one: Participant) -> Iterator[AttentionAnswer]:
     """Yield the answers to a dialog: yes, the other choices, no; without choices a plain yes and no.
 
-    Where no choice of a menu says yes or no, a plain one would pick any of them.
+    If no choice of a menu means yes or no, a plain yes would select an arbitrary one.
     """
     choices = one.dialog.choices if one.dialog is not None else ()
     if one.dialog is None and one.state is AgentState.NEEDS_HUMAN:
@@ -137,34 +159,6 @@ def _number(choice: Choice | None) -> str:
     return f" {choice.number}" if choice is not None else ""
 
 
-def _limited(one: Participant) -> AttentionItem:
-    return AttentionItem(
-        id=f"{K.LIMITED}:{one.id}",
-        kind=K.LIMITED,
-        agent=one.id,
-        since=one.since or one.seen,
-        title=f"{one.id} has reached a usage limit",
-        detail=cut(one.detail, MAX_DETAIL),
-        answers=(_answer("f", "Open its pane", f"/focus {one.id}"),),
-        level=L.INFO,
-    )
-
-
-def _ended(one: Participant) -> AttentionItem:
-    restart = _answer("r", "Restart it", f"/restart {one.id}")
-    remove = _answer("x", "Remove it", f"/remove {one.id}")
-    return AttentionItem(
-        id=f"{K.ENDED}:{one.id}",
-        kind=K.ENDED,
-        agent=one.id,
-        since=one.since or one.seen,
-        title=f"{one.id} has ended",
-        # Only a sidecar can be restarted from here.
-        answers=(restart, remove) if one.launch else (remove,),
-        level=L.INFO,
-    )
-
-
 # --- messages --------------------------------------------------------------------------------------
 
 
@@ -175,7 +169,20 @@ def _held(room: Room, one: Participant) -> Iterator[AttentionItem]:
         if delivery.state is not DeliveryState.HELD:
             continue
         if delivery.reason == HeldReason.LOOP:
-            yield _held_by_guard(one.id, message, delivery.at)
+            yield AttentionItem(
+                id=f"{K.HELD}:{one.id}:{message.id}",
+                kind=K.HELD,
+                agent=one.id,
+                session=message.session or "",
+                since=delivery.at,
+                title=f"#{message.seq} from {message.sender} to {one.id} is held: "
+                "too many agent replies in a row",
+                detail=cut(message.text, MAX_DETAIL),
+                answers=(
+                    _answer("y", "Release it", f"/continue {message.seq}"),
+                    _answer("n", "Cancel it", f"/cancel {message.seq}"),
+                ),
+            )
         elif delivery.reason == HeldReason.STUCK and one.online:
             yield AttentionItem(
                 id=f"{K.STUCK}:{one.id}:{message.id}",
@@ -186,22 +193,6 @@ def _held(room: Room, one: Participant) -> Iterator[AttentionItem]:
                 detail=cut(message.text, MAX_DETAIL),
                 answers=(_answer("f", "Open its pane", f"/focus {one.id}"),),
             )
-
-
-def _held_by_guard(agent: AgentId, message: Message, at: float) -> AttentionItem:
-    return AttentionItem(
-        id=f"{K.HELD}:{agent}:{message.id}",
-        kind=K.HELD,
-        agent=agent,
-        session=message.session or "",
-        since=at,
-        title=f"#{message.seq} from {message.sender} to {agent} is held: too many agent replies in a row",
-        detail=cut(message.text, MAX_DETAIL),
-        answers=(
-            _answer("y", "Release it", f"/continue {message.seq}"),
-            _answer("n", "Cancel it", f"/cancel {message.seq}"),
-        ),
-    )
 
 
 # --- sessions --------------------------------------------------------------------------------------

@@ -111,6 +111,11 @@ def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str])
     now = f"{session.stage.name}{paused}, waiting for {waiting}."
     if session.is_over:
         now = f"it has ended: {session.reason}."
+    spoken = list(last_outputs(session))
+    share = min(_WORDS, _SAID // max(len(spoken), 1))
+    said = [f"- {agent}: {cut(_plain(output.text), share)}" for agent, output in spoken]
+    if session.synthesis:
+        said = [f"Synthesis: {cut(_plain(session.synthesis), _SAID)}"]
     # During a vote, it would reveal the authors of the proposals.
     is_counted = bool(session.counted) and (session.is_over or not session.stage.candidates)
     values = {
@@ -119,7 +124,7 @@ def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str])
         "label": round_label(session, session.stage.round),
         "goal": cut(_plain(session.setup.topic), _PART) or "(none)",
         "why": f"{why}.",
-        "positions": "\n".join(_said(session)),
+        "positions": "\n".join(said),
         "votes": cut(_plain(votes_counted(session).text), _PART) if is_counted else "",
         "now": now,
         "window": f"{why}. {now}",
@@ -127,14 +132,6 @@ def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str])
         "format": "",
     }
     return cut(render(prompts, "digest", values), MAX_ANSWER)
-
-
-def _said(session: Session) -> list[str]:
-    spoken = list(last_outputs(session))
-    if session.synthesis:
-        return [f"Synthesis: {cut(_plain(session.synthesis), _SAID)}"]
-    share = min(_WORDS, _SAID // max(len(spoken), 1))
-    return [f"- {agent}: {cut(_plain(output.text), share)}" for agent, output in spoken]
 
 
 def _plain(text: str) -> str:

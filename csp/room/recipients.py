@@ -16,7 +16,15 @@ def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, .
     """
     target = AgentId(command.to.strip().lower())
     if "," in target:
-        return _route_to_several(room, command, target)
+        names = dict.fromkeys(word.strip() for word in target.split(",") if word.strip())
+        routes = [route(room, replace(command, to=name)) for name in names]
+        if not routes:
+            raise BadInput(f"expected a recipient, got {command.to!r}", "name a participant, or 'all'")
+        if any(to == ALL for to, _ in routes):
+            return route(room, replace(command, to=ALL))
+        named = AgentId(",".join(to for to, _ in routes))
+        everybody = dict.fromkeys(agent for _, recipients in routes for agent in recipients)
+        return named, tuple(agent for agent in everybody if command.only is None or agent in command.only)
     if target == ALL:
         # A participant that left must not collect all later messages to all. A resend names its recipients,
         # so it waits for them even if they are offline.
@@ -34,17 +42,3 @@ def route(room: Room, command: commands.Send) -> tuple[AgentId, tuple[AgentId, .
         known = [*room.participants, "human", "all"]
         raise NotFound(f"unknown recipient {command.to!r}", nearest(command.to, known))
     return target, (target,)
-
-
-def _route_to_several(room: Room, command: commands.Send, target: str) -> tuple[AgentId, tuple[AgentId, ...]]:
-    routes = [
-        route(room, replace(command, to=name))
-        for name in dict.fromkeys(word.strip() for word in target.split(",") if word.strip())
-    ]
-    if not routes:
-        raise BadInput(f"expected a recipient, got {command.to!r}", "name a participant, or 'all'")
-    if any(to == ALL for to, _ in routes):
-        return route(room, replace(command, to=ALL))
-    named = AgentId(",".join(to for to, _ in routes))
-    everybody = dict.fromkeys(agent for _, recipients in routes for agent in recipients)
-    return named, tuple(agent for agent in everybody if command.only is None or agent in command.only)

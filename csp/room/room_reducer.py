@@ -338,7 +338,10 @@ def _state_changed(room: Room, event: events.StateChanged) -> None:
         return
     if event.state is not None:
         is_same = event.state is participant.state and event.asks == participant.asks
-        is_same = is_same and not _is_answered(room, participant)
+        # If a key closed its dialog, this report is about another one.
+        pressed = room.message(participant.answering) if participant.answering is not None else None
+        if pressed is not None and pressed.deliveries[participant.id].state is DeliveryState.CONFIRMED:
+            is_same = False
         if not (is_same and is_same_dialog(participant.dialog, event.dialog)):
             participant.since, participant.answering = event.ts, None
         participant.state, participant.detail = event.state, event.detail
@@ -352,12 +355,6 @@ def _state_changed(room: Room, event: events.StateChanged) -> None:
         participant.rules = participant.rules | {event.seq: event.allow}
     if event.disallow:
         participant.rules = {key: one for key, one in participant.rules.items() if key != event.disallow}
-
-
-def _is_answered(room: Room, one: Participant) -> bool:
-    """Return whether a key closed the agent's dialog, so that the next report is about another one."""
-    pressed = room.message(one.answering) if one.answering is not None else None
-    return pressed is not None and pressed.deliveries[one.id].state is DeliveryState.CONFIRMED
 
 
 def _redacted(room: Room, event: events.Redacted) -> None:

@@ -162,7 +162,11 @@ def _redacted(text: str, known: tuple[str, ...]) -> str:
         kept = at = 0
         while at < len(text):
             for found in _in_step(kind, text, at):
-                parts += (text[kept : found.start()], _marked(kind, found))
+                value, (start, end) = found[kind.group], found.span(kind.group)
+                if not value.startswith("[redacted") and kind.seems(value):
+                    parts += (text[kept:start], _MARK.format(kind.name), text[end : found.end()])
+                else:
+                    parts.append(text[kept : found.end()])
                 kept = found.end()
             at = max(at + STEP, kept)
         text = "".join([*parts, text[kept:]])
@@ -182,11 +186,3 @@ def _in_step(kind: _Pattern, text: str, at: int) -> Iterator[re.Match[str]]:
         elif (whole := kind.pattern.match(text, found.start())) is not None:
             # The match may extend beyond the step.
             yield whole
-
-
-def _marked(kind: _Pattern, found: re.Match[str]) -> str:
-    value = found[kind.group]
-    if value.startswith("[redacted") or not kind.seems(value):
-        return found[0]
-    start, end = (place - found.start() for place in found.span(kind.group))
-    return found[0][:start] + _MARK.format(kind.name) + found[0][end:]

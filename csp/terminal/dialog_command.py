@@ -1,5 +1,6 @@
 """Check whether a dialog on the screen concerns a command and shows all of it."""
 
+from itertools import accumulate
 from typing import Final
 
 _PROMPT: Final = "$ "
@@ -12,14 +13,9 @@ def shows_command(subject: str, command: str) -> bool:
     cut off does not count, because nobody has approved it in that form.
     """
     wanted = _squeezed(command)
-    return bool(wanted) and any(_begins_with(paragraph, wanted) for paragraph in subject.split("\n\n"))
-
-
-def _begins_with(paragraph: str, wanted: str) -> bool:
-    seen = ""
-    for line in paragraph.strip().removeprefix(_PROMPT).splitlines():
-        seen += _squeezed(line)
-        if seen == wanted:
+    for paragraph in subject.split("\n\n"):
+        rows = paragraph.strip().removeprefix(_PROMPT).splitlines()
+        if wanted and wanted in accumulate(map(_squeezed, rows)):
             return True
     return False
 

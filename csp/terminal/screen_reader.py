@@ -112,6 +112,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     #: The text of rows that show work, letters only: these stay the same while spinners and clocks change.
     work: tuple[str, ...] = ()
     is_starting: bool = False
+    #: The CLI submits the text in its composer by itself, without another Enter.
+    is_accepted: bool = False
     limit: Limit | None = None
     #: The visible conversation, without busy indicators except for their token counts.
     said: str = ""
@@ -148,6 +150,7 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         is_busy=bool(work),
         work=work,
         is_starting=any(True for _ in places.rows_with(rules.starting)),
+        is_accepted=any(True for _ in places.rows_with(rules.accepted)),
         limit=next(places.limits(rules.limits), None),
         said=places.said(rules),
     )
@@ -357,7 +360,12 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
     rows, choices = found
     first = _first_row([row.text for row in screen.rows], rows[0], rules)
     question, subject = _parts(lines[first : rows[0]], rules)
-    context = "" if subject or rules.top else _above(lines[:first])
+    context = ""
+    if not subject and not rules.top:
+        # If it does not show where it begins, use the last paragraphs above it.
+        grouped = groupby(lines[:first][-MAX_CONTEXT:], key=lambda line: bool(line.strip()))
+        paragraphs = ["\n".join(line.strip() for line in rows) for is_text, rows in grouped if is_text]
+        context = "\n\n".join(paragraphs[-CONTEXT_PARAGRAPHS:])
     shown = "\n".join((question, subject, *(choice.label for choice in choices)))
     return ScreenDialog(
         kind=next((sign.kind for sign in rules.kinds if sign.pattern.search(shown)), "menu"),
@@ -369,13 +377,6 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
         is_numbered=numbered is not None,
         context=context,
     )
-
-
-def _above(lines: list[str]) -> str:
-    """Return the last paragraphs above a dialog that does not show where it begins."""
-    grouped = groupby(lines[-MAX_CONTEXT:], key=lambda line: bool(line.strip()))
-    paragraphs = ["\n".join(line.strip() for line in rows) for is_text, rows in grouped if is_text]
-    return "\n\n".join(paragraphs[-CONTEXT_PARAGRAPHS:])
 
 
 def _unframed(text: str, rules: DialogRules) -> str:

@@ -81,6 +81,8 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     has_left: bool = False
     #: The screen shows neither a composer nor the message, and may not have been drawn yet.
     is_unseen: bool = False
+    #: The CLI has accepted Enter and submits the text later; another key would take it back.
+    is_accepted: bool = False
     has_dialog: bool = False
     #: The CLI itself has reported that it accepted the prompt.
     is_proven: bool = False
@@ -121,11 +123,17 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     #: Whether the text was in a composer that was drawn after the last Enter.
     _has_stayed: bool = False
     _first_enter: float = 0.0
+    #: When the CLI first showed that it has accepted the last Enter and submits the text later.
+    _accepted_at: float | None = None
     _cleared: int = 0
     _lost: int = 0
     _shown_at: float | None = None
     #: How long the CLI took from reading the text to showing it.
     _echo_s: float = 0.0
+    #: Whether a dialog was open after the paste and may have received it.
+    _was_covered: bool = False
+    #: Whether an earlier paste, which was not shown in time, may still appear.
+    _may_come: bool = False
     _problem: str = ""
     _is_resumed: bool = False
     _given_up: str = ""
@@ -163,7 +171,8 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self.wake_at = None
         if self.is_done:
             return []
-        if seen.is_proven and self.phase not in (SubmitPhase.WAITING, SubmitPhase.ANNOUNCED):
+        is_unpasted = self.phase in (SubmitPhase.WAITING, SubmitPhase.ANNOUNCED) and not self._may_come
+        if seen.is_proven and not is_unpasted:
             return self._end(DeliveryState.CONFIRMED)
         return _STEPS[self.phase](self, seen, now)
 
@@ -180,6 +189,8 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return now >= at
 
     def _wait(self, seen: PasteObservation, now: float) -> list[Step]:
+        if self._may_come and seen.is_in_composer:
+            return self._accept_late(seen, now)
         if self._given_up:
             return self._end(DeliveryState.FAILED, self._given_up)
         if seen.gate is not None:
@@ -194,7 +205,14 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self._held = reason
         return [ReportState(state=DeliveryState.HELD, reason=reason)]
 
+    def _accept_late(self, seen: PasteObservation, now: float) -> list[Step]:
+        """Continue with an earlier paste that is shown after all; a second one would double the message."""
+        self._enter_phase(SubmitPhase.PASTED, now)
+        return self._check(seen, now)
+
     def _paste(self, seen: PasteObservation, now: float) -> list[Step]:
+        if self._may_come and seen.is_in_composer:
+            return self._accept_late(seen, now)
         if self._given_up:
             return self._end(DeliveryState.FAILED, self._given_up)
         if seen.gate is not None:
@@ -206,6 +224,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self._enter_phase(SubmitPhase.PASTED, now)
         self._entered = self._cleared = 0
         self._shown_at = None
+        self._was_covered = False
         return [KeyAction.PASTE]
 
     def _check(self, seen: PasteObservation, now: float) -> list[Step]:
@@ -220,8 +239,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
         if not seen.is_in_composer:
             self._shown_at = None
-            # A message of an earlier brain is never typed again.
-            show_s = SHOW_S if self._is_resumed else _show_s(seen)
+            show_s = self._show_s(seen)
             shows_by = max(self._since, seen.written_at) + self.rules.gap_s + show_s
             return self._miss(seen, now) if self._is_past(shows_by, now) else []
         # On a busy machine the CLI may read the text long after it was written; an Enter right after it would
@@ -229,6 +247,15 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self._shown_at = now if self._shown_at is None else self._shown_at
         self._echo_s = max(0.0, self._shown_at - seen.written_at)
         return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
+
+    def _show_s(self, seen: PasteObservation) -> float:
+        """Return how long to wait for a text before it counts as dropped, or as covered by something else."""
+        if self._is_resumed:
+            # A message of an earlier brain is never typed again.
+            return SHOW_S
+        would_repeat = seen.is_composer_empty and self.rules.proof_s > 0
+        # A CLI on a busy machine may have read the text, and draw other things before it shows it.
+        return LATE_S if would_repeat or not seen.has_reacted else SHOW_S
 
     def _miss(self, seen: PasteObservation, now: float) -> list[Step]:
         """Handle text that is no longer where it was put: it is gone, or covered by something not ours."""
@@ -241,6 +268,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         if self._lost >= MAX_LOST:
             return self._end(DeliveryState.FAILED, self._problem)
         # A CLI that was not reading yet has dropped it. Nothing was submitted without an Enter.
+        self._may_come = True
         self._enter_phase(SubmitPhase.WAITING, now)
         return [KeyAction.RELEASE, *self._wait(seen, now)]
 
@@ -252,6 +280,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self._first_enter = self._first_enter if self._entered else now
         self._entered += 1
         self._has_stayed = False
+        self._accepted_at = None
         self._enter_phase(SubmitPhase.SHOWN, now, for_s=wait)
         return [KeyAction.ENTER]
 
@@ -263,6 +292,8 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._sent(now)
         if seen.is_unseen and not seen.has_dialog:
             return self._get_stuck(seen, now) if self._over(LATE_S, now) else []
+        if seen.is_accepted:
+            return self._await_submission(seen, now)
         # A CLI that has not drawn anything may not have acted on the last Enter yet, and would act on both.
         wait = max(self.rules.enter_again_s[self._entered - 1], SLOW * self._echo_s)
         wait = wait if seen.has_reacted else max(wait, UNREAD_S, SLOWER * self._echo_s)
@@ -271,6 +302,11 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         if seen.has_dialog or not seen.is_in_composer:
             return self._get_stuck(seen, now)
         return self._try_again(now)
+
+    def _await_submission(self, seen: PasteObservation, now: float) -> list[Step]:
+        self._accepted_at = now if self._accepted_at is None else self._accepted_at
+        self._since = self._first_enter = now
+        return self._get_stuck(seen, now) if self._is_past(self._accepted_at + LATE_S, now) else []
 
     def _try_again(self, now: float) -> list[Step]:
         is_late = now - self._first_enter >= max(ENTER_S, 2 * SLOWER * self._echo_s)
@@ -291,14 +327,14 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
     def _await_proof(self, seen: PasteObservation, now: float) -> list[Step]:
-        if seen.is_in_composer and not seen.has_dialog:
+        if seen.is_in_composer and not seen.has_dialog and not seen.is_accepted:
             # The composer was only being redrawn: the last Enter did nothing.
             return (
                 self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
             )
         if not self.rules.proof_s:
             return self._watch_screen(seen, now)
-        if seen.has_dialog:
+        if seen.has_dialog or seen.is_accepted:
             # A CLI may ask a question before it accepts the prompt; the answer decides.
             self._since = now
         if not self._over(self._proof_wait_s, now):
@@ -334,12 +370,13 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     def _get_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
         """Wait for a person; in any case the room must know that the message may be in the composer."""
         self._enter_phase(SubmitPhase.STUCK, now)
+        self._was_covered = self._was_covered or seen.has_dialog
         reason = HeldReason.COVERED if seen.has_dialog else HeldReason.STUCK
         return [*self._hold(reason), KeyAction.RELEASE]
 
     def _watch_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
         """Wait while our text may be in the composer; only an empty composer proves that it is not."""
-        is_at_rest = seen.gate in (None, HeldReason.DRAFT)
+        is_at_rest = seen.gate in (None, HeldReason.DRAFT) and not seen.is_accepted
         if not is_at_rest or seen.has_dialog or seen.written_at is None:
             # Keys that have not been read yet would act twice if they were typed again.
             return self._hold(HeldReason.COVERED) if seen.has_dialog else []
@@ -361,19 +398,17 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             # duplicated.
             is_late = self._is_past(max(self._since, seen.written_at) + LATE_S, now)
             return self._end(DeliveryState.FAILED, MAYBE) if is_late else []
-        if not self._is_past(seen.written_at + self.rules.gap_s + _show_s(seen), now):
+        # A dialog has received what was typed before it was closed.
+        show_s = SHOW_S if self._was_covered and seen.has_reacted else LATE_S
+        if not self._is_past(seen.written_at + self.rules.gap_s + show_s, now):
             return []
+        self._may_come = True
         self._enter_phase(SubmitPhase.WAITING, now)
         return self._wait(seen, now)
 
     def _end(self, state: DeliveryState, reason: str = "") -> list[Step]:
         self.phase, self.wake_at = SubmitPhase.DONE, None
         return [ReportState(state=state, reason=reason), KeyAction.RELEASE]
-
-
-def _show_s(seen: PasteObservation) -> float:
-    """Return how long to wait for a text; a CLI that has drawn nothing since it read it may only be slow."""
-    return SHOW_S if seen.has_reacted else LATE_S
 
 
 _STEPS: Final[dict[SubmitPhase, Callable[[SubmitMachine, PasteObservation, float], list[Step]]]] = {

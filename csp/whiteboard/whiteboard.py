@@ -268,7 +268,19 @@ class Whiteboard:
         """
 
         def ranked(view: JournalView) -> list[tuple[_Found, NoteView]]:
-            found = self._ranked(view, q, wanted)
+            words = self._index.by_words(q, wanted, _CANDIDATES)
+            names = self._index.by_names(list(identifiers(q)), wanted, _CANDIDATES)
+            near = self._nearest(view, q, wanted)
+            entries = self._index.entries(list(dict.fromkeys([*names, *words, *near])))
+            if self._meaning is not None:
+                rest = [entry.row for seq, entry in entries.items() if seq not in near]
+                rows = self._meaning.nearest(q, rest, len(rest))
+                near |= {seq: rows[entry.row] for seq, entry in entries.items() if entry.row in rows}
+            found = [
+                _Found(entry, names.get(seq, 0), words.get(seq, 0.0), near.get(seq, 0.0))
+                for seq, entry in entries.items()
+            ]
+            found.sort(key=lambda one: (-one.score, -one.entry.seq))
             pool = max(limit, _CANDIDATES if rerank else COMPARED) if self._meaning else limit
             notes = ((one, self._read(view, one.entry, audience)) for one in found)
             return list(islice(((one, note) for one, note in notes if note is not None), pool))
@@ -282,21 +294,6 @@ class Whiteboard:
             ]
             hits.sort(key=lambda hit: (-hit[0].score, -hit[0].entry.seq))
         return [HitView(note=note, score=round(one.score, 4), how=one.how) for one, note in hits[:limit]]
-
-    def _ranked(self, view: JournalView, q: str, wanted: Filter) -> list[_Found]:
-        words = self._index.by_words(q, wanted, _CANDIDATES)
-        names = self._index.by_names(list(identifiers(q)), wanted, _CANDIDATES)
-        near = self._nearest(view, q, wanted)
-        entries = self._index.entries(list(dict.fromkeys([*names, *words, *near])))
-        if self._meaning is not None:
-            rest = [entry.row for seq, entry in entries.items() if seq not in near]
-            rows = self._meaning.nearest(q, rest, len(rest))
-            near |= {seq: rows[entry.row] for seq, entry in entries.items() if entry.row in rows}
-        found = [
-            _Found(entry, names.get(seq, 0), words.get(seq, 0.0), near.get(seq, 0.0))
-            for seq, entry in entries.items()
-        ]
-        return sorted(found, key=lambda one: (-one.score, -one.entry.seq))
 
     def _nearest(self, view: JournalView, q: str, wanted: Filter) -> dict[int, float]:
         """Return the notes nearest to `q` in meaning.

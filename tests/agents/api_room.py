@@ -53,7 +53,7 @@ class Player:
 
     def start(self) -> None:
         self._task = asyncio.run_coroutine_threadsafe(self._run(), self._room.loop)
-        assert self._is_here.wait(90), self._task.exception() if self._task.done() else "it is stuck"
+        assert self._is_here.wait(240), self._task.exception() if self._task.done() else "it is stuck"
 
     async def _run(self) -> None:
         stay = self._stay

@@ -96,6 +96,14 @@ def test_a_command_that_is_no_session_gets_nothing(tmp_path: Path) -> None:
     )
 
 
+def test_a_cli_without_wiring_is_not_called_a_session_that_is_not_interactive(tmp_path: Path) -> None:
+    (found,) = cli_checks.check_wiring(
+        CLAUDE, load_profile("generic"), program(tmp_path, "true"), ENV, tmp_path, tmp_path
+    )
+
+    assert (found.ok, found.detail) == (True, "this CLI has no hooks, rules or tools to add")
+
+
 def test_a_hook_whose_words_do_not_arrive_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_checks, "hook_command", lambda spool: f"cat > {tmp_path}/elsewhere")
 

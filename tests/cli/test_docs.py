@@ -49,6 +49,16 @@ def test_a_page_has_the_names_that_people_try(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith(f"# {title_of(read_page(DOCS, 'agents/index'))}\n")
 
 
+def test_the_last_part_of_a_name_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["docs", "mcp"]) == 0
+    assert capsys.readouterr().out.startswith(f"# {title_of(read_page(DOCS, 'programs/mcp'))}\n")
+
+    assert main(["docs", "http"]) == 2
+    assert capsys.readouterr().err == (
+        "csp: several pages are called 'http' (choose one of: programs/http, reference/http)\n"
+    )
+
+
 def test_no_table_of_contents_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docs", "index"]) == 0
 

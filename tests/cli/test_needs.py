@@ -1,12 +1,17 @@
 """csp allow, rules, decide, and how `csp status` shows what needs a person, without a room."""
 
+from typing import Any
+
 import pytest
 
 from csp.cli.needs import needs_lines, shell_command
 from csp.errors import BadInput
 from tests.cli.recording import Recorded, run
 
-RULE = {"success": True, "rule": {"number": 52, "agent": "ada", "pattern": "pytest -q", "source": "room"}}
+RULE: dict[str, Any] = {
+    "success": True,
+    "rule": {"number": 52, "agent": "ada", "pattern": "pytest -q", "source": "room"},
+}
 
 
 def test_a_rule_is_given_with_its_words(capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,6 +21,9 @@ def test_a_rule_is_given_with_its_words(capsys: pytest.CaptureFixture[str]) -> N
     assert gateway.asked == [("POST", "/rules", {"agent": "ada", "pattern": "pytest -q"})]
     assert gateway.once == ["/rules"]
     assert capsys.readouterr().err == "ada may run: pytest -q (rule #52)\n"
+    useless = RULE | {"rule": RULE["rule"] | {"problem": "no effect"}}
+    assert run(Recorded({"/rules": useless}), "allow", "ada", "pytest") == 0
+    assert capsys.readouterr().err.startswith("no effect\n")
     with pytest.raises(BadInput, match="expected a command"):
         run(gateway, "allow", "ada")
 
@@ -36,6 +44,8 @@ def test_rules_say_where_they_are_from(capsys: pytest.CaptureFixture[str]) -> No
         ["#52", "ada", "may", "run:", "pytest", "-q"],
         ["csp.toml", "bob", "may", "run:", "make"],
     ]
+    assert run(Recorded({"/rules": {"items": [RULE["rule"] | {"problem": "no effect"}]}}), "rules") == 0
+    assert "pytest -q (no effect)\n" in capsys.readouterr().out
     assert run(Recorded({"/rules": {"items": []}}), "rules") == 0
     assert "no rules yet" in capsys.readouterr().err
 

@@ -325,7 +325,7 @@ class Asked:
         monkeypatch.setattr(http_client, "exchange", self.exchange)
 
     def exchange(self, url: object, method: str, path: str, *given: Any) -> tuple[int, bytes]:
-        _, body, timeout_s, _ = given
+        _, body, timeout_s, *_ = given
         self.all.append((method, path, body, timeout_s))
         if isinstance(self._outcome, Exception):
             raise self._outcome

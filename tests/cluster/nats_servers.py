@@ -15,6 +15,7 @@ from typing import Final, Self
 
 import pytest
 
+from csp.cluster.config_files import MONITOR_ABOVE
 from tests.rooms import free_port
 from tests.waiting import wait_until_sync
 
@@ -88,14 +89,24 @@ class NatsServer(ConfiguredServer):
         scheme: str = "nats",
         program: str | None = SERVER,
         sync: str = "sync_interval: always",
+        has_monitor: bool = False,
     ) -> None:
-        super().__init__(folder / f"{name}.conf", free_port(), program=program)
+        super().__init__(folder / f"{name}.conf", _port_with_monitor(), program=program)
         self.name = name
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         folder.mkdir(parents=True, exist_ok=True)
         store = f'jetstream {{ store_dir: "{folder / name}"\n{sync} }}'
         listen = f'server_name: {name}\nlisten: "127.0.0.1:{self.port}"'
+        if has_monitor:
+            listen += f'\nhttp: "127.0.0.1:{self.port + MONITOR_ABOVE}"'
         self._config.write_text(f"{listen}\n{store}\n{more}\n")
+
+
+def _port_with_monitor() -> int:
+    """Return a free port; that for the state of the server exists as well."""
+    while (port := free_port()) + MONITOR_ABOVE > 65535:
+        pass
+    return port
 
 
 class NatsCluster:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from csp.cli import main
+from csp.cli.parser import parse
 from csp.cluster.bus import Bus
 from csp.cluster.config_files import MONITOR_ABOVE, ROUTES_ABOVE, read_hosts
 from csp.cluster.names import shard_of
@@ -150,6 +151,8 @@ def test_systemd_accepts_the_printed_unit(tmp_path: Path, capsys: pytest.Capture
         *("--journal", "tls://a.example:4222,tls://b.example:4222,tls://c.example:4222"),
     ]
     assert words[words.index("--port") + 1] == "443"
+    verb, args = parse(words[1:])
+    assert (verb.name, args.secret_file, args.port) == ("gateway", "%d/secret", "443")
 
 
 def test_the_compose_file_has_every_server_and_a_gateway_for_each(
@@ -167,7 +170,8 @@ def test_the_compose_file_has_every_server_and_a_gateway_for_each(
     ]
     command = services["gateway2"]["command"]
     assert command[:2] == ["sh", "-c"]
-    assert "--journal tls://n1:4222,tls://n2:4222,tls://n3:4222" in command[2]
+    _, args = parse(command[2].partition("exec csp ")[2].split())
+    assert args.journal == "tls://n1:4222,tls://n2:4222,tls://n3:4222"
     assert {source.split(":")[0] for source in services["nats2"]["volumes"]} == {
         *("./nats2.conf", "./tls/ca.pem", "./tls/cert.pem", "./tls/key.pem", "nats2")
     }

@@ -89,3 +89,16 @@ def anchors(page: str) -> set[str]:
 def slug(heading: str) -> str:
     words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
     return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def main() -> None:
+    """Print the blocks that are not executed, with the reasons, and their number."""
+    found = [block for page in pages() for block in blocks(page)]
+    marked = [block for block in found if block.reason]
+    for block in marked:
+        print(f"{block.place}: {block.reason}")
+    print(f"{len(marked)} of {len(found)} blocks are not executed")
+
+
+if __name__ == "__main__":
+    main()

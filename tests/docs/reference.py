@@ -234,7 +234,7 @@ def mcp_tools() -> str:
 def modes() -> str:
     rows = []
     for mode in build_catalogue().modes:
-        length = f"{mode.rounds} {mode.unit}" if mode.rounds and mode.unit else "no fixed length"
+        length = f"{mode.rounds} {mode.unit}" if mode.unit else "fixed" if mode.rounds else "no fixed length"
         options = ", ".join(f"`{option}`" for option in mode.options)
         rows.append((f"`{mode.id}`", mode.about, length, options))
     return (

@@ -66,6 +66,27 @@ async def test_a_rule_by_line_approves_the_open_dialog(room: ServedRoom) -> None
     assert (await room.get("/rules"))["items"] == []
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "problem"),
+    [
+        (["claude"], ""),
+        (["gemini"], ""),
+        (["my-own"], ""),
+        (["codex"], "no effect: ada does not report its commands to CSP"),
+        ({"profile": "codex", "duty": "reviewer"}, "no effect: ada does not report its commands to CSP"),
+        ([], ""),
+    ],
+)
+async def test_a_rule_for_an_agent_that_reports_no_commands_says_so(
+    room: ServedRoom, capabilities: object, problem: str
+) -> None:
+    await room.join("ada", capabilities=capabilities)
+    await _type(room, "/allow ada pytest")
+    (rule,) = (await room.get("/rules"))["items"]
+
+    assert rule["problem"] == problem
+
+
 async def test_always_means_the_command_that_was_shown_and_no_other(room: ServedRoom) -> None:
     claude = await room.join("claude")
     await _asks(room, claude)

@@ -132,8 +132,8 @@ async def test_what_was_hardly_meant_for_agents_is_sent_after_a_yes(room: Served
 async def test_a_mode_asks_for_its_topic_and_before_it_ends_another(room: ServedRoom) -> None:
     await room.join("claude")
     await room.join("codex")
-    topic = {"kind": "ask_topic", "name": "debate", "question": "What is the debate about?"}
-    over = "Debate is running. Stop it and start the new one?"
+    topic = {"kind": "ask_topic", "name": "debate", "question": "What is the topic?"}
+    over = "Debate mode is running. Stop it and start the new one?"
     assert await _type(room, "/mode debate --rounds 2") == topic
     await _type(room, "/mode debate --rounds 2 tabs")
 

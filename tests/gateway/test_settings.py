@@ -131,8 +131,8 @@ ACTS = {
 }
 #: Those that say where a room is, and from where the others come, have tests of their own below.
 BELOW = {"port", "layout", "gateway_url", "agent", "history_dir", "config_file"}
-#: Those that say how NATS servers are reached: tests/cluster/test_servers.py.
-OF_NATS = {"nats_ca", "nats_creds"}
+#: Those of a cluster: tests/cluster/test_servers.py and test_gateways.py.
+OF_NATS = {"nats_ca", "nats_creds", "journal", "secret_file"}
 
 
 def test_every_setting_has_a_row() -> None:

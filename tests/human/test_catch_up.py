@@ -66,6 +66,18 @@ async def test_who_comes_back_sees_what_is_new(monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
+async def test_a_vote_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(1, 2, 3)
+    history.items[1] |= {"type": "vote", "message": "m-1"}
+    history.items[2] |= {"type": "vote"}
+    assert await missed_in(history, 3, 0, monkeypatch) == [
+        "--- since you were away (2 messages) ---",
+        "word 1.",
+        "word 3.",
+        NOW,
+    ]
+
+
 async def test_nothing_said_is_nothing_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await missed_in(History(), 0, None, monkeypatch) == []
 

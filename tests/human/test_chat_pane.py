@@ -245,7 +245,7 @@ def test_a_lost_gateway_is_said_once_and_nothing_typed_is_lost(room: LiveRoom) -
         pane.wait_for("the gateway is back")
 
         assert claude.next_item("typed while away")
-        assert pane.history().count("the gateway is away") == 1
+        assert pane.history().count("the gateway is unreachable") == 1
 
 
 def test_a_gateway_that_comes_later_is_waited_for(room: LiveRoom) -> None:

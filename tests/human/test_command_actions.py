@@ -14,6 +14,7 @@ from csp.protocol.enums import HUMAN, SYSTEM, MessageId
 from csp.protocol.events import NoticePosted
 from csp.protocol.notices import NoticeCode
 from csp.room.human_input import ModeLine, StopLine, read_line
+from csp.room.sessions.modes import mode_names
 from tests.human.fakes import RUNNING, Modes
 from tests.waiting import wait_until
 
@@ -160,7 +161,28 @@ async def test_every_row_can_be_explained(chat: Modes) -> None:
     for row in catalogue.COMMANDS:
         chat.shown.lines.clear()
 
-        assert await chat.do(f"/help {row.name}") == [f"{row.form}  {row.help}"]
+        assert (await chat.do(f"/help {row.name}"))[0] == f"{row.form}  {row.help}"
+
+
+async def test_the_help_of_mode_lists_the_modes(chat: Modes) -> None:
+    lines = await chat.do("/help mode")
+
+    assert [line.split()[0] for line in lines[1:]] == mode_names()
+    assert lines[1].endswith("with a ballot, they vote at the end.")
+    chat.shown.lines.clear()
+    assert len(await chat.do("/help next")) == 1
+
+
+async def test_a_result_is_broken_between_words(chat: Modes) -> None:
+    chat.look.columns = lambda: 30
+    assert await chat.do("/layout") == ["layout top; choose with\n  /layout top | left | focus"]
+
+
+async def test_a_rule_that_has_no_effect_says_so(chat: Modes) -> None:
+    rule = {"number": 5, "agent": "ada", "pattern": "pytest", "problem": "no effect: ada"}
+    chat.answers["/rules"] = {"success": True, "rule": rule}
+
+    assert await chat.do("/allow codex pytest") == ["ada may run: pytest (/unallow 5)", "no effect: ada"]
 
 
 async def test_help_fits_a_screen_of_80x24_and_names_every_command(chat: Modes) -> None:
@@ -257,9 +279,7 @@ async def test_a_removed_agent_that_still_runs_is_said_to(
     chat = in_panes(tmp_path)
     Programs(monkeypatch, remove=(0, '{"success": true, "pane": "running"}\n', ""))
 
-    assert await chat.do("/remove codex") == [
-        "codex still runs in its pane; end it with: csp remove codex --end"
-    ]
+    assert await chat.do("/remove codex") == ["codex still runs in its pane; end it with: /remove codex end"]
     with pytest.raises(BadInput, match="expected nothing or end, got 'now'"):
         await chat.do("/remove codex now")
 
@@ -491,7 +511,7 @@ async def test_the_only_dialog_needs_no_name(
 async def test_a_mode_without_a_topic_asks_for_one(chat: Modes) -> None:
     chat.answers["/mode"] = {"mode": "freeform"}
     lines = await chat.do("/mode debate --rounds 2")
-    assert (lines, chat.asked) == (["? What is the debate about? (an empty line cancels)"], [])
+    assert (lines, chat.asked) == (["? What is the topic? (an empty line cancels)"], [])
     assert chat.question is not None
 
     assert chat.question.then("tabs") == ModeLine(mode="debate", topic="tabs", numbers={"rounds": 2})
@@ -500,7 +520,7 @@ async def test_a_mode_without_a_topic_asks_for_one(chat: Modes) -> None:
 
 async def test_a_mode_that_would_end_another_one_asks(chat: Modes) -> None:
     lines = await chat.do("@router collaborate claude codex: build it")
-    assert lines == ["? Consensus is running. Stop it and start the new one? y/N"]
+    assert lines == ["? Consensus mode is running. Stop it and start the new one? y/N"]
     assert chat.asked == [] and chat.question is not None
     meant = chat.question.then("Y")
     assert isinstance(meant, ModeLine) and meant.replaces and chat.question.then("n") is None

@@ -122,9 +122,12 @@ async def test_the_history_is_as_long_as_was_asked_for(
 
 
 async def test_a_vote_is_not_shown_beside_the_words_it_stands_in(chat: Modes) -> None:
-    chat.items = [said(1, "VOTE: A"), said(2, "A", type="vote"), said(3)]
+    chat.items = [said(1, "VOTE: A"), said(2, "A", type="vote", message="m-1"), said(3)]
 
     assert words(await chat.do("/history")) == ["1 claude: VOTE: A", "3 claude: hi", "--- 2 messages ---"]
+    chat.shown.lines.clear()
+    chat.items = [said(4, "VOTE: A", type="vote")]
+    assert words(await chat.do("/history")) == ["4 claude: VOTE: A", "--- 1 message ---"]
 
 
 async def test_a_search_looks_for_the_whole_text(chat: Modes) -> None:

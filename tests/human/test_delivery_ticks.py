@@ -140,3 +140,17 @@ def test_a_message_to_nobody_is_over_at_once() -> None:
 
 def test_every_reason_has_words() -> None:
     assert {entry.id for entry in HELD_REASONS} == set(HeldReason)
+
+
+def test_a_line_is_broken_between_words() -> None:
+    look = Theme(UNICODE, has_colour=False)
+    look.columns = lambda: 40
+    ticks = DeliveryTicks(look)
+    ticks.expect("m", 0.0)
+    ticks.accept("m", 7, ("ada",), 0.0)
+    ticks.move("m", "ada", S.HELD, HeldReason.DIALOG, 0.0)
+
+    (line,) = ticks.due(STANDS_S)
+    rows = line.split("\n")
+    assert rows[0] == "  #7 held for ada: a dialog is open;"
+    assert all(row.startswith("    ") and len(row) <= 40 for row in rows[1:])

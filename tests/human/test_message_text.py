@@ -2,7 +2,17 @@
 
 import pytest
 
-from csp.human.message_text import body_rows, cells, cut, fold, hanging, height, in_words, wrap
+from csp.human.message_text import (
+    body_rows,
+    broken_at_words,
+    cells,
+    cut,
+    fold,
+    hanging,
+    height,
+    in_words,
+    wrap,
+)
 from csp.human.theme import UNICODE, Theme
 
 PLAIN = Theme(UNICODE, has_colour=False)
@@ -125,6 +135,24 @@ def test_a_long_text_is_folded_to_its_head() -> None:
     assert fold(rows, 1, 80, mark) == ["  0 29 more"]
     assert fold(rows[:5], 4, 80, mark) == rows[:5]
     assert fold(["  word " * 40, "  b", "  c"], 2, 20, mark)[-1] == "  2 more"
+
+
+def test_few_rows_are_not_spent_on_blank_ones() -> None:
+    rows = ["  0", "", "  1", "", "  2", "  3"]
+
+    def mark(left: int) -> str:
+        return f"{left} more"
+
+    assert fold(rows, 3, 80, mark) == ["  0", "  1", "  2", "  3"]
+    assert fold(rows, 2, 80, mark) == ["  0", "  3 more"]
+    assert fold([*rows, *rows], 6, 80, mark) == [*rows[:5], "  7 more"]
+
+
+def test_styled_words_are_broken_between_words() -> None:
+    line = "  \x1b[2m#7\x1b[0m one two three four"
+
+    assert broken_at_words(line, 20, further=4) == "  \x1b[2m#7\x1b[0m one two three\n    four"
+    assert broken_at_words(line, 80) == line
 
 
 def test_a_row_that_the_terminal_breaks_takes_several() -> None:

@@ -1,5 +1,7 @@
 """What needs the person: which answer a key gives, and how the list is drawn."""
 
+import asyncio
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 
 from csp.errors import BadInput, NotFound
 from csp.human import needs
-from csp.human.needs import Needs, list_lines, row_text
+from csp.human.needs import Needs, list_lines, need_lines, row_text
 from csp.human.theme import UNICODE, Theme
 from csp.protocol.attention import (
     AttentionAnswer,
@@ -17,6 +19,7 @@ from csp.protocol.attention import (
     AttentionLevel,
     AttentionView,
 )
+from tests.waiting import wait_until
 
 LOOK = Theme(UNICODE, has_colour=False)
 ANSWERS = (
@@ -42,10 +45,13 @@ class Listed:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
         self.items: tuple[AttentionItem, ...] = ()
-        self.needs = Needs(self._ask, lambda _: None, lambda: None)
+        self.told: list[AttentionItem] = []
+        self.asked = 0
+        self.needs = Needs(self._ask, self.told.append, lambda: None)
         monkeypatch.setattr(needs, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     async def _ask(self, method: str, path: str) -> Any:
+        self.asked += 1
         return msgspec.to_builtins(AttentionView(items=self.items, seq=1))
 
     async def show(self, *items: AttentionItem) -> None:
@@ -71,14 +77,47 @@ async def test_a_key_answers_the_newest_thing_that_waits(listed: Listed) -> None
 async def test_what_has_only_just_come_is_not_answered(listed: Listed) -> None:
     await listed.show(item("ada", 1.0))
     listed.now += needs.TOO_NEW_S - 0.1
-    with pytest.raises(BadInput, match="this has only just come: ada asks to run a command"):
+    with pytest.raises(BadInput, match="this item has only just appeared: ada asks to run a command"):
         listed.needs.find_answer("y")
     listed.now += 0.2
     assert listed.needs.find_answer("y").line == "/approve ada 1"
 
     await listed.show(item("ada", 1.0), item("bob", 2.0))
-    with pytest.raises(BadInput, match="this has only just come: bob"):
+    with pytest.raises(BadInput, match="this item has only just appeared: bob"):
         listed.needs.find_answer("y")
+
+
+async def test_an_approval_is_told_once_it_says_what_for(listed: Listed) -> None:
+    bare = item("ada", 1.0, detail="")
+    await listed.show(bare)
+    listed.now += needs.UNDRAWN_S - 0.1
+    await listed.show(bare)
+    assert listed.told == []
+    with pytest.raises(BadInput, match="this item has only just appeared"):
+        listed.needs.find_answer("y")
+    await listed.show(item("ada", 1.0))
+    await listed.show(item("ada", 1.0))
+    assert [one.detail for one in listed.told] == ["pytest -q"]
+
+    await listed.show(item("bob", 2.0, detail=""), item("cy", 2.0, detail="", kind=AttentionKind.LOGIN))
+    assert [one.agent for one in listed.told] == ["ada", "cy"]
+    listed.now += needs.UNDRAWN_S
+    await listed.show(item("bob", 2.0, detail=""))
+    assert [one.agent for one in listed.told] == ["ada", "cy", "bob"]
+
+
+async def test_an_approval_without_its_command_is_told_after_a_while(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needs, "UNDRAWN_S", 0.01)
+    listed.items = (item("ada", 1.0, detail=""),)
+    fresh = asyncio.ensure_future(listed.needs.keep_fresh())
+    listed.needs.wake()
+    await wait_until(lambda: listed.asked > 0)
+    listed.now += 1
+
+    await wait_until(lambda: [one.agent for one in listed.told] == ["ada"])
+    fresh.cancel()
 
 
 async def test_without_anything_to_answer_a_key_says_so(listed: Listed) -> None:
@@ -104,6 +143,19 @@ def test_the_list_has_the_line_of_each_answer() -> None:
     assert lines[1] == "  row 0" and lines[6] == "  row 5"
     assert lines[7:] == ["  ... 3 more lines", "    /approve ada 1  Approve", "    /deny ada 2  Deny"]
     assert list_lines(LOOK, ()) == ["nothing needs you"]
+
+
+def test_the_answers_are_broken_between_words() -> None:
+    look = Theme(UNICODE, has_colour=True)
+    look.columns = lambda: 40
+    rows = need_lines(look, item("ada", 1.0)).split("\n")
+
+    assert [re.sub("\x1b[^m]*m", "", row) for row in rows] == [
+        "▲ ada asks to run a command",
+        "  pytest -q",
+        "  y Approve   n Deny   (/y, /n or",
+        "  /answer KEY; Alt-Y, Alt-N)",
+    ]
 
 
 def test_the_row_shows_the_newest_with_its_keys() -> None:

@@ -24,7 +24,7 @@ def test_a_topic_is_neither_nothing_nor_a_command(answer: str, topic: str) -> No
     question = about_topic("About what?", wish)
     started = question.then(answer)
 
-    assert question.prompt == "topic of the debate"
+    assert question.prompt == "debate topic"
     assert started == (ModeLine(mode="debate", numbers={"rounds": 2}, topic=topic) if topic else None)
 
 

@@ -59,6 +59,26 @@ HEAD: dict[str, Any] = {
 }
 
 
+async def test_agents_that_were_starting_are_reported_ready_once() -> None:
+    room = Room()
+    states = {"ada": "idle", "bob": "starting", "cy": "starting"}
+    steps: list[tuple[dict[str, str], list[str]]] = [
+        ({}, []),
+        ({"bob": "busy"}, ["bob"]),
+        ({"cy": "offline"}, []),
+        ({"cy": "idle"}, ["cy"]),
+        ({"bob": "starting"}, []),
+        ({"bob": "idle"}, []),
+    ]
+    for number, (moved, ready) in enumerate(steps):
+        states |= moved
+        room.answers["/agents"] = [{"id": agent, "state": state} for agent, state in states.items()]
+        await room.roster.look()
+        if number == 0:
+            room.roster.watch_starting()
+        assert room.roster.take_ready() == ready, number
+
+
 async def test_who_comes_can_be_named_at_once_and_who_is_removed_no_more() -> None:
     room = Room()
     joined = Joined(**HEAD, name="Ada", kind=ParticipantKind.CLI, role=JoinRole.AGENT, epoch=1)

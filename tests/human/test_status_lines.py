@@ -126,7 +126,7 @@ def test_the_model_of_an_agent_is_that_of_its_last_replies() -> None:
 # --- votes ----------------------------------------------------------------------------------------
 
 PROPOSALS = {
-    "A": {"agent": "ada", "text": "a rule\nwith a test"},
+    "A": {"agent": "ada", "text": "a **rule**\nwith a test"},
     "B": {"agent": "bob", "text": "ship it"},
 }
 

@@ -65,7 +65,7 @@ class ModelServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._ready.wait(10)
+        self._ready.wait(120)
         return self
 
     def __exit__(self, *_: object) -> None:

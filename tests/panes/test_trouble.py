@@ -103,7 +103,7 @@ def test_a_room_folder_that_is_a_file_is_one_clear_line(place: Place) -> None:
         ),
         (
             "worktree = true",
-            "agent 'ann': a worktree needs a git repository, '{dir}' is in none (make one: git init;"
+            "agent 'ann': a worktree needs a git repository, but '{dir}' is not in one (make one: git init;"
             " or let the agents share the directory: --no-worktrees, worktree = false in csp.toml)",
         ),
     ],

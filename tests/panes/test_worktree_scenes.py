@@ -24,7 +24,7 @@ def test_agents_keep_their_worktrees_until_they_are_purged(place: Place) -> None
     words = ("--demo", "--agents", "ada,bob")
     refused = place.csp("up", "--detach", "--worktrees", *words)
     assert refused.code == 2
-    assert f"agent 'ada': a worktree needs a git repository, '{place.dir}' is in none" in refused.err
+    assert f"agent 'ada': a worktree needs a git repository, but '{place.dir}' is not in one" in refused.err
     git(place, "init", "-q")
     git(place, "commit", "-q", "--allow-empty", "-m", "start")
     place.up("--worktrees", *words)

@@ -80,7 +80,7 @@ def test_script_that_only_reads_and_writes_files_reviews(room: LiveRoom, tmp_pat
             run.write(RIGHT)
             run.answer("claude", "DONE: second try")
             run.answer("claude", "END: done")
-            code = process.wait(30)
+            code = process.wait(120)
         finally:
             process.kill()
 

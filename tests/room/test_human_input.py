@@ -26,7 +26,6 @@ from csp.room.human_input import (
     read_arguments,
     read_line,
     replace_question,
-    topic_question,
     unknown_quote,
 )
 
@@ -251,8 +250,7 @@ def test_a_message_that_is_quoted_too_often_is_refused_before_it_is_put_in() -> 
 
 
 def test_questions_name_what_they_are_about() -> None:
-    assert topic_question("round_robin") == "What is the round robin about?"
-    assert replace_question("round_robin") == "Round robin is running. Stop it and start the new one?"
+    assert replace_question("round_robin") == "Round robin mode is running. Stop it and start the new one?"
 
 
 def test_an_unknown_quotation_says_how_to_send_the_braces() -> None:

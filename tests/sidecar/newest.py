@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,7 @@ from tests.clis.loopback import Loopback
 from tests.models.rules import Rule
 from tests.models.server import ModelServer
 from tests.sidecar.stage import Seat, Stage
-from tests.waiting import wait_until_sync
+from tests.waiting import comes_true_sync, wait_until_sync
 
 PATIENCE_S: Final = 300.0
 #: How long an Enter may take to show, before it is pressed again.
@@ -45,7 +45,7 @@ class Scene:
         """Approve as a person does: once more where the room says that the dialog stayed open."""
         for _ in range(_TRIES):
             pressed = self.press("approve", name)
-            why = self.stage.wait_for(pressed, name, "confirmed", "failed", timeout_s=PATIENCE_S)
+            why = self.stage.wait_for(pressed, name, "confirmed", "failed", "expired", timeout_s=PATIENCE_S)
             if self.stage.state(pressed, name)[0] == "confirmed":
                 return
         raise AssertionError(f"the dialog of {name} cannot be approved: {why}")
@@ -57,8 +57,7 @@ class Scene:
         """Press Enter as a person does: once more where it was swallowed."""
         for _ in range(_TRIES):
             seat.keys("Enter")
-            with suppress(AssertionError):
-                wait_until_sync(is_taken, _AGAIN_S)
+            if comes_true_sync(is_taken, _AGAIN_S):
                 return
         raise AssertionError(f"Enter was swallowed:\n{seat.screen()}")
 

@@ -73,7 +73,7 @@ class Stage:
     def press(self, agent: str, verb: str) -> None:
         """Answer an agent's dialog as the human; fail with the reason if the answer did not close it."""
         answer = self.room.gateway.post(f"/agents/{agent}/{verb}")
-        reason = self.wait_for(answer["id"], agent, "confirmed", "failed", timeout_s=180.0)
+        reason = self.wait_for(answer["id"], agent, "confirmed", "failed", "expired", timeout_s=180.0)
         assert self.state(answer["id"], agent)[0] == "confirmed", f"{verb}: {reason}"
 
     def send(self, to: str, text: str, **fields: object) -> str:

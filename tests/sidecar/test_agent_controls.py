@@ -128,6 +128,8 @@ class NumberedDialog:
         self.selected = 1
         #: How many answers it drops, as a dialog does that was only just drawn.
         self.drops = 0
+        #: Whether a number that it drops is selected nevertheless.
+        self.selects = False
         self.is_slow = False
         self.unread: list[bytes] = []
         self.answers: list[bytes] = []
@@ -152,6 +154,7 @@ class NumberedDialog:
                     self.selected = min(2, self.selected + 1)
                 case _ if self.drops:
                     self.drops -= 1
+                    self.selected = int(keys) if self.selects else self.selected
                 case _:
                     self.answers.append(keys)
         self.unread.clear()
@@ -175,6 +178,16 @@ async def test_a_dialog_that_drops_the_first_key_is_pressed_again(tmp_path: Path
         assert await scene.wait_control(scene.control(ControlVerb.APPROVE)) == ("confirmed", "")
         assert scene.typed == [b"1", b"\x1b[B", b"\x1b[A", b"1"]
         assert (dialog.answers, dialog.selected) == ([b"1"], 1)
+
+
+@on_virtual_time
+async def test_a_number_that_was_only_selected_is_pressed_again(tmp_path: Path) -> None:
+    dialog = NumberedDialog()
+    dialog.drops, dialog.selects = 1, True
+    async with asking(tmp_path, dialog) as scene:
+        assert await scene.wait_control(scene.control(ControlVerb.DENY)) == ("confirmed", "")
+        assert scene.typed == [b"2", b"\x1b[A", b"\x1b[B", b"2"]
+        assert dialog.answers == [b"2"]
 
 
 @on_virtual_time

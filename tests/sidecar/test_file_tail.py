@@ -377,7 +377,7 @@ async def main():
     print("watching", flush=True)
     lines, names = [], []
     while len(lines) < 2 or len(names) < 1:
-        assert await watcher.wait(20), "no news"
+        assert await watcher.wait(120), "no news"
         lines += [line.decode() for line in tail.read()]
         names = [path.name for path in spool.glob("*.json")]
         if "one" in lines and len(lines) == 1:

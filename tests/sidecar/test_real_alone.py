@@ -21,7 +21,7 @@ from tests.models.rules import Rule, Shell, Text
 from tests.models.server import ModelServer
 from tests.sidecar.stage import Seat, Stage
 from tests.sidecar.texts import bodies
-from tests.waiting import wait_until_sync
+from tests.waiting import comes_true_sync, wait_until_sync
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
@@ -164,8 +164,7 @@ def test_clearing_or_starting_again_does_not_lose_the_thread(scene: Scene) -> No
 def _press_enter(scene: Scene) -> bool:
     """Press Enter as a person does who sees that nothing happens."""
     scene.seat.keys("Enter")
-    with contextlib.suppress(AssertionError):
-        wait_until_sync(lambda: "before" not in scene.seat.screen(), 2)
+    comes_true_sync(lambda: "before" not in scene.seat.screen(), 2)
     return True
 
 

@@ -75,7 +75,7 @@ def test_a_closed_terminal_ends_the_child(tmp_path: Path) -> None:
         pane.expect(b"READY")
         pane.wait_raw()
         pane.close_terminal()
-        pane.process.wait(10)
+        pane.process.wait(120)
 
         assert "<1>" in path.read_text()
         assert pane.process.returncode == 41
@@ -92,7 +92,7 @@ def test_a_child_that_outlives_its_terminal_does_not_keep_the_relay(tmp_path: Pa
         pane.expect(b"READY")
         pane.wait_raw()
         pane.close_terminal()
-        pane.process.wait(10)
+        pane.process.wait(120)
         assert pane.process.returncode == 129
 
 

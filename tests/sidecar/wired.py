@@ -18,7 +18,7 @@ from tests.clis.loopback import Loopback
 from tests.clis.terminal import ENTER, Terminal
 from tests.models.rules import Rule
 from tests.models.server import ModelServer
-from tests.waiting import wait_until
+from tests.waiting import comes_true, wait_until
 
 T = TypeVar("T")
 
@@ -137,8 +137,7 @@ class WiredCli:
     async def submit(self, text: str, proof: Outcome) -> None:
         await self.type(text)
         for _ in range(_TRIES):
-            with contextlib.suppress(AssertionError):
-                await wait_until(lambda: proof in self.outcomes, _PROOF_S)
+            if await comes_true(lambda: proof in self.outcomes, _PROOF_S):
                 return
             # A slow CLI that reads two Enters at once may submit twice.
             await self.wait(self.terminal.has_read)

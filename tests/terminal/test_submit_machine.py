@@ -143,14 +143,47 @@ def test_enter_is_pressed_only_when_the_composer_shows_the_message() -> None:
     assert typing.step(SHOWN, 2.21) == [KeyAction.ENTER]
 
 
+def overdue() -> SubmitMachine:
+    """Return a message whose first paste was not shown in time, so that it is about to be pasted again."""
+    typing = pasted()
+    assert typing.step(EMPTY, 1.0 + RULES.gap_s + LATE_S) == [KeyAction.RELEASE, TYPED]
+    return typing
+
+
 def test_a_paste_that_was_lost_is_typed_again() -> None:
     typing = pasted()
-    over = 1.0 + RULES.gap_s + SHOW_S
+    over = 1.0 + RULES.gap_s + LATE_S
 
     assert typing.step(EMPTY, over - 0.01) == []
     assert typing.wake_at == pytest.approx(over)
     assert typing.step(EMPTY, over) == [KeyAction.RELEASE, TYPED]
     assert typing.step(EMPTY, over) == [KeyAction.PASTE]
+
+
+@pytest.mark.parametrize("gates", [[], [HeldReason.BUSY]], ids=["announced", "waiting"])
+def test_a_paste_that_is_shown_after_all_is_not_typed_again(gates: list[HeldReason]) -> None:
+    typing = overdue()
+    assert [typing.step(replace(EMPTY, gate=gate), 47.0) for gate in gates] == [[held(one)] for one in gates]
+
+    assert typing.step(SHOWN, 48.0) == []
+    assert typing.step(SHOWN, 48.0 + RULES.gap_s) == [KeyAction.ENTER]
+
+
+@pytest.mark.parametrize("gates", [[], [HeldReason.BUSY]], ids=["announced", "waiting"])
+def test_a_paste_that_a_person_sent_before_it_was_seen_is_not_typed_again(gates: list[HeldReason]) -> None:
+    typing = overdue()
+    for gate in gates:
+        typing.step(replace(EMPTY, gate=gate), 47.0)
+
+    assert typing.step(replace(EMPTY, is_proven=True), 48.0) == [CONFIRMED, KeyAction.RELEASE]
+
+
+def test_what_is_given_up_and_shown_after_all_is_taken_out_again() -> None:
+    typing = overdue()
+    typing.give_up("its turn is over")
+
+    assert typing.step(SHOWN, 48.0) == []
+    assert typing.step(SHOWN, 48.0 + RULES.gap_s) == [KeyAction.CLEAR]
 
 
 def test_a_paste_after_which_nothing_was_drawn_is_not_typed_again_soon() -> None:
@@ -201,11 +234,11 @@ def test_enter_is_given_up_later_where_the_text_was_shown_late() -> None:
 def test_a_composer_that_never_shows_it_fails_it() -> None:
     typing, now = pasted(), 1.0
     for _ in range(MAX_LOST - 1):
-        now += 10
+        now += 2 * LATE_S
         assert typing.step(EMPTY, now) == [KeyAction.RELEASE, TYPED]
         assert typing.step(EMPTY, now) == [KeyAction.PASTE]
 
-    assert typing.step(EMPTY, now + 10) == [
+    assert typing.step(EMPTY, now + 2 * LATE_S) == [
         failed("the composer did not show the message"),
         KeyAction.RELEASE,
     ]
@@ -216,7 +249,18 @@ def test_something_else_in_the_composer_is_not_touched() -> None:
 
     assert typing.step(UNREADABLE, 9.0) == [held(HeldReason.STUCK), KeyAction.RELEASE]
     assert typing.step(UNREADABLE, 10.0) == []
-    assert typing.step(EMPTY, 11.0) == [TYPED]
+    over = 1.0 + RULES.gap_s + LATE_S
+    assert typing.step(EMPTY, over - 0.01) == []
+    assert typing.step(EMPTY, over) == [TYPED]
+
+
+def test_what_a_dialog_has_received_is_typed_again_soon() -> None:
+    typing = pasted()
+
+    assert typing.step(DIALOG, 1.2) == [held(HeldReason.COVERED), KeyAction.RELEASE]
+    over = 1.0 + RULES.gap_s + SHOW_S
+    assert typing.step(EMPTY, over - 0.01) == []
+    assert typing.step(EMPTY, over) == [TYPED]
 
 
 def test_a_cli_that_reads_nothing_is_stuck() -> None:
@@ -231,7 +275,7 @@ def test_a_paste_that_is_read_late_is_not_typed_again() -> None:
     typing = pasted()
 
     assert typing.step(replace(EMPTY, written_at=None), 1.0 + RULES.gap_s + SHOW_S) == []
-    over = 6.0 + RULES.gap_s + SHOW_S
+    over = 6.0 + RULES.gap_s + LATE_S
     assert typing.step(replace(EMPTY, written_at=6.0), over - 0.01) == []
     assert typing.wake_at == pytest.approx(over)
     assert typing.step(replace(EMPTY, written_at=6.0), over) == [KeyAction.RELEASE, TYPED]
@@ -243,7 +287,7 @@ def test_a_stuck_paste_is_not_typed_again_before_it_was_read_and_could_show() ->
     assert typing.step(unread, 1.0 + WRITE_S) == [held(HeldReason.STUCK), KeyAction.RELEASE]
 
     assert typing.step(unread, 40.0) == []
-    over = 50.0 + RULES.gap_s + SHOW_S
+    over = 50.0 + RULES.gap_s + LATE_S
     assert typing.step(replace(EMPTY, written_at=50.0), over - 0.01) == []
     assert typing.wake_at == pytest.approx(over)
     assert typing.step(replace(EMPTY, written_at=50.0), over) == [TYPED]
@@ -285,6 +329,38 @@ def test_enter_is_pressed_again_while_the_message_stands_there() -> None:
     assert typing.step(SHOWN, 2.5) == []
     assert typing.step(SHOWN, 2.6) == [KeyAction.ENTER]
     assert typing.step(replace(EMPTY, is_proven=True), 2.7) == [CONFIRMED, KeyAction.RELEASE]
+
+
+ACCEPTED = replace(SHOWN, is_accepted=True)
+
+
+def test_enter_is_not_pressed_again_while_the_cli_submits_the_message_later() -> None:
+    typing = entered()
+
+    assert [typing.step(ACCEPTED, at) for at in (1.2, 5.0, 20.0)] == [[], [], []]
+    assert typing.step(EMPTY, 20.1) == [KeyAction.RELEASE]
+    # The composer is drawn once more before the message is submitted.
+    assert [typing.step(ACCEPTED, at) for at in (20.2, 22.0 + LATE_S)] == [[], []]
+    assert typing.step(EMPTY, 23.0 + LATE_S) == []
+    assert typing.step(replace(EMPTY, is_proven=True), 23.1 + LATE_S) == [CONFIRMED, KeyAction.RELEASE]
+
+
+def test_enter_is_pressed_again_some_time_after_the_cli_has_taken_it_back() -> None:
+    typing = entered()
+
+    assert typing.step(ACCEPTED, 30.0) == []
+    assert typing.step(SHOWN, 30.0 + 0.49) == []
+    assert typing.step(SHOWN, 30.0 + 0.5) == [KeyAction.ENTER]
+
+
+def test_a_message_that_is_never_submitted_later_is_stuck_but_not_touched() -> None:
+    typing = entered()
+
+    assert typing.step(ACCEPTED, 1.2) == []
+    assert typing.wake_at == pytest.approx(1.2 + LATE_S)
+    assert typing.step(ACCEPTED, 1.2 + LATE_S) == [held(HeldReason.STUCK), KeyAction.RELEASE]
+    assert typing.step(ACCEPTED, 99.0) == []
+    assert typing.step(EMPTY, 100.0) == [KeyAction.RELEASE]
 
 
 def test_enter_is_not_pressed_again_into_a_cli_that_has_drawn_nothing() -> None:
@@ -587,6 +663,7 @@ sights = st.builds(
     is_proven=st.integers(0, 20).map(lambda n: n == 0),
     is_refused=st.integers(0, 20).map(lambda n: n == 0),
     has_reacted=st.booleans(),
+    is_accepted=st.booleans(),
 )
 
 
@@ -620,6 +697,7 @@ def test_laws_of_typing(history: list[tuple[PasteObservation, float]], rules: Su
         if step is KeyAction.ENTER:
             enters_since_paste += 1
             assert seen.is_in_composer and not seen.has_dialog
+            assert enters_since_paste == 1 or not seen.is_accepted
         if step is KeyAction.CLEAR:
             assert seen.is_in_composer and not seen.has_dialog
 

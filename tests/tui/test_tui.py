@@ -231,12 +231,12 @@ def test_it_ends_with_the_code_it_was_told(tmp_path: Path) -> None:
         tui.terminal.wait_for(EMPTY)
         tui.terminal.send(b"bye" + ENTER)
 
-        assert tui.terminal.process.wait(10) == 7
+        assert tui.terminal.process.wait(120) == 7
 
 
 def test_it_may_crash(tmp_path: Path) -> None:
     with run_tui(tmp_path, "--crash-after-s", "0.1") as tui:
-        assert tui.terminal.process.wait(10) == -9
+        assert tui.terminal.process.wait(120) == -9
         assert tui.events("exited") == []
 
 

@@ -91,14 +91,14 @@ async def test_approval_rules_are_listed_with_what_removes_them(parts: Parts) ->
     got = await parts.run(
         BEGIN
         + """answers["/rules"] = { items: [{ number: 5, agent: "ada", pattern: "pytest", source: "room" },
-          { number: 0, agent: "bob", pattern: "ls", source: "csp.toml" }] };
+          { number: 0, agent: "bob", pattern: "ls", source: "csp.toml", problem: "no effect" }] };
         await type("rules"); const rules = [texts("#waiting-title"), texts("#waiting-list li")];
         $("#waiting").close(); answers["/rules"] = { items: [] }; await type("rules");
         return [rules, texts("#waiting-list li")]"""
     )
 
     assert got == [
-        [["Approval rules"], ["ada may run: pytest/unallow 5", "bob may run: lsfrom csp.toml"]],
+        [["Approval rules"], ["ada may run: pytest/unallow 5", "bob may run: lsfrom csp.toml; no effect"]],
         ["No rules yet. /allow AGENT COMMAND adds one."],
     ]
 

@@ -162,7 +162,7 @@ async def test_what_the_gateway_asks_is_put_to_the_person(parts: Parts) -> None:
           : { kind: "ask_replace", question: "Debate is running." });
         const done = await write("/mode debate x"); await reply("#ask-yes");
         done.push(...asked.splice(0)); const gone = field.value;
-        answers["/line"] = { kind: "ask_topic", name: "debate", question: "What is the debate about?" };
+        answers["/line"] = { kind: "ask_topic", name: "debate", question: "What is the topic?" };
         await write("/mode debate");
         return [put, refused.length, kept, done.map(([, , body]) => body.confirmed ?? null), gone,
           field.value, texts(".toast p")]"""
@@ -171,7 +171,7 @@ async def test_what_the_gateway_asks_is_put_to_the_person(parts: Parts) -> None:
     assert got == [
         ["Send 'quit' to all?", "Debate is running."],
         *(1, "quit", [None, True], "", "/mode debate"),
-        ['What is the debate about? (/mode debate "topic")'],
+        ['What is the topic? (/mode debate "topic")'],
     ]
 
 

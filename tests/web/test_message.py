@@ -32,6 +32,23 @@ async def test_a_message_says_from_whom_and_to_whom(parts: Parts) -> None:
     ]
 
 
+async def test_a_vote_is_said_in_words(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """return [["ada", "VOTE: [b]\\nREASON: it is *short*."], ["ada", "VOTE: C"],
+          ["human", "VOTE: [B]"], ["ada", "My VOTE: [B]"], ["ada", "VOTE: [B]\\nREASON: x\\nMore."]].map(
+          ([sender, text]) => messageElement(event({ sender, text })).querySelector(".body").textContent)"""
+    )
+
+    assert got == [
+        "✓ votes Bit is *short*.",
+        "✓ votes C",
+        "VOTE: [B]",
+        "My VOTE: [B]",
+        "VOTE: [B]\nREASON: x\nMore.",
+    ]
+
+
 async def test_the_marks_of_a_message(parts: Parts) -> None:
     got = await parts.run(
         BEGIN

@@ -173,7 +173,7 @@ async def test_a_session_that_runs_is_replaced_only_after_a_question(parts: Part
 
     assert got == [
         None,
-        'A debate is running: "tabs". Stop it and start consensus?',
+        'Debate mode is running: "tabs". Stop it and start consensus?',
         *(None, "consensus", "/sessions", False),
     ]
 

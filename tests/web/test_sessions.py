@@ -290,7 +290,9 @@ async def test_a_mode_by_a_typed_command(gateway: LiveRoom, page: Page) -> None:
         2,
     )
     await write(page, "@router collaborate gpt claude: another goal")
-    await expect(page.locator("#ask-text")).to_have_text("Debate is running. Stop it and start the new one?")
+    await expect(page.locator("#ask-text")).to_have_text(
+        "Debate mode is running. Stop it and start the new one?"
+    )
     await page.click("#ask-yes")
 
     await see_chip(page, "Collab: 0/6")

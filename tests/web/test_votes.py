@@ -7,7 +7,8 @@ from tests.web.modules import Parts
 DRAW: Final = """const { startVotes } = await load("votes");
 const room = await makeRoom(); startVotes(room);
 const show = (orchestration) => { room.shown = { session: {}, orchestration }; room.sessionsChanged.tell(); };
-const proposals = { B: { agent: "bob", text: "spaces" }, A: { agent: "ada", text: "t".repeat(300) } };
+const proposals = { B: { agent: "bob", text: "**spaces**, 2 ** 3" },
+  A: { agent: "ada", text: "t".repeat(300) } };
 """
 
 
@@ -31,7 +32,7 @@ async def test_votes_are_counted_as_the_room_counts_them(parts: Parts) -> None:
         "1",
         False,
         281,
-        "spaces",
+        "spaces, 2 ** 3",
     ]
 
 

@@ -18,6 +18,7 @@ class ClaudeAdapter(CliAdapter):
     orchestrator_options = ("--model", "haiku")
     takes_rules = True
     has_mcp = True
+    reports_commands = True
     has_hooks = True
     peers_help = "let Claude Code use SendMessage and ListAgents to write to other Claude agents"
     knows_transcript = True

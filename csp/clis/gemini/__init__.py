@@ -18,6 +18,7 @@ class GeminiAdapter(CliAdapter):
     install = "npm install -g @google/gemini-cli"
     takes_rules = True
     has_mcp = True
+    reports_commands = True
     has_hooks = True
 
     no_session = frozenset(

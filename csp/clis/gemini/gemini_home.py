@@ -59,29 +59,26 @@ def bring_home(overlay: Path, owner: int | None = None) -> None:
         found = 0
         with contextlib.suppress(OSError, ValueError):
             found = int((overlay / _OWNER).read_text("utf-8"))
-        if overlay.is_dir() and owner in (None, found):
-            _bring_home(overlay)
-
-
-def _bring_home(overlay: Path) -> None:
-    try:
-        theirs = Path((overlay / _USER).read_text("utf-8")) / ".gemini"
-        extra = set(json.loads((overlay / "extra").read_text("utf-8")))
-    except (OSError, ValueError):
+        if not overlay.is_dir() or owner not in (None, found):
+            return
+        try:
+            theirs = Path((overlay / _USER).read_text("utf-8")) / ".gemini"
+            extra = set(json.loads((overlay / "extra").read_text("utf-8")))
+        except (OSError, ValueError):
+            shutil.rmtree(overlay, ignore_errors=True)
+            return
+        for entry in sorted((overlay / ".gemini").iterdir()):
+            if entry.is_symlink() or entry.name in extra | {SETTINGS} or ".tmp" in entry.name:
+                continue
+            target = theirs / entry.name
+            with contextlib.suppress(OSError):
+                if entry.is_dir():
+                    if not target.exists():
+                        shutil.move(entry, target)
+                elif not target.exists() or target.stat().st_mtime_ns < entry.stat().st_mtime_ns:
+                    replace_file(target, entry.read_bytes(), mode=_mode(target, entry.stat().st_mode & 0o777))
+        _merge_back(overlay, theirs / SETTINGS)
         shutil.rmtree(overlay, ignore_errors=True)
-        return
-    for entry in sorted((overlay / ".gemini").iterdir()):
-        if entry.is_symlink() or entry.name in extra | {SETTINGS} or ".tmp" in entry.name:
-            continue
-        target = theirs / entry.name
-        with contextlib.suppress(OSError):
-            if entry.is_dir():
-                if not target.exists():
-                    shutil.move(entry, target)
-            elif not target.exists() or target.stat().st_mtime_ns < entry.stat().st_mtime_ns:
-                replace_file(target, entry.read_bytes(), mode=_mode(target, entry.stat().st_mode & 0o777))
-    _merge_back(overlay, theirs / SETTINGS)
-    shutil.rmtree(overlay, ignore_errors=True)
 
 
 def read_settings(path: Path) -> dict[str, Any] | None:

@@ -96,6 +96,11 @@ def _enter(
     session = draft.session
     phase = row_of(session.setup).phases[row]
     number = session.stage.number + 1
+    round = row + cycle
+    if row_of(session.setup).is_round_a_turn:
+        round = max(session.asked, 1)
+    elif phase.kind in (PhaseKind.BALLOT, PhaseKind.SOLO):
+        round = session.setup.rounds or 1
     is_ballot = phase.kind is PhaseKind.BALLOT
     standing = [agent for agent in session.agents if agent in session.outputs]
     stage = Stage(
@@ -104,7 +109,7 @@ def _enter(
         name=phase.name,
         row=row,
         cycle=cycle,
-        round=_round_of(session, row, cycle),
+        round=round,
         is_sealed=phase.is_sealed,
         is_again=bool(tied),
         is_waiting=phase.is_waiting,
@@ -124,15 +129,6 @@ def _enter(
     if not row_of(session.setup).is_round_a_turn and stage.round > session.stage.round:
         draft.notice(NoticeCode.ROUND(round=stage.round))
     _ASKS[phase.kind](draft)
-
-
-def _round_of(session: Session, row: int, cycle: int) -> int:
-    mode = row_of(session.setup)
-    if mode.is_round_a_turn:
-        return max(session.asked, 1)
-    if mode.phases[row].kind in (PhaseKind.BALLOT, PhaseKind.SOLO):
-        return session.setup.rounds or 1
-    return row + cycle
 
 
 def _ask_each(draft: SessionDraft, agents: Iterable[AgentId]) -> None:

@@ -231,13 +231,22 @@ def _moved(session: Session, event: events.TurnMoved) -> Session:
 
 def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Session:
     """Remove a turn; a turn that could not be requested because its agent was unavailable also counts."""
-    before = session
+    turn = session.turns.get(event.agent)
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
     # In a round in which each agent speaks once, all agents that have spoken must be recorded.
     kept = max(KEPT_DONE, len(session.setup.agents))
     done = (*session.done, state.FinishedTurn(event.agent, event.round, event.state))[-kept:]
+    record = state.TurnRecord(
+        event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON)
+    )
+    failed = {agent: why for agent, why in session.failed.items() if agent != event.agent}
+    if event.state in state.FAILED:
+        failed[event.agent] = record.reason
     session = replace(
-        _noted_step(session, event),
+        session,
+        course=(*session.course, record)[-KEPT_COURSE:],
+        courses=session.courses + 1,
+        failed=failed,
         turns=turns,
         done=done,
         asked=session.asked + is_new,
@@ -249,31 +258,14 @@ def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Sessi
     )
     # A model that fails immediately would fail in every round.
     is_struck = event.state is TurnState.FAILED and not is_new and session.setup.collaboration is not None
-    turn = before.turns.get(event.agent)
     if event.state is TurnState.TIMED_OUT and turn is not None and turn.foreseen_usd:
         session = replace(session, unsettled=session.unsettled | {turn.id: turn.foreseen_usd})
     if event.state is TurnState.TIMED_OUT or is_struck:
         return replace(
             session, strikes=session.strikes | {event.agent: session.strikes.get(event.agent, 0) + 1}
         )
-    if event.state is TurnState.REPLIED:
-        return _replied(session, event)
-    return session
-
-
-def _noted_step(session: Session, event: events.TurnMoved) -> Session:
-    """Add a finished turn to the progress record."""
-    step = state.TurnRecord(
-        event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON)
-    )
-    failed = {agent: why for agent, why in session.failed.items() if agent != event.agent}
-    if event.state in state.FAILED:
-        failed[event.agent] = step.reason
-    course = (*session.course, step)[-KEPT_COURSE:]
-    return replace(session, course=course, courses=session.courses + 1, failed=failed)
-
-
-def _replied(session: Session, event: events.TurnMoved) -> Session:
+    if event.state is not TurnState.REPLIED:
+        return session
     last = session.last
     if last is None or last.turn != event.turn:
         # Its reply had no text.
@@ -452,9 +444,10 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         if isinstance(event, events.Redacted):
             self.by_id = {key: without_message(session, event) for key, session in self.by_id.items()}
             return
-        if not isinstance(event, SessionEvent) or event.session_id is None:
+        # Most events of a room belong to no session, and the second check is slow.
+        session_id: SessionId | None = getattr(event, "session_id", None)
+        if session_id is None or not isinstance(event, SessionEvent):
             return
-        session_id = event.session_id
         if (
             isinstance(event, events.ModeChanged)
             and event.change is Change.STARTED
@@ -472,17 +465,14 @@ class Sessions(msgspec.Struct, omit_defaults=True):
             if isinstance(event, events.ModeChanged) and event.change is Change.ENDED:
                 # Sorted by end, so that a session that outlived many others is not forgotten first.
                 self.by_id[session_id] = self.by_id.pop(session_id)
-                self._forget_old()
-
-    def _forget_old(self) -> None:
-        """Forget sessions that ended long ago; those that can be continued are kept longer."""
-        ended = [session for session in self.by_id.values() if session.is_over]
-        plain = [session.id for session in ended if session.setup.collaboration is None]
-        others = [session.id for session in ended if session.setup.collaboration is not None]
-        for session_id in (*plain[:-KEPT_ENDED], *others[:-KEPT_COLLABORATIONS]):
-            thread = self.by_id.pop(session_id).thread
-            if self.threads.get(thread) == session_id:
-                del self.threads[thread]
+                # Sessions that can be continued are kept longer.
+                ended = [session for session in self.by_id.values() if session.is_over]
+                plain = [session.id for session in ended if session.setup.collaboration is None]
+                others = [session.id for session in ended if session.setup.collaboration is not None]
+                for old in (*plain[:-KEPT_ENDED], *others[:-KEPT_COLLABORATIONS]):
+                    thread = self.by_id.pop(old).thread
+                    if self.threads.get(thread) == old:
+                        del self.threads[thread]
 
     def drop_texts(self) -> None:
         """Remove the texts of all messages."""

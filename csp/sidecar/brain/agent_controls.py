@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 #: The timeouts for a dialog to close and for an answer to stop.
 ANSWERED_S: Final = 2.5
 PRESSES: Final = 2
-#: How long a slow CLI may take to redraw a moved selection.
-MOVED_S: Final = 45.0
+#: How long a slow CLI may take to redraw a moved selection: two such waits end before the control does.
+MOVED_S: Final = 10.0
 STOPPED_S: Final = 8.0
 #: The timeout for removing a prompt from the composer.
 GIVEN_UP_S: Final = 15.0
@@ -187,9 +187,11 @@ class AgentControls:
         """Return whether the dialog has read all keys and is still open.
 
         A CLI reads keys in order, so it has read the earlier ones if it moves its selection. The selection
-        is moved back, because Enter confirms the selected choice.
+        is moved back, because Enter confirms the selected choice. Claude may have selected the choice whose
+        number it has read without accepting it.
         """
-        back = dialog.selected
+        now = self._dialog
+        back = now.selected if now is not None and dialog.is_same(now) else None
         if len(dialog.choices) < 2 or not back:
             return False
         away = DOWN if back < len(dialog.choices) else UP

@@ -70,7 +70,7 @@ export function chooseMode(rest) {
 }
 
 function openAddModel(rest) {
-  if (rest.includes("--")) return fail("An agent with a command of its own is added in a terminal.", `csp add ${rest}`);
+  if (rest.includes("--")) return fail("Add an agent with its own command in a terminal.", `csp add ${rest}`);
   byId("add-model-open").click();
   return true;
 }
@@ -139,10 +139,10 @@ function showQueue(rest, room) {
 async function showRules() {
   const found = await attempt(get("/rules"));
   if (!found) return false;
-  return showList("Approval rules", found.items.map(({ number, agent, pattern }) =>
+  return showList("Approval rules", found.items.map(({ number, agent, pattern, problem }) =>
     h("li", {},
       textElement("p", { dir: "auto" }, pattern, h("b", {}, `${agent} may run: `)),
-      h("p", { class: "hint" }, number ? `/unallow ${number}` : "from csp.toml"))), "No rules yet. /allow AGENT COMMAND adds one.");
+      h("p", { class: "hint" }, [number ? `/unallow ${number}` : "from csp.toml", problem].filter(Boolean).join("; ")))), "No rules yet. /allow AGENT COMMAND adds one.");
 }
 
 function showList(title, rows, nothing) {

@@ -36,6 +36,11 @@ export class Composer {
     this.#text.addEventListener("keydown", (event) => this.#key(event));
     this.#text.addEventListener("input", () => this.#grow());
     this.#offerTargets();
+    const isNarrow = matchMedia("(max-width: 720px)");
+    const hint = this.#text.placeholder;
+    const offerHint = () => { this.#text.placeholder = isNarrow.matches ? "Message" : hint; };
+    isNarrow.addEventListener("change", offerHint);
+    offerHint();
   }
 
   /** Focus the composer with a recipient filled in. */

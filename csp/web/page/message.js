@@ -4,7 +4,7 @@ import { catalogue } from "./catalogue.js";
 import { h } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 import { endOf, modeOf } from "./modes.js";
-import { appendText, shortened } from "./text.js";
+import { appendText, shortened, textElement } from "./text.js";
 import { clock, count, hueOf, moment, money, several, tokens } from "./words.js";
 
 const ENDINGS = { interrupted: "interrupted", failed: "failed", limited: "reached a usage limit" };
@@ -104,8 +104,17 @@ function marks(event) {
   return words.filter(Boolean).map((word) => h("span", { class: "mark" }, word));
 }
 
+/** A reply that is a vote and nothing else. */
+const VOTE = /^\s*VOTE:\s*\[?\s*([a-z]{1,2})\s*\]?[ .]*(?:\s*REASON:\s*([^\n]*?))?\s*$/i;
+
 function body(event) {
   const place = h("div", { class: "body", dir: "auto" });
+  const [, label, reason] = (event.sender !== "human" && VOTE.exec(event.text)) || [];
+  if (label) {
+    place.append(h("p", {}, h("b", {}, `✓ votes ${label.toUpperCase()}`)));
+    if (reason) place.append(textElement("p", { dir: "auto" }, reason));
+    return place;
+  }
   showMarkdown(place, String(event.seq), event.text);
   return place;
 }

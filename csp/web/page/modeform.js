@@ -146,8 +146,8 @@ export class ModeForm {
     const running = await attempt(this.#room.runningIn(thread));
     if (running === null) return false; // the gateway did not answer, which a toast says
     if (running === undefined) return true;
-    const name = modeOf(running.mode).name.toLowerCase();
-    return ask(`A ${name} is running: "${shortened(running.topic || running.id, 80)}". Stop it and start ${row.name.toLowerCase()}?`, "Stop it and start", "Keep it");
+    const name = modeOf(running.mode).name;
+    return ask(`${name} mode is running: "${shortened(running.topic || running.id, 80)}". Stop it and start ${row.name.toLowerCase()}?`, "Stop it and start", "Keep it");
   }
 
   #beginRun() {

@@ -37,9 +37,12 @@ function candidate(label, proposal, voters, most) {
       h("b", {}, label), proposal.agent && h("span", { class: "name", vars: { hue: hueOf(proposal.agent) } }, proposal.agent),
       h("span", { class: "tally" }, several(counted(voters), "vote"))),
     h("div", { class: "bar", "aria-hidden": "true" }),
-    textElement("p", { class: "proposal", dir: "auto" }, shortened(proposal.text, EXCERPT)),
+    textElement("p", { class: "proposal", dir: "auto" }, shortened(plain(proposal.text), EXCERPT)),
     voters.length > 0 && h("ul", { class: "reasons" }, ...voters.map(reason)));
 }
+
+/** A text without the stars of markdown: the start of a proposal is one paragraph here. */
+const plain = (text) => text.replace(/\*\*([^*\n]+)\*\*/g, "$1");
 
 function reason({ agent, reason: why, counts }) {
   const name = h("b", { class: "name", vars: { hue: hueOf(agent) } }, agent);

@@ -1,0 +1,112 @@
+"""A host with a real sshd, on loopback or in a network namespace of its own."""
+
+import contextlib
+import getpass
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.rooms import Room, free_port
+from tests.waiting import wait_until_sync
+
+SSHD: Final = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+
+
+class SshHost:
+    """An sshd that admits one key; its sessions find the rooms of `room`'s user.
+
+    `enter` are the words before a command that has to run on the host.
+    """
+
+    def __init__(
+        self, folder: Path, room: Room, address: str = "127.0.0.1", enter: Sequence[str] = ()
+    ) -> None:
+        self._folder = folder
+        self._room = room
+        self._address = address
+        self._enter = enter
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._config = folder / "sshd_config"
+        folder.mkdir(mode=0o700)
+        for name in ("host", "user"):
+            words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
+            subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
+        self._config.write_text(
+            f"ListenAddress {address}\nPort {self._port}\nHostKey {folder}/host\nPidFile none\n"
+            f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nUsePAM no\nLogLevel VERBOSE\n"
+            "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+        )
+        host_key = (folder / "host.pub").read_text().rsplit(" ", 1)[0]
+        (folder / "known").write_text(f"[{address}]:{self._port} {host_key}\n")
+        (folder / "client").write_text(
+            f"Host server\n HostName {address}\n Port {self._port}\n User {getpass.getuser()}\n"
+            f" IdentityFile {folder}/user\n IdentitiesOnly yes\n UserKnownHostsFile {folder}/known\n"
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def options(self) -> list[str]:
+        """What `csp join` has to be told to reach this host as `server`."""
+        wanted = ("HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "PYTHONPATH")
+        env = " ".join(f"{name}={self._room.env[name]}" for name in wanted)
+        csp = f"env {env} {sys.executable} -P -m csp.cli"
+        return ["--ssh", f"ssh -F {self._folder}/client", "--remote-csp", csp]
+
+    def start(self) -> None:
+        """Start sshd; return when it listens."""
+        assert SSHD is not None, "openssh-server is not installed"
+        if os.geteuid() == 0:
+            # Where it confines itself; the service of the distribution makes the folder.
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        with (self._folder / "sshd.log").open("ab") as log:
+            words = [*self._enter, SSHD, "-D", "-e", "-f", str(self._config)]
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_until_sync(lambda: "Server listening" in self.said(), what="sshd")
+
+    def said(self) -> str:
+        """Return what sshd has logged."""
+        return (self._folder / "sshd.log").read_text(errors="replace")
+
+    def stop(self) -> None:
+        """End sshd with its sessions."""
+        process, self._process = self._process, None
+        if process is not None:
+            for pid in (*self.sessions(process.pid), process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait(60)
+            (self._folder / "sshd.log").unlink()
+
+    def sessions(self, listener: int | None = None) -> list[int]:
+        """Return the processes that serve the present connections."""
+        pid = listener or (self._process.pid if self._process else 0)
+        found, todo = list[int](), [pid]
+        while todo:
+            words = ["ps", "-o", "pid=", "--ppid", str(todo.pop())]
+            children = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+            found += map(int, children)
+            todo += map(int, children)
+        return found
+
+    def signal_sessions(self, number: int) -> None:
+        """Send a signal to everything that serves the present connections."""
+        for pid in self.sessions():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
