@@ -176,6 +176,9 @@ class RoomWriter:
         is_first = event.seq == self.journal.stating_seq
         return encode_event(event, self.journal.room_id) if is_first else encode_event(event)
 
+    async def catch_up(self) -> None:
+        """Wait until the room is up to date, if others decide for it."""
+
     async def settle(self) -> None:
         """Wait until everything decided before this call is durable or rolled back."""
         with contextlib.suppress(Broken):
