@@ -116,7 +116,7 @@ class Bus:
         try:
             found: dict[str, Any] = json.loads(answer.data)
         except ValueError as exc:
-            raise LogLost("the NATS cluster gave no answer") from exc
+            raise LogLost("the NATS cluster did not answer") from exc
         return found
 
     async def request_many(self, subject: str, data: bytes, *, timeout_s: float) -> AsyncIterator["Msg"]:

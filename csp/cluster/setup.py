@@ -82,7 +82,7 @@ async def create_stream(bus: Bus, wanted: dict[str, Any], *, or_one: bool) -> di
     name = wanted["name"]
     answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
-        # Gateways that start together create it together, which is no error.
+        # Gateways that start together may all try to create it, which is not an error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
         if answer.get("error", {}).get("err_code") == _ALONE and or_one:
             log.warning("one NATS server alone keeps a stream", extra={"stream": name})
