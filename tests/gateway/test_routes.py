@@ -366,6 +366,7 @@ async def test_the_health_of_a_room(
             safe_seq=50,
         ),
         journal_health=JournalHealth(writable=True, scrub="done", checked=4, damaged=damaged),
+        has_lost_log=False,
         settings=SimpleNamespace(room="default"),
         clock=lambda: 12.5,
         started=10.0,
