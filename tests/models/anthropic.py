@@ -16,7 +16,7 @@ _OWN: Final = re.compile(
     r"|\[Request interrupted by user|This session is being continued from a previous conversation)"
 )
 # What Claude Code puts around a long paste.
-_PASTED: Final = re.compile(r'\n*<pasted_content id="[^"]*">\n(.*?)\n</pasted_content>\n?', re.DOTALL)
+_PASTED: Final = re.compile(r'\n*<pasted_content id="[^"]*">\n(.*?)\n</pasted_content[^>]*>\n?', re.DOTALL)
 _COMPACT: Final = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
 _SUBAGENT: Final = "cc_is_subagent=true"
 

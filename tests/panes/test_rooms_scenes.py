@@ -178,6 +178,8 @@ def test_every_room_is_listed_as_it_is(town: Town) -> None:
     assert (
         f"csp: an earlier room 'default' is in {old}; continue it with: csp up --room default\n" in opened.err
     )
+    # What runs comes first.
+    assert list(town.rooms()) == ["shop", "default"]
     row = town.rooms()["shop"]
     assert (row["state"], row["dir"], row["session"]) == ("running", str(shop), "csp-shop")
     assert [agent["id"] for agent in row["agents"]] == ["ada"]
