@@ -36,7 +36,8 @@ _WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
 _LIKE_OURS: Final = re.compile(r"^(?=[ \t]{0,8}\[(?:from [^\]\n]{0,80}|YOUR TURN|end) ?#)", re.MULTILINE)
 _HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
 _FOOTER: Final = re.compile(rf"\[end #{_TAG}(?:; here: [^\]]*)?\]\s*\Z")
-_HEADERS: Final = re.compile(rf"^{_HEADER.pattern}", re.MULTILINE)
+#: Anywhere but in a quotation: a person may have typed something in front of our prompt.
+_HEADERS: Final = re.compile(rf"(?<!> ){_HEADER.pattern}")
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,14 +109,16 @@ def tag_at_end(text: str) -> str | None:
 def tags_in(text: str) -> tuple[str, ...]:
     """Return the tags of all our prompts in a text that a CLI has accepted as one prompt, in order.
 
-    A CLI may join prompts that are entered while it starts. After the first line, a prompt of ours only
-    counts if it is complete, including its last line.
+    A CLI may join prompts that are entered while it starts, and a person may submit our prompt together with
+    a draft. Except at the very start, a prompt of ours only counts if it is complete, with its last line.
     """
     found = list(_HEADERS.finditer(text))
     tags: dict[str, None] = {}
     for match, end in zip(found, [*(match.start() for match in found[1:]), len(text)], strict=False):
         at = text.find(f"[end #{match['tag']}", match.end(), end)
-        if match.start() == 0 or (at > 0 and text[at - 1].isspace()):
+        before = text[at - 1] if at > 0 else ""
+        is_on_a_line = text[: match.start()][-1:] in ("", "\n")
+        if match.start() == 0 or before == "\n" or (before.isspace() and is_on_a_line):
             tags[match["tag"]] = None
     return tuple(tags)
 
