@@ -120,7 +120,7 @@ def test_a_long_message_is_folded_until_it_is_asked_for(room: LiveRoom, pane: Pa
     found = re.search(r"/show (\d+)", screen)
     assert found
     pane.type(found[0])
-    pane.wait_for("^ *q closes it")
+    pane.wait_for("^ *q closes")
     pane.send(b"G")
     pane.wait_for(r"row 99$")
     pane.send(b"q")
