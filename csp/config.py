@@ -73,6 +73,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8765
     gateway_url: str = ""
+    ca_file: Path | None = None
     auth_token: str = field(default="", repr=False)
     agent: str = ""
     room: str = "default"
@@ -205,6 +206,8 @@ ROWS: Final = (
     _row("gateway_url", "", types.GATEWAYS,
          "gateway to use instead of looking for a running room; of several, separated by commas, "
          "the next one is used when one is lost"),
+    _row("ca_file", "", types.PATH,
+         "certificates to trust for the gateway in addition to those of the system, in PEM format"),
     _row("auth_token", "", types.LINE, "token for authentication; it determines the sender", secret=True),
     _row("agent", "", types.LINE, "agent in whose pane a command runs; set by the sidecar"),
     _row("room", "room", types.ROOM,

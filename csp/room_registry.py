@@ -46,6 +46,7 @@ class RunningRoom:
     `project` is the identity of the project that the room belongs to. `lan` is the address for other machines
     on the network, if there is one. `options` are the command-line options that made the gateway reachable.
     `joined` is the target of `csp join` if the room is on another machine; the process is then its link.
+    `ca_file` contains certificates to trust for its gateways.
     """
 
     room: str
@@ -60,6 +61,7 @@ class RunningRoom:
     lan: str = ""
     options: str = ""
     joined: str = ""
+    ca_file: str = ""
 
     @property
     def identity(self) -> str:

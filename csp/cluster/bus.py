@@ -108,6 +108,17 @@ class Bus:
         found: dict[str, Any] = json.loads(answer.data)
         return found
 
+    async def publish_stored(
+        self, subject: str, data: bytes, headers: Mapping[str, str], *, timeout_s: float
+    ) -> dict[str, Any]:
+        """Publish a message to a stream; return its answer. After LogLost it may be stored or not."""
+        answer = await self.request(subject, data, headers, timeout_s=timeout_s)
+        try:
+            found: dict[str, Any] = json.loads(answer.data)
+        except ValueError as exc:
+            raise LogLost("the NATS cluster did not answer") from exc
+        return found
+
     async def request_many(self, subject: str, data: bytes, *, timeout_s: float) -> AsyncIterator["Msg"]:
         """Yield the answers, the last of which has a status."""
         async with self._answering(timeout_s) as client:

@@ -22,6 +22,11 @@ def log_subject(room: str) -> str:
     return f"csp.j.{shard_of(room)}.{room}"
 
 
+def patch_subject(room: str, first_seq: str) -> str:
+    """Return the subject of what stands for a removed batch; `*` for all of a room."""
+    return f"csp.p.{shard_of(room)}.{room}.{first_seq}"
+
+
 def news_subject(room: str) -> str:
     """Return the subject to which a room's batches are republished."""
     return f"csp.e.{shard_of(room)}.{room}"

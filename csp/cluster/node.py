@@ -1,4 +1,4 @@
-"""What a process shares among the rooms that it serves in a cluster, and what it has for one of them."""
+"""The parts that all rooms of a process share in a cluster, and the parts of one room."""
 
 import hmac
 import logging

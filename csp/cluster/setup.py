@@ -24,7 +24,7 @@ def stream_config(shard: int, replicas: int) -> dict[str, Any]:
     """Return the configuration of a stream, as JetStream has it."""
     return {
         "name": stream_name(shard),
-        "subjects": [f"csp.j.{shard}.>"],
+        "subjects": [f"csp.j.{shard}.>", f"csp.p.{shard}.>"],
         "retention": "limits",
         # Refuse new messages when the stream is full; the default would delete the oldest events instead.
         "discard": "new",
@@ -82,7 +82,7 @@ async def create_stream(bus: Bus, wanted: dict[str, Any], *, or_one: bool) -> di
     name = wanted["name"]
     answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
-        # Gateways that start together create it together, which is no error.
+        # Gateways that start together may all try to create it, which is not an error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
         if answer.get("error", {}).get("err_code") == _ALONE and or_one:
             log.warning("one NATS server alone keeps a stream", extra={"stream": name})

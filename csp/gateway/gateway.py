@@ -159,7 +159,7 @@ class Gateway:
         while True:
             await asyncio.sleep(LOST_S / 8)
             had_lost, self.has_lost_log = self.has_lost_log, bus.lost_for_s > LOST_S
-            # Where no server runs, as its machine says, the other gateways have none either.
+            # If the machine of the servers refuses connections, no server runs, for other gateways either.
             if self.has_lost_log and not had_lost and not bus.is_refused:
                 log.warning("the log is out of reach")
                 for socket in list(self.sockets):

@@ -64,7 +64,7 @@ class PageTokens:
         store: PageStore | None = None,
     ) -> None:
         self._path = folder / FILE
-        #: Where all gateways of the room keep their sessions; None if there is only one.
+        #: The store that all gateways of the room share; None if there is only one gateway.
         self._store = store
         #: The sessions that are not stored yet.
         self._changed: dict[str, float] = {}

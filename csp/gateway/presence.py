@@ -1,4 +1,4 @@
-"""Which agents are connected: to this gateway and, in a cluster, to the others."""
+"""The connected agents: those of this gateway and, in a cluster, of the others."""
 
 import asyncio
 import contextlib
@@ -104,7 +104,7 @@ class Presence:
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """What a gateway tells the others."""
+    """The report of a gateway to the others."""
 
     process: str
     connected: tuple[AgentId, ...]

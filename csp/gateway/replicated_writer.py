@@ -320,7 +320,7 @@ class ReplicatedWriter(RoomWriter):
                 while self._place.mark < end.mark and not self.broken.done():
                     await self._moved.wait()
         except (TimeoutError, LogLost):
-            # What is here is as new as it can be.
+            # The replica is as new as it can be.
             return
 
     async def caught_up(self, place: Place) -> None:

@@ -129,7 +129,7 @@ class RoomWriter:
         self._released = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        #: A batch with more than one command is no larger than this.
+        #: The largest batch of more than one command, in bytes.
         self._most_bytes = sys.maxsize
         self._bytes_since_snapshot = 0
         self._snapshot_bytes = 0
