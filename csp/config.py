@@ -282,6 +282,8 @@ class GatewayOptions:
     #: The address of the listener for other machines; empty if there is none.
     lan: str = ""
     supervise: bool = False
+    #: Whether this gateway of several works on review runs.
+    hosts_runs: bool = False
     dir: Path
 
 

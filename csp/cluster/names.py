@@ -22,6 +22,11 @@ def log_subject(room: str) -> str:
     return f"csp.j.{shard_of(room)}.{room}"
 
 
+def patch_subject(room: str, first_seq: str) -> str:
+    """Return the subject of what stands for a removed batch; `*` for all of a room."""
+    return f"csp.p.{shard_of(room)}.{room}.{first_seq}"
+
+
 def news_subject(room: str) -> str:
     """Return the subject to which a room's batches are republished."""
     return f"csp.e.{shard_of(room)}.{room}"
@@ -47,6 +52,21 @@ def presence_subject(room: str) -> str:
     return f"csp.w.{room}"
 
 
-def screen_subject(room: str) -> str:
-    """Return the subject of live frames and of the wishes to see them."""
-    return f"csp.l.{room}"
+def screen_subject(room: str, agent: str) -> str:
+    """Return the subject of the live frames of an agent."""
+    return f"csp.l.{room}.{agent}"
+
+
+def wish_subject(room: str) -> str:
+    """Return the subject on which gateways say whose live frames they want."""
+    return f"csp.v.{room}"
+
+
+def interrupt_subject(room: str) -> str:
+    """Return the subject of interrupts that do not wait for the log."""
+    return f"csp.x.{room}"
+
+
+def page_subject(room: str, page: str) -> str:
+    """Return the subject of a page's login; `*` for those of all pages of a room."""
+    return f"csp.k.{room}.{page}"

@@ -7,18 +7,27 @@ predecessor, ours can never enter; until then it can be repeated without harm.
 """
 
 import asyncio
-import base64
 import json
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import msgspec
 
 from csp.cluster.bus import Bus
 from csp.cluster.names import log_subject, news_subject, shard_of, stream_name
+from csp.cluster.stored_batches import (
+    EXPECTED,
+    MESSAGE_ID,
+    READ_S,
+    StoredBatch,
+    find_message,
+    headers_of,
+    read_patches,
+    read_stored,
+)
 from csp.errors import Broken, Deposed, LogLost, StorageFull
 from csp.journal import Batch, Place
 
@@ -28,7 +37,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PUBLISH_S: Final = 0.4
-READ_S: Final = 2.0
 AGAIN_S: Final = 0.05
 #: A reader that has received nothing for this long asks whether it has missed messages.
 SILENCE_S: Final = 1.0
@@ -38,26 +46,11 @@ BYTES_AT_ONCE: Final = 1 << 20
 RESERVE_BYTES: Final = 64 * 1024
 _FULL: Final = ("the NATS servers have no space left, the room is read-only", "give them more space")
 
-_EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
-_MESSAGE_ID: Final = "Nats-Msg-Id"
-_FIRST_SEQ: Final = "Csp-First-Seq"
-_EPOCH: Final = "Csp-Epoch"
-_OWNER: Final = "Csp-Owner"
-_CALLS: Final = "Csp-Calls"
 #: JetStream's codes: another message is last, or is just being stored.
 _WRONG_LAST: Final = frozenset({10071, 10164})
 #: No space in the stream, its account or its servers.
 _NO_SPACE: Final = frozenset({10002, 10023, 10047, 10077})
 _LAST_SEQUENCE: Final = re.compile(r"wrong last sequence: (\d+)")
-_calls: Final = msgspec.json.Decoder(dict[str, tuple[int, int]])
-
-
-class _Stored(NamedTuple):
-    """A message of the stream."""
-
-    message_id: str
-    place: Place
-    batch: Batch
 
 
 class StreamLog:
@@ -65,6 +58,7 @@ class StreamLog:
 
     def __init__(self, bus: Bus, room: str) -> None:
         self._bus = bus
+        self._room = room
         self._subject = log_subject(room)
         self._news_subject = news_subject(room)
         self._stream = stream_name(shard_of(room))
@@ -82,7 +76,7 @@ class StreamLog:
             raise Broken(f"the log is at seq {after.seq}, got a batch that starts at {batch.first_seq}")
         self._published += 1
         message_id = f"{self._own_name}:{self._published}"
-        headers = _headers(batch) | {_EXPECTED: str(after.mark), _MESSAGE_ID: message_id}
+        headers = headers_of(batch) | {EXPECTED: str(after.mark), MESSAGE_ID: message_id}
         data = b"\n".join(batch.lines)
         size = len(data) + sum(len(key) + len(value) + 4 for key, value in headers.items()) + 12
         if 0 < self._bus.max_payload < size:
@@ -148,9 +142,7 @@ class StreamLog:
 
     async def last_seq(self) -> int:
         """Return the seq of the last event; 0 if there is none."""
-        asked = {"last_by_subj": self._subject}
-        answer = await self._bus.ask(f"STREAM.MSG.GET.{self._stream}", asked, timeout_s=READ_S)
-        stored = self._found(answer)
+        stored = await find_message(self._bus, self._room, {"last_by_subj": self._subject})
         return stored.place.seq if stored is not None else 0
 
     # --- reading ---------------------------------------------------------------------------------
@@ -160,16 +152,38 @@ class StreamLog:
         here = after
         while True:
             async for stored in self._read_on(here.mark):
-                here = stored.place
-                if (batch := _after(stored.batch, after.seq)) is not None:
-                    yield here, batch
+                async for found in self._patched(here, stored):
+                    here = _later(here, found.place)
+                    if (batch := _after(found.batch, after.seq)) is not None:
+                        yield found.place, batch
             # Any replica may have answered; the leader knows the end.
             leading = await self._following(here.mark)
             if leading is None:
                 return
-            here = leading.place
-            if (batch := _after(leading.batch, after.seq)) is not None:
-                yield here, batch
+            async for found in self._patched(here, leading):
+                here = _later(here, found.place)
+                if (batch := _after(found.batch, after.seq)) is not None:
+                    yield found.place, batch
+
+    async def _patched(self, here: Place, stored: StoredBatch) -> AsyncIterator[StoredBatch]:
+        """Yield a batch, and before it what stands for the batches that were removed before it."""
+        first_seq, known = stored.batch.first_seq, here.seq
+        if first_seq > known + 1 and not stored.is_base:
+            patches = [
+                one for one in await read_patches(self._bus, self._room) if one.batch.first_seq < first_seq
+            ]
+            bases = [one for one in patches if one.is_base and one.place.seq > known]
+            if bases:
+                # It replaces everything before it, also what the reader has.
+                yield bases[-1]
+                known = bases[-1].place.seq
+            for patch in patches:
+                if not patch.is_base and patch.batch.first_seq <= known + 1 <= patch.place.seq:
+                    yield patch
+                    known = patch.place.seq
+            if known + 1 < first_seq:
+                raise LogLost(f"the log of this room has a hole: {first_seq} follows {known}")
+        yield stored
 
     async def tail(self, after: Place) -> AsyncIterator[tuple[Place, Batch]]:
         """See `Log.tail`."""
@@ -204,7 +218,7 @@ class StreamLog:
         for news in self._tails:
             news.put_nowait(None)
 
-    async def _read_on(self, mark: int) -> AsyncIterator[_Stored]:
+    async def _read_on(self, mark: int) -> AsyncIterator[StoredBatch]:
         """Yield what one of the replicas has after a mark."""
         while True:
             asked = {"seq": mark + 1, "next_by_subj": self._subject, "batch": MESSAGES_AT_ONCE}
@@ -217,24 +231,14 @@ class StreamLog:
                     break
                 mark = int(headers["Nats-Sequence"])
                 count += 1
-                yield _stored(headers, message.data, mark)
+                yield read_stored(headers, message.data, mark)
             if not count:
                 return
 
-    async def _following(self, mark: int) -> _Stored | None:
+    async def _following(self, mark: int) -> StoredBatch | None:
         """Return the first message of the room after a mark, as the leader of the stream has it."""
         asked = {"seq": mark + 1, "next_by_subj": self._subject}
-        return self._found(await self._bus.ask(f"STREAM.MSG.GET.{self._stream}", asked, timeout_s=READ_S))
-
-    def _found(self, answer: Mapping[str, Any]) -> _Stored | None:
-        error = answer.get("error")
-        if error is not None:
-            if error.get("code") == 404 and error.get("err_code") == 10037:
-                return None
-            raise LogLost(f"stream {self._stream}: {error.get('description')}")
-        found = answer["message"]
-        headers = _parse_headers(base64.b64decode(found.get("hdrs", "")))
-        return _stored(headers, base64.b64decode(found.get("data", "")), int(found["seq"]))
+        return await find_message(self._bus, self._room, asked)
 
 
 async def _next(news: "asyncio.Queue[Msg | None]") -> "Msg | None":
@@ -246,35 +250,13 @@ async def _next(news: "asyncio.Queue[Msg | None]") -> "Msg | None":
         return None
 
 
-def _headers(batch: Batch) -> dict[str, str]:
-    headers = {_FIRST_SEQ: str(batch.first_seq), _EPOCH: str(batch.epoch), _OWNER: batch.owner}
-    if batch.calls:
-        headers[_CALLS] = json.dumps(batch.calls)
-    return headers
-
-
-def _stored(headers: Mapping[str, str], data: bytes, mark: int) -> _Stored:
-    lines = tuple(data.split(b"\n")) if data else ()
-    calls = headers.get(_CALLS)
-    batch = Batch(
-        lines=lines,
-        first_seq=int(headers[_FIRST_SEQ]),
-        epoch=int(headers.get(_EPOCH, "0")),
-        owner=headers.get(_OWNER, ""),
-        calls=_calls.decode(calls) if calls else {},
-    )
-    place = Place(batch.first_seq + len(lines) - 1, mark)
-    return _Stored(headers.get(_MESSAGE_ID, ""), place, batch)
-
-
-def _from_news(message: "Msg") -> _Stored:
+def _from_news(message: "Msg") -> StoredBatch:
     headers: dict[str, Any] = message.headers or {}
-    return _stored(headers, message.data, int(headers["Nats-Sequence"]))
+    return read_stored(headers, message.data, int(headers["Nats-Sequence"]))
 
 
-def _parse_headers(raw: bytes) -> dict[str, str]:
-    pairs = (line.partition(":") for line in raw.decode().split("\r\n")[1:] if line)
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def _later(here: Place, place: Place) -> Place:
+    return Place(max(here.seq, place.seq), max(here.mark, place.mark))
 
 
 def _after(batch: Batch, seq: int) -> Batch | None:

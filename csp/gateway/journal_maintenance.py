@@ -131,6 +131,8 @@ async def finish_rewrites(gateway: Gateway) -> None:
 
 
 async def _remove(gateway: Gateway, note: _Note) -> None:
+    if gateway.cluster is not None:
+        raise Refused("text cannot be removed from a room that several gateways serve", "not available yet")
     kept = await _keep_promise(gateway)
     if kept is not None and (kept.redact, kept.prune) == (note.redact, note.prune):
         return

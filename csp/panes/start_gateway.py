@@ -89,7 +89,7 @@ def start_server(
                     problem = message or last_line(path, before)
                     raise Broken(f"the {what} did not start: {problem}", hint or f"its log is {path}")
                 time.sleep(_POLL_S)
-            raise Unreachable(f"the {what} gave no answer within {READY_S:g} s", f"its log is {path}")
+            raise Unreachable(f"the {what} did not answer within {READY_S:g} s", f"its log is {path}")
         except BaseException:
             # On a loaded machine, SIGTERM may be handled too late, and nothing else would end it.
             processes = family([process.pid])

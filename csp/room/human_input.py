@@ -182,7 +182,7 @@ def mode_words(mode: str) -> str:
     return mode.replace("_", " ")
 
 
-#: What to ask where a mode has no topic.
+#: The question for a mode that was given no topic.
 TOPIC_QUESTION: Final = "What is the topic?"
 
 
@@ -201,6 +201,8 @@ _FLAGS: Final = ("ballot", "respect-final", "soft-turns", _REPLACE)
 _VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, "agents")
 #: The options of /mode, for completion.
 MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS))
+#: The options of /mode that take a number.
+MODE_NUMBERS: Final = tuple(f"--{name}" for name in (*_NUMBERS, *_LIMITS))
 # A quote ends before the next one begins, so that many unclosed quotes are parsed only once.
 _QUOTED: Final = r'"[^"]*"|“[^“”]*”'
 _PIECE: Final = re.compile(

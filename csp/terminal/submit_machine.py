@@ -25,6 +25,9 @@ ENTER_S: Final = 12.0
 #: How many times longer than the paste took to be shown an Enter may take: with and without anything drawn.
 SLOW: Final = 2.0
 SLOWER: Final = 5.0
+#: How long the message must be shown in the composer before Enter is pressed again: a screen that is being
+#: drawn may look like that, and the key would go into whatever a person types meanwhile.
+STANDS_S: Final = 0.3
 #: How long nothing else is typed after a message that has left the composer without a confirmation: a CLI may
 #: first search its files for each name in it, and a later message would overtake it.
 LATE_S: Final = 45.0
@@ -81,7 +84,7 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     has_left: bool = False
     #: The screen shows neither a composer nor the message, and may not have been drawn yet.
     is_unseen: bool = False
-    #: The CLI has accepted Enter and submits the text later; another key would take it back.
+    #: The CLI has accepted Enter and submits the text later; another key would withdraw it.
     is_accepted: bool = False
     has_dialog: bool = False
     #: The CLI itself has reported that it accepted the prompt.
@@ -120,6 +123,8 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     _held: HeldReason | None = None
     _since: float = 0.0
     _entered: int = 0
+    #: Since when the text has been in the composer without interruption.
+    _stands_since: float | None = None
     #: Whether the text was in a composer that was drawn after the last Enter.
     _has_stayed: bool = False
     _first_enter: float = 0.0
@@ -171,6 +176,10 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self.wake_at = None
         if self.is_done:
             return []
+        if not seen.is_in_composer:
+            self._stands_since = None
+        elif self._stands_since is None:
+            self._stands_since = now
         is_unpasted = self.phase in (SubmitPhase.WAITING, SubmitPhase.ANNOUNCED) and not self._may_come
         if seen.is_proven and not is_unpasted:
             return self._end(DeliveryState.CONFIRMED)
@@ -187,6 +196,10 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     def _is_past(self, at: float, now: float) -> bool:
         self.wake_at = at
         return now >= at
+
+    def _stands(self, now: float) -> bool:
+        """Return whether the message is really in the composer: a screen that is being drawn may mislead."""
+        return self._stands_since is not None and self._is_past(self._stands_since + STANDS_S, now)
 
     def _wait(self, seen: PasteObservation, now: float) -> list[Step]:
         if self._may_come and seen.is_in_composer:
@@ -301,7 +314,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return []
         if seen.has_dialog or not seen.is_in_composer:
             return self._get_stuck(seen, now)
-        return self._try_again(now)
+        return self._try_again(now) if self._stands(now) else []
 
     def _await_submission(self, seen: PasteObservation, now: float) -> list[Step]:
         self._accepted_at = now if self._accepted_at is None else self._accepted_at
@@ -327,11 +340,14 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
     def _await_proof(self, seen: PasteObservation, now: float) -> list[Step]:
-        if seen.is_in_composer and not seen.has_dialog and not seen.is_accepted:
+        is_unsent = seen.is_in_composer and not seen.has_dialog and not seen.is_accepted
+        # A person's keys are no longer held back, and a turn that has begun shows that it was submitted.
+        if is_unsent and seen.gate in (None, HeldReason.DRAFT):
             # The composer was only being redrawn: the last Enter did nothing.
-            return (
-                self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
-            )
+            if not self._stands(now):
+                return []
+            may_enter = self._entered < len(self.rules.enter_again_s)
+            return self._press_enter(now) if may_enter else self._clear(now)
         if not self.rules.proof_s:
             return self._watch_screen(seen, now)
         if seen.has_dialog or seen.is_accepted:

@@ -186,6 +186,11 @@ def test_commands_and_agents_are_completed(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"\t cl\t\r")
 
     pane.wait_for("^paused claude$")
+    pane.send(b"/re")
+    pane.wait_for("/resend +/review")
+    pane.send(b"\t\t")
+    pane.wait_for("^→claude> /review$")
+    pane.send(b"\x03")
 
 
 def test_what_was_typed_before_comes_back(room: LiveRoom) -> None:
