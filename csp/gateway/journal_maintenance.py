@@ -129,10 +129,14 @@ async def finish_rewrites(gateway: Gateway) -> None:
 
 
 async def _remove(gateway: Gateway, note: _Note) -> None:
+    command = RedactMessage(message=note.redact) if note.redact else Prune(before=note.prune)
+    if gateway.removals is not None:
+        await gateway.submit(command)
+        await gateway.removals.remove()
+        return
     kept = await _keep_promise(gateway)
     if kept is not None and (kept.redact, kept.prune) == (note.redact, note.prune):
         return
-    command = RedactMessage(message=note.redact) if note.redact else Prune(before=note.prune)
     # Check with the room before the work; it may still refuse afterwards.
     decide(gateway.writer.room, command, gateway.clock())
     await gateway.writer.settle()
@@ -169,10 +173,7 @@ async def _keep_promise(gateway: Gateway) -> _Note | None:
 
 
 async def _finish(gateway: Gateway, prepared: rewrite.Rewrite, note: _Note) -> None:
-    await gateway.writer.alone(lambda: rewrite.finish(prepared))
-    gateway.history.load_recent()
-    if note.prune:
-        await gateway.run_worker.forget(note.prune)
+    await gateway.replace_journal(prepared, note.prune)
 
 
 def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:

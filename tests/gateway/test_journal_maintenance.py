@@ -167,7 +167,7 @@ async def test_a_removal_ends_with_nothing_of_it_in_memory(
         run_worker=SimpleNamespace(forget=forget),
     )
     prepared: Any = "the copy"
-    await journal_maintenance._finish(gateway, prepared, note)
+    await Gateway.replace_journal(gateway, prepared, note.prune)
 
     assert done == ["alone", "the copy", "loaded", *forgotten]
 
