@@ -73,6 +73,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8765
     gateway_url: str = ""
+    ca_file: Path | None = None
     auth_token: str = field(default="", repr=False)
     agent: str = ""
     room: str = "default"
@@ -205,6 +206,8 @@ ROWS: Final = (
     _row("gateway_url", "", types.GATEWAYS,
          "gateway to use instead of looking for a running room; of several, separated by commas, "
          "the next one is used when one is lost"),
+    _row("ca_file", "", types.PATH,
+         "certificates to trust for the gateway in addition to those of the system, in PEM format"),
     _row("auth_token", "", types.LINE, "token for authentication; it determines the sender", secret=True),
     _row("agent", "", types.LINE, "agent in whose pane a command runs; set by the sidecar"),
     _row("room", "room", types.ROOM,
@@ -279,6 +282,8 @@ class GatewayOptions:
     #: The address of the listener for other machines; empty if there is none.
     lan: str = ""
     supervise: bool = False
+    #: Whether this gateway of several works on review runs.
+    hosts_runs: bool = False
     dir: Path
 
 
@@ -332,7 +337,7 @@ def load_settings(
         agents=_read_agents(files),
         groups=_read_groups(files),
         lineups=_read_lineups(files),
-        allow=_read_allowed(files),
+        allow=tuple(_read_allow(path, entry) for path, entry in _tables(files, "allow")),
         sources=sources,
         withheld=withheld,
     )
@@ -496,20 +501,25 @@ _OF_MODELS: Final = ("provider", "model", "base_url", "key_env")
 _OF_CLIS: Final = ("command", "profile", "worktree")
 
 
-def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
-    """Return the agents of the first file that has any; lists are not merged."""
+def _tables(files: list[_File], name: str) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the tables [[name]] of the first file that has any; lists are not merged."""
     for file in files:
-        entries = file.data.get("agent", [])
+        entries = file.data.get(name, [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise BadInput(f"{file.path}: agent: expected a list of tables", "write each as [[agent]]")
+            raise BadInput(f"{file.path}: {name}: expected a list of tables", f"write each as [[{name}]]")
         if entries:
-            agents = tuple(_read_agent(file.path, entry) for entry in entries)
-            names = [agent.name for agent in agents]
-            if doubles := {name for name in names if names.count(name) > 1}:
-                problem = f"agent.name: expected unique names, got {min(doubles)!r} twice"
-                raise BadInput(f"{file.path}: {problem}")
-            return agents
-    return ()
+            return [(file.path, entry) for entry in entries]
+    return []
+
+
+def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
+    agents: dict[str, AgentSpec] = {}
+    for path, entry in _tables(files, "agent"):
+        agent = _read_agent(path, entry)
+        if agent.name in agents:
+            raise BadInput(f"{path}: agent.name: expected unique names, got {agent.name!r} twice")
+        agents[agent.name] = agent
+    return tuple(agents.values())
 
 
 def _read_groups(files: list[_File]) -> dict[str, tuple[str, ...]]:
@@ -575,17 +585,6 @@ def _read_lineups(files: list[_File]) -> dict[str, tuple[str, ...]]:
 
 
 _ALLOW_KINDS: Final[dict[str, types.SettingType[Any]]] = {"agent": types.NAME, "command": types.LINE}
-
-
-def _read_allowed(files: list[_File]) -> tuple[AllowSpec, ...]:
-    """Return the approval rules of the first file that has any; lists are not merged."""
-    for file in files:
-        entries = file.data.get("allow", [])
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise BadInput(f"{file.path}: allow: expected a list of tables", "write each as [[allow]]")
-        if entries:
-            return tuple(_read_allow(file.path, entry) for entry in entries)
-    return ()
 
 
 def _read_allow(path: Path, entry: dict[str, object]) -> AllowSpec:

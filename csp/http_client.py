@@ -192,7 +192,7 @@ class GatewayClient:
             raise Unreachable(what, "is it a csp gateway?") from exc
         except (OSError, UnicodeError) as exc:
             if "CERTIFICATE_VERIFY_FAILED" in str(exc):
-                hint = "set SSL_CERT_FILE to the gateway's certificate"
+                hint = "set CSP_CA_FILE to the gateway's certificate, or to that of its authority"
                 raise UntrustedCertificate(f"the certificate of {url} is not trusted", hint) from exc
             reason = str(getattr(exc, "strerror", "") or exc).lower()
             raise Unreachable(f"cannot reach {url}: {reason}") from exc

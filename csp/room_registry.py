@@ -46,6 +46,7 @@ class RunningRoom:
     `project` is the identity of the project that the room belongs to. `lan` is the address for other machines
     on the network, if there is one. `options` are the command-line options that made the gateway reachable.
     `joined` is the target of `csp join` if the room is on another machine; the process is then its link.
+    `ca_file` contains certificates to trust for its gateways.
     """
 
     room: str
@@ -60,6 +61,7 @@ class RunningRoom:
     lan: str = ""
     options: str = ""
     joined: str = ""
+    ca_file: str = ""
 
     @property
     def identity(self) -> str:
@@ -148,7 +150,15 @@ def find_room(settings: Settings, cwd: Path) -> Address:
     if settings.gateway_url:
         return _by_environment(settings, rooms)
     if settings.is_set("room"):
-        found = _by_name(settings.room, rooms)
+        named = next((room for room in rooms if room.room == settings.room), None)
+        if named is None:
+            names = [room.room for room in rooms]
+            elsewhere = (
+                f"running: {', '.join(names)}" if names else f"start it with: csp up --room {settings.room}"
+            )
+            hint = nearest(settings.room, names) or elsewhere
+            raise Unreachable(f"room {settings.room!r} is not running", hint)
+        found = named
     else:
         found = _by_project(settings, rooms, cwd)
     return Address(url=found.url, token=_own_token(settings, found.room) or found.token, room=found.room)
@@ -184,17 +194,6 @@ def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
             "CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, but it is not set"
         )
     return Address(url=settings.gateway_url, token=token, room=here.room if here else "")
-
-
-def _by_name(name: str, rooms: list[RunningRoom]) -> RunningRoom:
-    for room in rooms:
-        if room.room == name:
-            return room
-    names = [room.room for room in rooms]
-    hint = nearest(name, names) or (
-        f"running: {', '.join(names)}" if names else f"start it with: csp up --room {name}"
-    )
-    raise Unreachable(f"room {name!r} is not running", hint)
 
 
 def _by_project(settings: Settings, rooms: list[RunningRoom], cwd: Path) -> RunningRoom:

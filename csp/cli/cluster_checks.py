@@ -31,7 +31,7 @@ _LISTEN_S: Final = 1.0
 _MOST_APART_S: Final = 1.0
 #: A replica says every second that it lives.
 _SILENT_NS: Final = 5 * 10**9
-#: What this many servers hold survives the loss of one.
+#: This many servers can lose one and keep everything.
 _SAFE: Final = 3
 
 

@@ -92,7 +92,7 @@ def body_of(call: VerbCall) -> Object:
 
 def _follow(call: VerbCall, handle: str, *, after: int) -> int:
     try:
-        view = _Following(call, handle, after).run()
+        view = watch(call, handle, after)
     except KeyboardInterrupt:
         _say_how_to_go_on(handle)
         return 1
@@ -125,39 +125,32 @@ def _answer(call: VerbCall, view: Object) -> int:
     return 1 if reason in _LOST and not call.args.stop else 0
 
 
-class _Following:
-    """Show the progress of a collaboration until it ends, across restarts of the gateway."""
+def watch(call: VerbCall, handle: str, after: int) -> Object:
+    """Show the progress of a collaboration across restarts of the gateway.
 
-    def __init__(self, call: VerbCall, handle: str, after: int) -> None:
-        self._call = call
-        self._path = f"/collaborations/{segment(handle)}"
-        self._after = after
-        self._gateway: GatewayClient | None = call.gateway
-        self._progress = Progress()
-
-    def run(self) -> Object:
-        """Return its view once it has ended or the timeout has passed."""
-        deadline = time.monotonic() + (0.0 if self._call.args.no_wait else self._call.args.timeout)
-        view: Object = {}
-        with self._progress:
-            while True:
-                left = max(deadline - time.monotonic(), 0.0)
-                try:
-                    self._gateway = self._gateway or self._call.reconnect()
-                    wait = f"{min(_POLL_S, left):.3f}"
-                    view = self._gateway.get(self._path, after=self._after, wait=wait)
-                except Unreachable:
-                    self._gateway = None
-                    self._progress.show("the gateway is unreachable…")
-                    if self._call.args.no_wait:
-                        raise
-                    time.sleep(_RETRY_S)
-                else:
-                    self._progress.clear()
-                    for line in field(view, "progress", list):
-                        talk(str(line))
-                    self._after = field(view, "lines", int)
-                    waiting = ", ".join(map(str, field(view, "waiting", list)))
-                    self._progress.show(f"waiting for {waiting}…")
-                if view and (view.get("reason") is not None or left <= 0):
-                    return view
+    Return its view once it has ended or the timeout has passed.
+    """
+    deadline = time.monotonic() + (0.0 if call.args.no_wait else call.args.timeout)
+    gateway: GatewayClient | None = call.gateway
+    view: Object = {}
+    with Progress() as progress:
+        while True:
+            left = max(deadline - time.monotonic(), 0.0)
+            try:
+                gateway = gateway or call.reconnect()
+                wait = f"{min(_POLL_S, left):.3f}"
+                view = gateway.get(f"/collaborations/{segment(handle)}", after=after, wait=wait)
+            except Unreachable:
+                gateway = None
+                progress.show("the gateway is unreachable…")
+                if call.args.no_wait:
+                    raise
+                time.sleep(_RETRY_S)
+            else:
+                progress.clear()
+                for line in field(view, "progress", list):
+                    talk(str(line))
+                after = field(view, "lines", int)
+                progress.show(f"waiting for {', '.join(map(str, field(view, 'waiting', list)))}…")
+            if view and (view.get("reason") is not None or left <= 0):
+                return view

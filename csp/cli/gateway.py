@@ -43,6 +43,7 @@ REACH: Final = (
     *NATS,
     *REACH,
     switch("--supervise", "restart the gateway if it dies"),
+    switch("--host-runs", "let this one of several gateways work on review runs, on its machine"),
     value("--dir", "DIR", "directory the room belongs to; default: the current one"),
     TRUST,
     examples=(
@@ -71,6 +72,7 @@ def gateway_options(call: VerbCall) -> GatewayOptions:
         insecure=args.insecure,
         lan=lan_address(args.lan) if args.lan is not None else "",
         supervise=args.supervise,
+        hosts_runs=args.host_runs,
         dir=dir,
     )
 

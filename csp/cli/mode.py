@@ -67,9 +67,17 @@ def mode(call: VerbCall) -> int:
 def _set(call: VerbCall, words: list[str]) -> int:
     if not words:
         raise BadInput("expected a mode", "for example: csp mode set debate 'tabs or spaces'")
-    args = vars(call.args)
-    _check_start(call, words)
-    given: dict[str, Any] = {"mode": words[0], "topic": " ".join(words[1:])}
+    from csp.room.sessions.modes import mode_names
+
+    args, mode, topic = vars(call.args), words[0], " ".join(words[1:])
+    if mode != _FREEFORM and mode in mode_names():
+        if not topic.strip():
+            raise Refused(f"{mode} needs a topic", f"for example: csp mode set {mode} 'tabs or spaces'")
+        running: Object = {} if args["replace"] else _view(call)
+        if running.get("sessionId") is not None and running.get("status") != "ended":
+            hint = "add --replace to stop it and start the new one"
+            raise Refused(f"{running.get('mode')} is running", hint)
+    given: dict[str, Any] = {"mode": mode, "topic": topic}
     given |= {name: args[name] for name in _SET}
     # The room chooses the values of omitted options.
     body = {name: value for name, value in given.items() if value not in (None, False, "")}
@@ -83,22 +91,6 @@ def _set(call: VerbCall, words: list[str]) -> int:
     return call.tell(
         answer, f"the mode is {view.get('mode')}" + (f", waiting for {waiting}" if waiting else "")
     )
-
-
-def _check_start(call: VerbCall, words: list[str]) -> None:
-    """Raise if a mode lacks its topic or would replace the running mode without --replace."""
-    from csp.room.sessions.modes import mode_names
-
-    mode = words[0]
-    if mode == _FREEFORM or mode not in mode_names():
-        return
-    if not " ".join(words[1:]).strip():
-        raise Refused(f"{mode} needs a topic", f"for example: csp mode set {mode} 'tabs or spaces'")
-    if call.args.replace:
-        return
-    running = _view(call)
-    if running.get("sessionId") is not None and running.get("status") != "ended":
-        raise Refused(f"{running.get('mode')} is running", "add --replace to stop it and start the new one")
 
 
 @_FORMS.form("show")

@@ -73,7 +73,8 @@ def status(call: VerbCall) -> int:
         shown |= {"attention": needs, "directories": directories(call, found), "joined": joined or None}
         put_json({"url": call.gateway.url, **shown})
         return 0
-    put_lines(health_lines(f"{joined} through {call.gateway.url}" if joined else call.gateway.url, health))
+    is_tunnel = joined and "://" not in joined
+    put_lines(health_lines(f"{joined} through {call.gateway.url}" if is_tunnel else call.gateway.url, health))
     put_lines(needs_lines(needs or [], time.time()))
     for item in sessions:
         if not item.get("endedAt"):

@@ -31,7 +31,7 @@ def uninstall(call: VerbCall) -> int:
     refuse_agents(call)
     state_dir, env = call.settings.state_dir, process_environment()
     rooms = known_rooms(state_dir, env)
-    question = f"end {', '.join(rooms) or 'no room'} and remove the files of CSP, except the histories?"
+    question = f"end {', '.join(rooms) or 'no room'} and remove CSP's files, except the histories?"
     if not call.args.yes and not confirm(question):
         talk("nothing was removed")
         return 1

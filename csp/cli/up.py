@@ -62,7 +62,7 @@ _MOST_EARLIER: Final = 3
 def up(call: VerbCall) -> int:
     """Open the room or join the running one; show it immediately, or return when all agents have joined."""
     from csp.panes.start_gateway import running_room
-    from csp.panes.tmux_session import check_terminal, check_tmux
+    from csp.panes.tmux_session import check_terminal, check_tmux, is_unwatched
     from csp.panes.up import OpenRoom, plan
 
     check_place(call)
@@ -79,7 +79,7 @@ def up(call: VerbCall) -> int:
     if call.args.dry_run:
         return show_plan(call, plan(settings, wish, env, terminal))
     is_shown = is_terminal(sys.stdin) and is_terminal(sys.stdout)
-    attaches = is_shown and not call.args.detach and not call.is_json
+    attaches = is_shown and not call.args.detach and not call.is_json and not is_unwatched(env)
     if attaches:
         check_terminal(env)
     if running_room(settings.state_dir, settings.room) is None:

@@ -12,6 +12,7 @@ from csp.client.inbox import Inbox
 from csp.client.incoming_frames import NOT_WATCHED, CallAnswer, Live, read_error, read_frame
 from csp.client.outbox import Outbox, to_frame
 from csp.errors import BadInput, CspError, Unauthenticated, Unreachable
+from csp.fast_start.fast_http import tls_context
 from csp.protocol.codec import encode
 from csp.protocol.enums import Struct
 from csp.protocol.requests import WatchBody
@@ -48,6 +49,7 @@ async def open_link(http: HttpCalls, after: int, patience_s: float = KEEPALIVE_S
     from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
     blocked = f"cannot open a working WebSocket to {http.url}"
+    is_tls = http.url.startswith("https")
     open_s = min(OPEN_S, patience_s)
     try:
         socket = await connect(
@@ -56,6 +58,7 @@ async def open_link(http: HttpCalls, after: int, patience_s: float = KEEPALIVE_S
             additional_headers={"Authorization": f"Bearer {http.token}"},
             compression=None,
             proxy=None,
+            ssl=tls_context(http.url) if is_tls else None,
             open_timeout=open_s,
             # A lost gateway does not close its end, and the loss is reported only after this time.
             close_timeout=min(CLOSE_S, patience_s / 4),

@@ -7,7 +7,7 @@ NAME = "csp"
 #: The variables that the server needs.
 ENV = (
     *("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"),
-    *("SSL_CERT_FILE", "PYTHONPATH"),
+    *("SSL_CERT_FILE", "CSP_CA_FILE", "PYTHONPATH"),
 )
 #: Loading the server takes a second, or several on a busy machine. A call may wait for a whole collaboration.
 START_S = 60

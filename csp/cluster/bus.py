@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from csp.cluster.background import end_task
 from csp.cluster.servers import NatsServers
@@ -32,6 +32,14 @@ PING_S: Final = 0.3
 DEAD_S: Final = 0.9
 CONNECT_S: Final = 2.0
 PAUSE_S: Final = 0.1
+
+
+class Message(Protocol):
+    """A message, as its readers see it."""
+
+    data: bytes
+
+
 #: Called with each message, and with None after messages may have been missed.
 OnMessage = Callable[["Msg | None"], None]
 
@@ -49,7 +57,9 @@ class Bus:
         self._numbers = iter(range(1 << 62))
         self._keeping: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
-        self._connected_at = 0.0
+        self._connected_at = self._lost_at = 0.0
+        #: Whether at the last attempt every machine answered, and none of them ran a server.
+        self.is_refused = False
 
     @classmethod
     async def open(cls, servers: NatsServers | Sequence[str]) -> Self:
@@ -68,6 +78,11 @@ class Bus:
     def connected_for_s(self) -> float:
         """The age of the present connection in seconds; 0 if there is none."""
         return time.monotonic() - self._connected_at if self.is_connected else 0.0
+
+    @property
+    def lost_for_s(self) -> float:
+        """How long there has been no connection, in seconds; 0 if there is one."""
+        return 0.0 if self.is_connected else time.monotonic() - self._lost_at
 
     @property
     def max_payload(self) -> int:
@@ -101,7 +116,7 @@ class Bus:
         try:
             found: dict[str, Any] = json.loads(answer.data)
         except ValueError as exc:
-            raise LogLost("the NATS cluster gave no answer") from exc
+            raise LogLost("the NATS cluster did not answer") from exc
         return found
 
     async def request_many(self, subject: str, data: bytes, *, timeout_s: float) -> AsyncIterator["Msg"]:
@@ -137,7 +152,7 @@ class Bus:
         """Call `on_message` with every message from now on; return the function that ends it."""
         number = next(self._numbers)
         self._readers.setdefault(subject, {})[number] = on_message
-        if self._client is not None and subject not in self._subscriptions:
+        if self._client is not None and self.is_connected and subject not in self._subscriptions:
             with contextlib.suppress(Exception):
                 # Without a connection the next one subscribes.
                 await self._subscribe(self._client, subject)
@@ -182,6 +197,7 @@ class Bus:
             assert client is not None
             await self._until_lost(client)
             log.warning("connection to NATS lost")
+            self._lost_at, self.is_refused = time.monotonic(), False
             self._is_connected.clear()
             await _abandon(client)
             while True:
@@ -210,6 +226,7 @@ class Bus:
     async def _connect_once(self) -> None:
         new_client = _client_class()
         problems: list[str] = []
+        refused = 0
         urls = self._servers.urls
         for server in random.sample(urls, len(urls)):
             client, lost, connected = new_client(), asyncio.Event(), asyncio.Event()
@@ -238,19 +255,22 @@ class Bus:
                     connected.set()
                     _check_version(client)
                     self._subscriptions.clear()
-                    for subject in list(self._readers):
-                        await self._subscribe(client, subject)
+                    # Readers may come meanwhile.
+                    while missing := [one for one in self._readers if one not in self._subscriptions]:
+                        await self._subscribe(client, missing[0])
             except (Broken, asyncio.CancelledError):
                 await _abandon(client)
                 raise
             except Exception as exc:
                 problems.append(f"{server}: {str(exc) or type(exc).__name__}")
+                refused += isinstance(exc, ConnectionRefusedError)
                 await _abandon(client)
                 continue
             self._client, self._lost = client, lost
             self._connected_at = time.monotonic()
             self._is_connected.set()
             return
+        self.is_refused = refused == len(urls)
         raise LogLost(f"no NATS server can be reached ({'; '.join(problems)})", "are they running?")
 
     async def _subscribe(self, client: "Client", subject: str) -> None:

@@ -97,7 +97,7 @@ class Calls:
         self._is_held = False
         self._turn = self._number = 0
         self._repeated_at = 0.0
-        #: What came while a claim of this process was under way; None at other times.
+        #: Calls that arrived during a claim of this process; None at other times.
         self._early: list[tuple[str, _Parcel]] | None = None
         #: The last message of each process that passes calls on to this one.
         self._last: dict[str, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""The files with which the parts of a cluster are started: servers, gateways, and both in containers."""
+"""Write the configuration files of a cluster: for servers, for gateways, and for both in containers."""
 
 import base64
 import binascii
@@ -13,17 +13,17 @@ from csp.cluster.servers import PORT
 from csp.errors import BadInput
 from csp.setting_types import is_loopback
 
-#: A server's port for the other servers, and that for its own state, lie this far above its port.
+#: The offsets from a server's port to its port for the other servers and to its monitoring port.
 ROUTES_ABOVE: Final = 2000
 MONITOR_ABOVE: Final = 4000
 _PUBLIC_KEY: Final = re.compile(r"U[A-Z2-7]{55}")
-#: What is put into a file without quotes of any kind.
+#: Text that needs no quotes in any of the files.
 _PLAIN: Final = re.compile(r"[\w./@%+-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerHost:
-    """Where one of the servers runs, as the others see it."""
+    """The address of one of the servers, as seen by the others."""
 
     name: str
     port: int = PORT
@@ -52,7 +52,7 @@ class ServerHost:
 
 
 def read_hosts(text: str) -> tuple[ServerHost, ...]:
-    """Return the hosts of a list separated by commas; an odd number, so that a majority can decide."""
+    """Return the hosts in a comma-separated list; their number must be odd, so that a majority can decide."""
     hosts = tuple(ServerHost.read(part.strip()) for part in text.split(","))
     if len(hosts) % 2 == 0 or len(set(hosts)) < len(hosts):
         raise BadInput(f"expected one, three or five different hosts, got {text!r}")
@@ -89,14 +89,14 @@ def nats_config(hosts: tuple[ServerHost, ...], number: int, *, key: str, folder:
 # Written by: csp cluster config nats
 server_name: csp-nats{number}
 listen: "{listen}:{here.port}"
-# The state of this server, for: csp doctor --journal
+# Monitoring, which csp doctor --journal uses.
 http: "127.0.0.1:{here.port + MONITOR_ABOVE}"
-# One commit of a room is one message.
+# Each commit of a room is one message.
 max_payload: 8MB
 
 jetstream {{
   store_dir: "{store}"
-  # What was acknowledged survives a power cut. The default, a sync every two minutes, does not.
+  # Acknowledged messages survive a power cut; with the default, a sync every two minutes, they would not.
   sync_interval: always
 }}
 
@@ -104,7 +104,7 @@ tls {{
   {tls}
 }}
 
-# The gateways authenticate with the NKey of which this is the public half.
+# This is the public half of the NKey with which the gateways authenticate.
 accounts {{
   CSP: {{ jetstream: enabled, users: [{{ nkey: {key} }}] }}
   SYS: {{ users: [] }}

@@ -73,7 +73,7 @@ class FileJournal:
             raise Refused(f"{self.name!r} exists already", "copy to another place")
         self.path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         draft = self.path.with_name(self.path.name + _DRAFT_SUFFIX)
-        # What an interrupted copy left behind.
+        # The rest of an interrupted copy.
         draft.unlink(missing_ok=True)
         fd, size, count = create_private(draft), 0, 0
         try:

@@ -3,7 +3,7 @@
 from typing import Final
 from zlib import crc32
 
-#: Rooms share a few streams: thousands of rooms cost little as subjects, but much as streams.
+#: Rooms share a few streams, because thousands of subjects are cheap and thousands of streams are not.
 SHARDS: Final = 8
 
 
@@ -52,6 +52,21 @@ def presence_subject(room: str) -> str:
     return f"csp.w.{room}"
 
 
-def screen_subject(room: str) -> str:
-    """Return the subject of live frames and of the wishes to see them."""
-    return f"csp.l.{room}"
+def screen_subject(room: str, agent: str) -> str:
+    """Return the subject of the live frames of an agent."""
+    return f"csp.l.{room}.{agent}"
+
+
+def wish_subject(room: str) -> str:
+    """Return the subject on which gateways say whose live frames they want."""
+    return f"csp.v.{room}"
+
+
+def interrupt_subject(room: str) -> str:
+    """Return the subject of interrupts that do not wait for the log."""
+    return f"csp.x.{room}"
+
+
+def page_subject(room: str, page: str) -> str:
+    """Return the subject of a page's login; `*` for those of all pages of a room."""
+    return f"csp.k.{room}.{page}"

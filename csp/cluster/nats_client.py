@@ -1,4 +1,4 @@
-"""The client of NATS, which sends nothing before a connection is encrypted if it has to be."""
+"""A NATS client that sends nothing over a connection that should be encrypted but is not."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from nats.errors import Error
 
 
 class SafeClient(Client):
-    """A client that does not follow a server which offers no TLS at a tls:// address.
+    """A client that refuses a server without TLS at a tls:// address.
 
-    The original would send its signature there, which somebody in between could use.
+    The base class would send its signature unencrypted, and an attacker could use it.
     """
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:

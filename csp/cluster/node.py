@@ -1,4 +1,4 @@
-"""What a process shares among the rooms that it serves in a cluster, and what it has for one of them."""
+"""The parts that all rooms of a process share in a cluster, and the parts of one room."""
 
 import hmac
 import logging
@@ -11,6 +11,7 @@ from typing import Final, Self
 from csp.cluster.bus import Bus
 from csp.cluster.calls import Calls
 from csp.cluster.names import shard_of
+from csp.cluster.page_store import PageStore
 from csp.cluster.peers import Peers
 from csp.cluster.seat import Seat
 from csp.cluster.servers import NatsServers
@@ -51,7 +52,9 @@ class Node:
         while True:
             try:
                 await open_stream(self.bus, shard_of(name), REPLICAS, or_one=True)
-                return ClusterRoom(self, name)
+                room = ClusterRoom(self, name)
+                await room.pages.open(REPLICAS)
+                return room
             except LogLost as error:
                 await wait_or_raise(error, deadline)
 
@@ -74,6 +77,7 @@ class ClusterRoom:
         self.process = node.peers.me
         self.key = node.key_of(name)
         self.log = StreamLog(node.bus, name)
+        self.pages = PageStore(node.bus, name)
         self.calls = Calls(node.bus, self.process, name)
         self.seat = Seat(self.log, node.bus, node.peers, self.calls, name)
 

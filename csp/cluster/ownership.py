@@ -1,4 +1,4 @@
-"""Who decides for a room: what a gateway does about it, from what it knows, as a pure function.
+"""The owner of a room: a pure function from a gateway's observations to its next step.
 
 The owner of a room is the gateway whose claim is the last one in the log of the room. A claim is an append
 like any other, so of several gateways that claim at once, one succeeds, and an owner that does not know of a
@@ -23,7 +23,7 @@ YOUNG_S: Final = 1.0
 
 
 class Step(StrEnum):
-    """What a gateway does next about a room."""
+    """The next step of a gateway for a room."""
 
     WAIT = "wait"
     CLAIM = "claim"
@@ -31,7 +31,7 @@ class Step(StrEnum):
 
 
 class OwnerSigns(NamedTuple):
-    """What a gateway knows; all times are those of its own clock."""
+    """The observations of a gateway; all times are those of its own clock."""
 
     me: str
     #: The writer of the last claim that this gateway has read, "" if there is none, and when it was read.

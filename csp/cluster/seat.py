@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.05
 #: After a longer pause between two ticks, this process was stopped, and what it knows is old.
-PAUSED_S: Final = 0.5
+PAUSED_S: Final = 0.8
 #: An owner whose heartbeat is later than this is asked whether it listens.
 LATE_S: Final = HEARTBEAT_S + 0.05
 

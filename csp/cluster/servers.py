@@ -12,13 +12,13 @@ from csp.setting_types import is_loopback
 
 PORT: Final = 4222
 _FORM: Final = "write nats://HOST:4222, or tls://HOST:4222 for encrypted connections"
-#: Marks a file that contains a JWT beside the seed of its key.
+#: Marks a file that contains a JWT in addition to the seed of its key.
 _JWT: Final = b"BEGIN NATS USER JWT"
 
 
 @dataclass(frozen=True, slots=True)
 class NatsServers:
-    """The addresses of the servers, the file of the CA that they are checked with, and that of the user."""
+    """The addresses of the servers, the CA file that verifies them, and the file with our credentials."""
 
     urls: tuple[str, ...]
     ca: Path | None = None
@@ -39,9 +39,9 @@ class NatsServers:
 
 
 def read_servers(text: str, settings: Settings, *, is_insecure: bool = False) -> NatsServers:
-    """Return the servers of a list separated by commas; raise BadInput if they cannot be used.
+    """Return the servers in a comma-separated list; raise BadInput if they cannot be used.
 
-    What goes over nats:// can be read on its way, so it is for this machine only, unless `is_insecure`.
+    Connections over nats:// are not encrypted, so they are for this machine only, unless `is_insecure`.
     """
     urls = tuple(_read_url(part.strip(), is_insecure=is_insecure) for part in text.split(","))
     if len({urlsplit(url).scheme for url in urls}) > 1:

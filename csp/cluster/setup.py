@@ -1,4 +1,4 @@
-"""Create the streams, or check those that are there."""
+"""Create the streams, or check the existing ones."""
 
 import logging
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def stream_config(shard: int, replicas: int) -> dict[str, Any]:
         "name": stream_name(shard),
         "subjects": [f"csp.j.{shard}.>", f"csp.p.{shard}.>"],
         "retention": "limits",
-        # Refuse what does not fit; the default would delete the oldest events instead.
+        # Refuse new messages when the stream is full; the default would delete the oldest events instead.
         "discard": "new",
         "storage": "file",
         "num_replicas": replicas,
@@ -72,17 +72,22 @@ async def open_stream(bus: Bus, shard: int, replicas: int, *, or_one: bool = Fal
 
     With `or_one`, a server that is not part of a cluster keeps it alone.
     """
-    wanted = stream_config(shard, replicas)
+    found = await create_stream(bus, stream_config(shard, replicas), or_one=or_one)
+    if problem := unfit(found, shard):
+        raise Broken(problem, "was it created by something else? CSP creates its streams itself")
+
+
+async def create_stream(bus: Bus, wanted: dict[str, Any], *, or_one: bool) -> dict[str, Any]:
+    """Create a stream if there is none; return its configuration."""
     name = wanted["name"]
     answer = await bus.ask(f"STREAM.INFO.{name}", {}, timeout_s=API_S)
     if answer.get("error", {}).get("err_code") == _NOT_FOUND:
-        # Gateways that start together create it together, which is no error.
+        # Gateways that start together may all try to create it, which is not an error.
         answer = await bus.ask(f"STREAM.CREATE.{name}", wanted, timeout_s=API_S)
         if answer.get("error", {}).get("err_code") == _ALONE and or_one:
-            log.warning("one NATS server alone keeps the journal", extra={"stream": name})
-            await open_stream(bus, shard, 1)
-            return
+            log.warning("one NATS server alone keeps a stream", extra={"stream": name})
+            return await create_stream(bus, wanted | {"num_replicas": 1}, or_one=False)
     if "error" in answer:
         raise LogLost(f"stream {name} cannot be used: {answer['error'].get('description', 'unknown error')}")
-    if problem := unfit(answer["config"], shard):
-        raise Broken(problem, "was it created by something else? CSP creates its streams itself")
+    found: dict[str, Any] = answer["config"]
+    return found

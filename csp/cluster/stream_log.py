@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 PUBLISH_S: Final = 0.4
 AGAIN_S: Final = 0.05
-#: A reader asks for news it may have missed when nothing has come for this long.
+#: A reader that has received nothing for this long asks whether it has missed messages.
 SILENCE_S: Final = 1.0
 MESSAGES_AT_ONCE: Final = 256
 BYTES_AT_ONCE: Final = 1 << 20
@@ -62,7 +62,7 @@ class StreamLog:
         self._subject = log_subject(room)
         self._news_subject = news_subject(room)
         self._stream = stream_name(shard_of(room))
-        # The ids of messages are never used twice, not by another process either.
+        # Makes message ids unique, also among processes.
         self._own_name = uuid4().hex
         self._published = 0
         self._is_closed = False

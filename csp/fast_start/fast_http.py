@@ -2,8 +2,11 @@
 
 import _socket
 
+from csp.fast_start.process_environment import process_environment
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Mapping
 
     Receive = Callable[[int], bytes]
@@ -17,6 +20,34 @@ _PORTS = {"http": 80, "https": 443}
 
 #: With `is_alive`, how long a response may be silent before the gateway is checked, and between checks.
 SILENCE_S = 1.0
+
+
+#: The variable with the certificates to trust in addition to those of the system.
+CA_FILE = "CSP_CA_FILE"
+#: The same for the gateways of joined rooms, by host and port.
+_trusted: dict[str, str] = {}
+
+
+def trust(urls: str, ca_file: str) -> None:
+    """Trust the certificates in a file for these gateways, in addition to those of the system."""
+    for url in split_urls(urls):
+        _trusted[Url(url).authority] = ca_file
+
+
+def ca_file_of(urls: str) -> str:
+    """Return the file with more certificates to trust for these gateways, or an empty string."""
+    known = [_trusted[part] for url in split_urls(urls) if (part := Url(url).authority) in _trusted]
+    return known[0] if known else process_environment().get(CA_FILE, "")
+
+
+def tls_context(url: str) -> "ssl.SSLContext":
+    """Return the context for a connection to a gateway; raise OSError if its certificates cannot be read."""
+    import ssl
+
+    context = ssl.create_default_context()
+    if ca_file := ca_file_of(url):
+        context.load_verify_locations(ca_file)
+    return context
 
 
 def split_urls(text: str) -> list[str]:
@@ -97,21 +128,21 @@ def _connect(url: Url, timeout_s: float) -> _socket.socket:
         try:
             connection.settimeout(timeout_s)
             connection.connect(address)
-            return _secured(connection, url.host, timeout_s) if url.scheme == "https" else connection
+            return _secured(connection, url, timeout_s) if url.scheme == "https" else connection
         except OSError as exc:
             failure = exc
             connection.close()
     raise failure
 
 
-def _secured(connection: _socket.socket, host: str, timeout_s: float) -> _socket.socket:
+def _secured(connection: _socket.socket, url: Url, timeout_s: float) -> _socket.socket:
     import socket
-    import ssl
 
     plain = socket.socket(fileno=connection.detach())
     plain.settimeout(timeout_s)
     try:
-        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+        context = tls_context(f"https://{url.authority}")
+        return context.wrap_socket(plain, server_hostname=url.host)
     except OSError:
         plain.close()
         raise

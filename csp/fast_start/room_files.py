@@ -5,6 +5,7 @@ import os
 
 from csp.errors import BadInput, Broken
 from csp.fast_start.atomic_files import remove, replace_file
+from csp.fast_start.fast_http import trust
 from csp.fast_start.fast_json import loads
 
 TYPE_CHECKING = False
@@ -41,6 +42,8 @@ def read_running(path: str) -> "dict[str, Any] | None":
             # The path is a folder or something else that is not a file.
             found = None
         room = found if isinstance(found, dict) else None
+        if room and room.get("ca_file"):
+            trust(str(room.get("url")), str(room["ca_file"]))
         if not lock(fd, fcntl.LOCK_SH) or (room and room.get("supervisor") and _is_alive(room["supervisor"])):
             return room
         if lock(fd, fcntl.LOCK_EX) and is_at(fd, path):

@@ -88,6 +88,11 @@ class TokenStore:
         claim = f"{agent}.{epoch}"
         return f"{claim}.{self._sign(claim)}"
 
+    def is_signed(self, token: str) -> bool:
+        """Return whether a token of an agent was issued with this secret, whether or not it is valid now."""
+        claim, _, signature = token.rpartition(".")
+        return hmac.compare_digest(signature.encode(errors="replace"), self._sign(claim).encode())
+
     def identify(self, token: str, room: Room) -> Caller:
         """Return the holder of `token`, or raise Unauthenticated."""
         raw = token.encode(errors="replace")

@@ -4,24 +4,26 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from csp.cluster.bus import Bus
 from csp.cluster.node import ClusterRoom
 from csp.config import Settings
-from csp.errors import Broken, StorageFull, TooMany, Unauthenticated
+from csp.errors import Broken, LogLost, NotFound, StorageFull, TooMany, Unauthenticated
 from csp.gateway.agent_launcher import AgentLauncher
 from csp.gateway.agent_throttle import Throttle
 from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, TokenStore
 from csp.gateway.board_workers import BoardHits, BoardSummaries
 from csp.gateway.broadcast import Broadcast, DeliveryPush, Pacer, Push
 from csp.gateway.connections import AGAIN_S
+from csp.gateway.early_stop import EarlyStop
 from csp.gateway.metrics import Metrics
 from csp.gateway.page_tokens import PageTokens
+from csp.gateway.presence import Presence, PresenceSharing
 from csp.gateway.remote_boards import RemoteBoards
 from csp.gateway.replica_removal import ReplicaRemovals
 from csp.gateway.replicated_writer import ReplicatedWriter
@@ -29,6 +31,7 @@ from csp.gateway.room_writer import Committed, RoomWriter
 from csp.gateway.rules_from_settings import load_rules
 from csp.gateway.run_worker import RunWorker
 from csp.gateway.screen_watch import ScreenWatch
+from csp.gateway.shared_screens import SharedScreens
 from csp.journal import DiskThread, JsonlJournal, LocalLog, load_secret, rewrite
 from csp.journal.history import History
 from csp.journal.history_query import HistoryQuery
@@ -44,49 +47,16 @@ from csp.whiteboard.whiteboard import Whiteboard
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 MAX_SOCKETS: Final = 4096
 #: An agent needs one or two sockets; every event is sent to each of them.
 MAX_SOCKETS_OF_AGENT: Final = 16
+#: A gateway without the log of its room for longer tells clients to use another one.
+LOST_S: Final = 2.0
+PAGES_S: Final = 0.2
 #: Events that may change the next deadline of the room.
 _MOVES_DEADLINES: Final = (events.ControlSent, events.TurnSignal, events.TurnMoved, events.ModeChanged)
-
-
-class Presence:
-    """Tracks connected agents; the room records only changes."""
-
-    def __init__(self, clock: Callable[[], float], offline_after_s: float) -> None:
-        self._clock = clock
-        self._offline_after_s = offline_after_s
-        # After a start, no agent has had a chance to call yet.
-        self._started = clock()
-        self._sockets: Counter[AgentId] = Counter()
-        self._last_call: dict[AgentId, float] = {}
-
-    def touch(self, agent: AgentId) -> None:
-        """Record a call by `agent`."""
-        self._last_call[agent] = self._clock()
-
-    def connect(self, agent: AgentId) -> None:
-        """Record an open WebSocket of `agent`."""
-        self._sockets[agent] += 1
-
-    def disconnect(self, agent: AgentId) -> None:
-        """Record that a WebSocket of `agent` has closed."""
-        self._sockets[agent] -= 1
-        self.touch(agent)
-
-    def forget(self, agent: AgentId) -> None:
-        """Remove the record of a removed participant."""
-        self._last_call.pop(agent, None)
-
-    def last_seen(self, agent: AgentId, otherwise: float) -> float:
-        """Return when `agent` was last seen."""
-        return self._clock() if self._sockets[agent] > 0 else self._last_call.get(agent, otherwise)
-
-    def silent(self, online: Iterable[AgentId]) -> list[AgentId]:
-        """Return the agents without a WebSocket and without a recent call."""
-        limit = self._clock() - self._offline_after_s
-        return [a for a in online if self._sockets[a] <= 0 and self._last_call.get(a, self._started) < limit]
 
 
 class OpenSocket(Protocol):
@@ -117,7 +87,8 @@ class Gateway:
         self.history.load_recent()
         secret = load_secret(folder) if cluster is None else cluster.key
         self.tokens = TokenStore(secret, settings.auth_token)
-        self.page_tokens = PageTokens(folder, secret, self.tokens.room_token, clock)
+        pages = None if cluster is None else cluster.pages
+        self.page_tokens = PageTokens(folder, secret, self.tokens.room_token, clock, pages)
         self.host_guard = HostGuard(settings.host)
         self.broadcast = Broadcast(self.is_visible)
         self.pacer = Pacer()
@@ -132,6 +103,11 @@ class Gateway:
         self.writer = self._open_writer(journal)
         self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
+        self._pages_read_at = 0.0
+        #: Whether review runs may work with the files of this machine.
+        self.hosts_runs = cluster is None
+        #: Whether the room's log has been out of reach for too long.
+        self.has_lost_log = False
         self.sockets: set[OpenSocket] = set()
         #: Held while text is removed from the journal, so that only one rewrite runs at a time.
         self.rewrite_lock = asyncio.Lock()
@@ -166,9 +142,34 @@ class Gateway:
             assert isinstance(self.writer, ReplicatedWriter)
             self.cluster.seat.on_failure = self.writer.fail
             await self.cluster.seat.open(self.writer, self.writer.start)
+            early = EarlyStop(self.cluster, self._send_live)
+            self.writer.on_stop = early.send_unless
+            await early.open()
+            await self.cluster.pages.follow(self._note_page)
+            await self.cluster.pages.read(self.page_tokens.record)
+            self.spawn(self._watch_log(self.cluster.node.bus))
+            self.spawn(PresenceSharing(self.presence, self.cluster).work())
+            self.spawn(SharedScreens(self.screen_watch, self.presence, self.cluster).work())
             assert self.removals is not None
             await self.removals.start()
             self.spawn(self.removals.work())
+
+    def _note_page(self, page: str, expires: float) -> None:
+        """Note the login or the logout of a page at another gateway."""
+        self.page_tokens.record(page, expires)
+        self.drop_stale_sockets()
+        self.broadcast.wake(None)
+
+    async def _watch_log(self, bus: Bus) -> None:
+        """Notice that the log is out of reach, and send the clients of this gateway to another one."""
+        while True:
+            await asyncio.sleep(LOST_S / 8)
+            had_lost, self.has_lost_log = self.has_lost_log, bus.lost_for_s > LOST_S
+            # If the machine of the servers refuses connections, no server runs, for other gateways either.
+            if self.has_lost_log and not had_lost and not bus.is_refused:
+                log.warning("the log is out of reach")
+                for socket in list(self.sockets):
+                    socket.drop(1013, "this gateway cannot reach the room's log; use another one")
 
     def _begin_to_lead(self) -> None:
         """Do what only the owner of a room does, and what the last owner may have left undone."""
@@ -189,6 +190,39 @@ class Gateway:
         if token.startswith(PAGE_TOKEN):
             return self.page_tokens.identify(token)
         return self.tokens.identify(token, self.writer.room)
+
+    async def identify_at_latest(self, token: str) -> Caller:
+        """Like `identify`; another gateway may have given the token out just now."""
+        try:
+            return self.identify(token)
+        except Unauthenticated:
+            if self.cluster is None:
+                raise
+            if token.startswith(PAGE_TOKEN):
+                await self._read_pages(self.cluster)
+            elif self.tokens.is_signed(token):
+                await self.writer.catch_up()
+            return self.identify(token)
+
+    async def _read_pages(self, cluster: ClusterRoom) -> None:
+        """Look for new logins, but not more often than a stranger with wrong tokens should cause."""
+        if time.monotonic() - self._pages_read_at > PAGES_S:
+            self._pages_read_at = time.monotonic()
+            with contextlib.suppress(LogLost):
+                await cluster.pages.read(self.page_tokens.record)
+
+    async def at_latest(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do work that reads the room; if it does not find something, do it again with the latest room."""
+        if self.writer.is_leading:
+            return await work()
+        seq = self.writer.room.seq
+        try:
+            return await work()
+        except NotFound:
+            await self.writer.catch_up()
+            if self.writer.room.seq == seq:
+                raise
+            return await work()
 
     async def arrive(self, caller: Caller) -> None:
         """Record that the caller is alive, and mark it online again if it was offline."""
@@ -411,4 +445,5 @@ class Gateway:
         await asyncio.to_thread(self.board.close)
         if self.cluster is not None:
             await self.cluster.seat.close()
+            await self.cluster.pages.close()
         await self.writer.close()

@@ -65,7 +65,12 @@ Posted = Call[Any, B]
 
 async def answered(gateway: Gateway, call: AnyCall) -> str | None:
     """Return the result of an earlier call with the same id, once it is on disk; None for a new call."""
-    if call.body.id is None or call.body.id not in gateway.writer.room.calls.get(call.caller.id, {}):
+    if call.body.id is None:
+        return None
+    if call.body.id not in gateway.writer.room.calls.get(call.caller.id, {}):
+        # Another gateway may have carried it out just now.
+        await gateway.writer.catch_up()
+    if call.body.id not in gateway.writer.room.calls.get(call.caller.id, {}):
         return None
     await gateway.writer.settle()
     return gateway.writer.room.calls.get(call.caller.id, {}).get(call.body.id)
@@ -81,7 +86,13 @@ class PlainText(NamedTuple):
     text: str
 
 
-Answer = msgspec.Struct | RawJson | PlainText
+class Unavailable(NamedTuple):
+    """A response that says why the gateway cannot serve the room now."""
+
+    view: msgspec.Struct
+
+
+Answer = msgspec.Struct | RawJson | PlainText | Unavailable
 Handler = Callable[[Gateway, Any], Awaitable[Answer]]
 
 

@@ -13,12 +13,12 @@ import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from csp.errors import BadInput, CspError, TooLarge, TooMany, Unsupported
+from csp.errors import BadInput, CspError, LogLost, TooLarge, TooMany, Unsupported
 from csp.gateway.acceptor import HttpConnection, HttpServer
 from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
 from csp.gateway.connections import Connections, is_person
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route, RouteTable
+from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route, RouteTable, Unavailable
 from csp.gateway.mcp_endpoint import Bridge
 from csp.gateway.page_routes import serve_file, serve_index
 from csp.gateway.responses import error_response, json_response, refused, text_response
@@ -181,7 +181,7 @@ async def _caller(
 ) -> Caller:
     if needs is Role.NONE:
         return NOBODY
-    caller = gateway.identify(offered or read_token(request))
+    caller = await gateway.identify_at_latest(offered or read_token(request))
     guests.place(_connection(request).guest, caller)
     if not is_person(caller):
         gateway.throttle.check_rate(caller.id)
@@ -195,5 +195,7 @@ def _response(status: int, answer: Answer) -> web.StreamResponse:
             return json_response(status, answer.data)
         case PlainText():
             return text_response(status, answer.text)
+        case Unavailable():
+            return json_response(LogLost.status, encode(answer.view))
         case msgspec.Struct():
             return json_response(status, encode(answer))

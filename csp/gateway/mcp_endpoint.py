@@ -15,7 +15,7 @@ from csp.fast_start.collector import paused_collector
 from csp.gateway.auth import Caller, read_token
 from csp.gateway.connections import is_person
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Call, PlainText, RawJson, Route, RouteTable
+from csp.gateway.handlers import Call, PlainText, RawJson, Route, RouteTable, Unavailable
 from csp.gateway.responses import HEADERS
 from csp.gateway.routes import ROUTES, check_role
 from csp.gateway.routes import answer as answer_of
@@ -72,6 +72,8 @@ class LocalClient:
                 return msgspec.json.decode(answer.data)
             case PlainText():
                 return answer.text
+            case Unavailable():
+                return msgspec.json.decode(encode(answer.view))
             case msgspec.Struct():
                 return msgspec.json.decode(encode(answer))
 
@@ -85,7 +87,7 @@ class Bridge:
 
     async def handle(self, request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
         """Respond to a participant's request."""
-        caller = self._gateway.identify(read_token(request))
+        caller = await self._gateway.identify_at_latest(read_token(request))
         await self._gateway.arrive(caller)
         check_call(row_of(ROLES, "POST /mcp"), caller.party, "POST /mcp")
         body = await request.read()

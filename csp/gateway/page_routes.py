@@ -15,7 +15,7 @@ from typing import Final
 
 from aiohttp import web
 
-from csp.errors import BadInput, NotFound, StorageFull
+from csp.errors import BadInput, LogLost, NotFound, StorageFull
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Posted
 from csp.gateway.own_address import is_loopback, own_address
@@ -67,8 +67,8 @@ async def enter(gateway: Gateway, call: Posted[EnterBody]) -> EnteredView:
     body = call.body
     token, expires = gateway.page_tokens.use_link(body.code)
     try:
-        await asyncio.to_thread(gateway.page_tokens.save)
-    except StorageFull:
+        await gateway.page_tokens.save()
+    except (StorageFull, LogLost):
         gateway.page_tokens.end(gateway.page_tokens.identify(token).page)
         raise
     log.info("page entered", extra={"pages": len(gateway.page_tokens)})
@@ -87,7 +87,7 @@ async def leave(gateway: Gateway, call: Posted[LeaveBody]) -> Done:
     gateway.drop_stale_sockets()
     # Wake long polls, so that those with a revoked token fail.
     gateway.broadcast.wake(None)
-    await asyncio.to_thread(gateway.page_tokens.save, is_end=True)
+    await gateway.page_tokens.save(is_end=True)
     log.info("page left", extra={"pages": len(gateway.page_tokens)})
     return Done()
 

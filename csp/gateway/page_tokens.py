@@ -15,6 +15,7 @@ renewed forever), removing participants, removing text from the history, reports
 (state, delivery, output, working, inbox), and /metrics.
 """
 
+import asyncio
 import contextlib
 import hmac
 import logging
@@ -27,6 +28,7 @@ from typing import Final
 
 import msgspec
 
+from csp.cluster.page_store import PageStore
 from csp.errors import StorageFull, Unauthenticated
 from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.gateway.auth import PAGE_TOKEN, Caller
@@ -53,8 +55,19 @@ class _Entry(msgspec.Struct, frozen=True):
 class PageTokens:
     """The logged-in pages; unused links are kept only in memory."""
 
-    def __init__(self, folder: Path, secret: bytes, room_token: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        secret: bytes,
+        room_token: str,
+        clock: Callable[[], float],
+        store: PageStore | None = None,
+    ) -> None:
         self._path = folder / FILE
+        #: The store that all gateways of the room share; None if there is only one gateway.
+        self._store = store
+        #: The sessions that are not stored yet.
+        self._changed: dict[str, float] = {}
         self._key = secret + room_token.encode()
         self._clock = clock
         self._links: dict[str, float] = {}
@@ -62,7 +75,8 @@ class PageTokens:
         self._writing = threading.Lock()
         entries: list[_Entry] = []
         try:
-            entries = msgspec.json.decode(read_plain(self._path), type=list[_Entry])
+            if store is None:
+                entries = msgspec.json.decode(read_plain(self._path), type=list[_Entry])
         except FileNotFoundError:
             pass
         except (OSError, ValueError, RecursionError) as exc:
@@ -98,7 +112,7 @@ class PageTokens:
         self.end_old()
         while len(self._pages) >= MAX_PAGES:
             del self._pages[next(iter(self._pages))]
-        self._pages[self._hash(token)] = expires
+        self._change(self._hash(token), expires)
         return token, expires
 
     def identify(self, token: str) -> Caller:
@@ -120,11 +134,12 @@ class PageTokens:
 
     def end(self, page: str) -> None:
         """Revoke the token with this hash; `save` stores the revocation."""
-        self._pages.pop(page, None)
+        self._change(page, 0.0)
 
     def end_all(self) -> None:
         """Revoke all page tokens and all unused links."""
-        self._pages.clear()
+        for page in list(self._pages):
+            self._change(page, 0.0)
         self._links.clear()
 
     def end_old(self) -> None:
@@ -132,7 +147,30 @@ class PageTokens:
         now = self._clock()
         self._pages = {page: expires for page, expires in self._pages.items() if expires > now}
 
-    def save(self, *, is_end: bool = False) -> None:
+    def record(self, page: str, expires: float) -> None:
+        """Note a session that another gateway has stored, or its end."""
+        if expires > self._clock():
+            self._pages[page] = expires
+        else:
+            self._pages.pop(page, None)
+
+    def _change(self, page: str, expires: float) -> None:
+        self._changed[page] = expires
+        if expires:
+            self._pages[page] = expires
+        else:
+            self._pages.pop(page, None)
+
+    async def save(self, *, is_end: bool = False) -> None:
+        """Store the sessions; raise StorageFull or LogLost if that is not possible."""
+        changed, self._changed = self._changed, {}
+        if self._store is None:
+            await asyncio.to_thread(self.write, is_end=is_end)
+            return
+        for page, expires in changed.items():
+            await self._store.put(page, expires)
+
+    def write(self, *, is_end: bool = False) -> None:
         """Write the sessions to disk; if a logout cannot be written, no session outlives the gateway."""
         with self._writing:
             entries = [_Entry(page, expires) for page, expires in self._pages.copy().items()]

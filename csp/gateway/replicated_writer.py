@@ -22,6 +22,7 @@ from csp.cluster.calls import Answer, Failure, RemoteCommand
 from csp.cluster.node import ClusterRoom
 from csp.cluster.stored_batches import is_base
 from csp.errors import BadInput, Broken, CspError, Deposed, LogLost, StorageFailed, StorageFull, TooLarge
+from csp.gateway.early_stop import Interrupt, interrupts_of
 from csp.gateway.mirror import Overlap, PlaceFile
 from csp.gateway.room_writer import Committed, Publish, Result, RoomWriter, Uncommitted, load_room
 from csp.journal import Batch, DiskThread, JsonlJournal, Place, rewrite
@@ -83,6 +84,8 @@ class ReplicatedWriter(RoomWriter):
         self.on_lead: Callable[[], None] = lambda: None
         #: Called when the journal was replaced by a base.
         self.on_restart: Callable[[], None] = lambda: None
+        #: Called with every command of this gateway and the interrupts that it will cause.
+        self.on_stop: Callable[[Result, tuple[Interrupt, ...]], None] = lambda result, interrupts: None
         self._process = cluster.process
         self._epoch = 0
         self._is_stepping_down = False
@@ -121,10 +124,12 @@ class ReplicatedWriter(RoomWriter):
         """Decide `command`, or have the owner decide it."""
         if self._calls.open_bytes > MAX_WAITING_BYTES:
             raise _no_answer("too much waits for the log of this room")
+        interrupts = interrupts_of(self.room, command, self._clock(), self._rules)
         call_id = f"{self._process}.{next(self._numbers)}"
         waiting = _Waiting(command, self._loop.create_future(), time.monotonic())
         self._waiting[call_id] = waiting
         waiting.result.add_done_callback(partial(self._forget, call_id))
+        self.on_stop(waiting.result, interrupts)
         if self._expiring is None:
             self._expiring = self._loop.create_task(self._expire())
         if self.is_leading:
@@ -305,6 +310,22 @@ class ReplicatedWriter(RoomWriter):
 
     # --- following -------------------------------------------------------------------------------
 
+    async def catch_up(self) -> None:
+        """Wait until everything that is in the log now has been followed."""
+        if self.is_leading:
+            return
+        deadline = self._loop.time() + PATIENCE_S
+        end = self._place
+        try:
+            async with asyncio.timeout_at(deadline):
+                async for place, _ in self._log.replay(end):
+                    end = place
+                while self._place.mark < end.mark and not self.broken.done():
+                    await self._moved.wait()
+        except (TimeoutError, LogLost):
+            # The replica is as new as it can be.
+            return
+
     async def caught_up(self, place: Place) -> None:
         """See `Member.caught_up`."""
         while self.is_leading and self._place.mark < place.mark:
@@ -333,6 +354,7 @@ class ReplicatedWriter(RoomWriter):
         if entries:
             self._publish(entries)
         self._end_calls(batch.calls, entries)
+        self._wake()
         if self._is_snapshot_due:
             self._take_snapshot()
             self._save_snapshot()

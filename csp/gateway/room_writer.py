@@ -129,7 +129,7 @@ class RoomWriter:
         self._released = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        #: A batch with more than one command is no larger than this.
+        #: The largest batch of more than one command, in bytes.
         self._most_bytes = sys.maxsize
         self._bytes_since_snapshot = 0
         self._snapshot_bytes = 0
@@ -175,6 +175,9 @@ class RoomWriter:
     def _line_of(self, event: KnownEvent) -> bytes:
         is_first = event.seq == self.journal.stating_seq
         return encode_event(event, self.journal.room_id) if is_first else encode_event(event)
+
+    async def catch_up(self) -> None:
+        """Wait until the room is up to date, if others decide for it."""
 
     async def settle(self) -> None:
         """Wait until everything decided before this call is durable or rolled back."""

@@ -35,6 +35,7 @@ from csp.gateway.handlers import (
     Posted,
     RawJson,
     Route,
+    Unavailable,
     answered,
     fill,
     route,
@@ -211,10 +212,16 @@ async def prune(gateway: Gateway, call: Posted[requests.PruneBody]) -> responses
 # --- the room ------------------------------------------------------------------------------------
 
 
-async def health(gateway: Gateway, call: AnyCall) -> responses.HealthView:
+async def health(gateway: Gateway, call: AnyCall) -> responses.HealthView | Unavailable:
+    view = _health_view(gateway)
+    return Unavailable(view) if gateway.has_lost_log else view
+
+
+def _health_view(gateway: Gateway) -> responses.HealthView:
     room = gateway.writer.room
     scrub = msgspec.structs.replace(gateway.journal_health, writable=gateway.writer.is_writable)
     status = "ok" if scrub.writable and not scrub.damaged else "damaged" if scrub.writable else "read-only"
+    status = "degraded" if gateway.has_lost_log else status
     return responses.HealthView(
         status=status,
         room=gateway.settings.room,
@@ -311,7 +318,8 @@ ROUTES: Final = (
     route("POST", "/page/link", page_routes.link, "Create a login link for one page"),
     route("POST", "/page/enter", page_routes.enter, "Exchange the code of a link for a page token"),
     route("POST", "/page/leave", page_routes.leave, "Revoke a page token, or those of all pages"),
-    route("GET", "/health", health, "Show the health of the room, and its identity (`roomId`)"),
+    route("GET", "/health", health, "Show the health of the room, and its identity (`roomId`)",
+          responses.HealthView),
     route("GET", "/metrics", metrics, "Metrics for Prometheus", str),
     route("GET", "/openapi.json", openapi, "This description", dict[str, Any]),
 )
@@ -346,4 +354,4 @@ async def answer(gateway: Gateway, route: Route, call: AnyCall) -> Answer:
     if route.body is not None:
         given += [name for name in route.body.__struct_fields__ if getattr(call.body, name)]
     check_fields(route.row, call.caller.party, given)
-    return await route.handler(gateway, call)
+    return await gateway.at_latest(lambda: route.handler(gateway, call))

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 
-from csp.errors import BadInput, Forbidden, Refused
+from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import AnyCall, Posted, answered, fill
 from csp.protocol import review_messages
@@ -29,6 +29,9 @@ async def start_run(
     before = await answered(gateway, call)
     if before is not None:
         return review_messages.RunStartedView(success=True, run=run_view(_known(gateway, before)))
+    if not gateway.hosts_runs:
+        what = "a run needs the files of one machine, and this room is served by several"
+        raise Refused(what, "start one gateway with --host-runs, and ask that one")
     check_text(body.goal)
     if body.run_id is not None and gateway.run_worker.folders.path(body.run_id).exists():
         # The room may have forgotten a run whose files still exist.
@@ -44,7 +47,9 @@ async def start_run(
         thread=thread_for_run(gateway, body.thread),
     )
     events = await gateway.submit(command)
-    started = next(event for event in events if isinstance(event, RunStarted))
+    started = next((event for event in events if isinstance(event, RunStarted)), None)
+    if started is None:
+        raise NotFound("the same call was carried out before", "repeat it to get its answer")
     return review_messages.RunStartedView(success=True, run=run_view(_known(gateway, started.run)))
 
 

@@ -5,7 +5,7 @@ Nothing here is recorded in the journal. An agent sends its screen only while so
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from csp.errors import Refused
 from csp.gateway.broadcast import Pipe, text_frame
@@ -21,6 +21,16 @@ MAX_UNREAD_BYTES: Final = 64 * 1024
 _ON: Final = text_frame(encode(LiveFrame(live=LiveView(watch=True))))
 _OFF: Final = text_frame(encode(LiveFrame(live=LiveView(watch=False))))
 Tell = Callable[[AgentId, bytes], int]
+
+
+class Elsewhere(Protocol):
+    """The screens at other gateways of the room."""
+
+    def has(self, agent: AgentId) -> bool: ...
+    def is_wanted(self, agent: AgentId) -> bool: ...
+    def want(self, agent: AgentId) -> None: ...
+    def rest(self, agent: AgentId) -> None: ...
+    def show(self, agent: AgentId, body: LiveBody) -> None: ...
 
 
 class LiveFeed:
@@ -63,6 +73,8 @@ class ScreenWatch:
         self._tell = tell
         self._feeds: dict[AgentId, dict[LiveFeed, None]] = {}
         self._fresh: dict[AgentId, set[asyncio.Future[ScreenView]]] = {}
+        #: None if this is the only gateway of the room.
+        self.elsewhere: Elsewhere | None = None
 
     def greeting(self, agent: AgentId) -> bytes:
         """Return the first frame for an agent's new connection."""
@@ -73,7 +85,7 @@ class ScreenWatch:
         feeds = self._feeds.setdefault(agent, {})
         if feed not in feeds:
             feeds[feed] = None
-            self._tell(agent, _ON)
+            self._ask(agent)
 
     def unwatch(self, agent: AgentId, feed: LiveFeed) -> None:
         """Stop forwarding screens to `feed`."""
@@ -94,7 +106,7 @@ class ScreenWatch:
         waiting = self._fresh.setdefault(agent, set())
         waiting.add(waiter)
         try:
-            if not self._tell(agent, _ON):
+            if not self._ask(agent):
                 raise Refused(f"{agent} has no screen to show", "only an agent with a sidecar has one")
             return await asyncio.wait_for(waiter, FRESH_S)
         except TimeoutError as exc:
@@ -105,6 +117,12 @@ class ScreenWatch:
 
     def show(self, agent: AgentId, body: LiveBody) -> None:
         """Forward a frame from an agent to its watchers."""
+        if self.elsewhere is not None:
+            self.elsewhere.show(agent, body)
+        self.receive(agent, body)
+
+    def receive(self, agent: AgentId, body: LiveBody) -> None:
+        """Forward a frame to the watchers at this gateway."""
         if body.screen is not None:
             for waiter in self._fresh.get(agent, ()):
                 if not waiter.done():
@@ -116,7 +134,23 @@ class ScreenWatch:
             for feed in list(feeds):
                 feed.take(agent, frame, is_screen=body.screen is not None)
 
+    def remind(self, agent: AgentId) -> None:
+        """Tell an agent whether it is watched, after that has changed elsewhere."""
+        self._tell(agent, _ON if self._is_watched(agent) else _OFF)
+
+    def _ask(self, agent: AgentId) -> bool:
+        """Ask an agent for its screen; return whether it is connected anywhere."""
+        is_there = self._tell(agent, _ON) > 0
+        if self.elsewhere is not None:
+            self.elsewhere.want(agent)
+            is_there = is_there or self.elsewhere.has(agent)
+        return is_there
+
     def _is_watched(self, agent: AgentId) -> bool:
+        is_wanted = self.elsewhere is not None and self.elsewhere.is_wanted(agent)
+        return is_wanted or self._is_watched_here(agent)
+
+    def _is_watched_here(self, agent: AgentId) -> bool:
         return bool(self._feeds.get(agent) or self._fresh.get(agent))
 
     def _rest(self, agent: AgentId) -> None:
@@ -124,5 +158,7 @@ class ScreenWatch:
         for watching in (self._feeds, self._fresh):
             if not watching.get(agent, True):
                 del watching[agent]
+        if self.elsewhere is not None and not self._is_watched_here(agent):
+            self.elsewhere.rest(agent)
         if not self._is_watched(agent):
             self._tell(agent, _OFF)

@@ -226,6 +226,7 @@ async def _serve_room(
         )
         announcement = announce(settings, running)
         gateway.run_worker.dir = options.dir
+        gateway.hosts_runs |= options.hosts_runs
         start_background(gateway)
         log.info("gateway ready", extra={"room": settings.room, "url": url, "seq": gateway.writer.room.seq})
         on_ready()
@@ -255,7 +256,9 @@ def start_background(gateway: Gateway) -> None:
     gateway.set_alarm()
     gateway.spawn(gateway.answer_queries())
     gateway.spawn(gateway.watch_presence())
-    for worker in (gateway.run_worker, gateway.board_summaries, gateway.remote_boards):
+    if gateway.hosts_runs:
+        gateway.spawn(gateway.run_worker.work())
+    for worker in (gateway.board_summaries, gateway.remote_boards):
         gateway.spawn(worker.work())
     gateway.spawn(journal_maintenance.index_when_quiet(gateway))
     gateway.spawn(journal_maintenance.index_notes(gateway))

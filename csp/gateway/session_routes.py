@@ -166,7 +166,9 @@ async def begin_collaboration(
         thread=body.thread or DEFAULT_THREAD,
     )
     events = await gateway.submit(command)
-    begun = next(event for event in events if isinstance(event, ModeChanged) and event.change in _BEGUN)
+    begun = next((one for one in events if isinstance(one, ModeChanged) and one.change in _BEGUN), None)
+    if begun is None:
+        raise NotFound("the same call was carried out before", "repeat it to get its answer")
     return responses.CollaborationStartedView(
         success=True, handle=begun.session_id, session=begun.session_id, thread=begun.thread
     )

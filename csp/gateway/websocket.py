@@ -151,6 +151,9 @@ class SocketSession:
         """Send the journal after `seq` at the reader's pace, then switch to live events."""
         journal = self._gateway.writer.journal
         cursor: Cursor | None = None
+        while not self._gateway.writer.is_leading and journal.view.seq < seq:
+            # The reader comes from a gateway that is ahead of this one.
+            await self._gateway.broadcast.next_news()
         while await self._pipe.drain():
             began = time.monotonic()
             chunk = journal.view.read_after(seq, CATCH_UP_BYTES, cursor)
@@ -231,7 +234,8 @@ class SocketSession:
             raise TooLarge(f"a live frame is over {MAX_LIVE_BYTES} bytes", "show less of it")
         # A screen contains many values and has its own limit.
         read = parse if name == "live" else parse_request
-        return await OPS[name](self._gateway, Call(self._caller, {}, None, read(_BODIES[name], data)))
+        call = Call(self._caller, {}, None, read(_BODIES[name], data))
+        return await self._gateway.at_latest(lambda: OPS[name](self._gateway, call))
 
     def _change_watch(self, body: WatchBody, *, is_on: bool) -> None:
         """Start or stop watching a screen, or all events."""

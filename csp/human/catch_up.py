@@ -4,7 +4,7 @@ from typing import Final
 
 from csp.client.background_tasks import in_thread
 from csp.http_client import GatewayClient, field, newest
-from csp.human.event_lines import is_part_of_message, said_line, spoken_in
+from csp.human.event_lines import history_lines, is_part_of_message, spoken_in
 from csp.human.message_text import hanging, height
 from csp.human.safe_text import count
 from csp.human.theme import Theme
@@ -35,8 +35,9 @@ async def missed_lines(gateway: GatewayClient, look: Theme, seq: int, seen: int 
     known = [item for item in items if is_back and field(item, "seq", int) <= (seen or 0)]
     missed = items[len(known) :] if is_back else items[-MAX_EARLIER:]
     shown = missed[-MAX_AWAY:]
-    lines = [said_line(look, spoken_in(item)) for item in shown]
-    earlier = _that_fit([said_line(look, spoken_in(item)) for item in known], look, lines)
+    drawn = history_lines(look, [*known, *shown])
+    earlier, lines = drawn[: len(known)], drawn[len(known) :]
+    earlier = _that_fit(earlier, look, lines)
     if not earlier and not lines:
         return []
     heading = "since you were away" if is_back else "the last words here"

@@ -269,7 +269,7 @@ class Chat:
         if self.away or self.is_connected or self._is_over:
             return
         self.away = visible(one_line(why, 200)) or "no connection"
-        self.out.talk(f"the gateway is away, what you type goes out when it is back: {self.away}")
+        self.out.talk(f"the gateway is unreachable; what you type is sent when it is back: {self.away}")
         self.out.refresh()
 
     @property

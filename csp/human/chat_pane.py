@@ -300,7 +300,10 @@ class ChatPane:
             self._burst_until = now + _BURST_S
 
     def complete(self, event: KeyPressEvent) -> None:
-        """Complete a unique match immediately, so that typing ahead is safe; otherwise offer the choices."""
+        """Complete a unique match immediately, so that typing ahead is safe; otherwise offer the choices.
+
+        Once all choices are offered, each further press takes the next one.
+        """
         buffer = self._buffer
         if buffer.complete_state and buffer.complete_state.complete_index is not None:
             buffer.complete_next()
@@ -311,6 +314,9 @@ class ChatPane:
         if not choices:
             return
         end = " " if len(choices) == 1 else ""
+        if buffer.complete_state and not end and common_start(choices) == word:
+            buffer.complete_next()
+            return
         buffer.delete_before_cursor(len(word))
         buffer.insert_text(common_start(choices) + end)
         if not end:

@@ -14,6 +14,7 @@ from csp.errors import BadInput, NotFound, Refused
 from csp.fast_start.child_environment import USER, child_environment, identity
 from csp.fast_start.failure_report import FailurePipe
 from csp.http_client import field, objects, segment
+from csp.human.message_text import broken_at_words
 from csp.human.questions import about_topic, yes_or_no
 from csp.human.safe_text import one_line, visible
 from csp.human.status_lines import DONE, PROVED
@@ -42,6 +43,11 @@ _END: Final = "end"
 _NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- COMMAND"
 
 
+def _report(chat: "Chat", text: str) -> None:
+    """Show a command's result, broken between words."""
+    chat.out.put(broken_at_words(text, chat.look.columns(), further=2))
+
+
 # --- agents --------------------------------------------------------------------------------------
 
 
@@ -56,7 +62,7 @@ async def press(chat: "Chat", verb: str, words: list[str]) -> None:
         chat.ticks.expect(str(pressed), now, label=verb)
         chat.ticks.accept(str(pressed), 0, (agent,), now)
     if verb not in PROVED:
-        chat.out.put(f"{DONE[verb]} {chat.look.name(agent)}")
+        _report(chat, f"{DONE[verb]} {chat.look.name(agent)}")
         chat.ticks.keep_quiet(str(pressed))
 
 
@@ -67,9 +73,9 @@ async def restart(chat: "Chat", words: list[str]) -> None:
         return await press(chat, "restart", words)
     if MARK not in chat.order.env:
         raise Refused(f"{agent} has ended", _NOT_HERE.format(agent=agent))
-    chat.out.put(f"starting {chat.look.name(agent)} again")
+    _report(chat, f"starting {chat.look.name(agent)} again")
     await _csp(chat, "up", "--detach", "--agents", agent)
-    chat.out.put(f"{chat.look.name(agent)} is here again")
+    _report(chat, f"{chat.look.name(agent)} is here again")
     return None
 
 
@@ -83,8 +89,8 @@ async def remove(chat: "Chat", words: list[str]) -> None:
 
         done = json.loads(await _csp(chat, "remove", agent, "--json", *(["--end"] if rest else [])))
         if done["pane"] == RemovedPane.RUNNING:
-            chat.out.put(
-                f"{chat.look.name(agent)} still runs in its pane; end it with: /remove {agent} {_END}"
+            _report(
+                chat, f"{chat.look.name(agent)} still runs in its pane; end it with: /remove {agent} {_END}"
             )
     else:
         await chat.ask("DELETE", f"/agents/{segment(agent)}")
@@ -101,7 +107,7 @@ async def add(chat: "Chat", words: list[str]) -> None:
     # Without a `--`, everything after the name is the command.
     name, *rest = given if "--" in given else [*given[:1], "--", *given[1:]]
     said = await _csp(chat, "add", name, *rest)
-    chat.out.put(visible(one_line(said, 200)))
+    _report(chat, visible(one_line(said, 200)))
 
 
 async def focus(chat: "Chat", words: list[str]) -> None:
@@ -134,7 +140,7 @@ async def zoom(chat: "Chat", words: list[str]) -> None:
 async def lay_out(chat: "Chat", words: list[str]) -> None:
     """Arrange the room's panes."""
     if not words:
-        chat.out.put(f"layout {chat.borders.form.name}; choose with /layout {' | '.join(LayoutName)}")
+        _report(chat, f"layout {chat.borders.form.name}; choose with /layout {' | '.join(LayoutName)}")
         return
     if words[0] not in set(LayoutName):
         raise BadInput(f"unknown layout {words[0]!r}, expected one of: {', '.join(LayoutName)}")
@@ -157,7 +163,7 @@ async def leave(chat: "Chat", words: list[str]) -> None:
     form = "#{client_control_mode} #{client_activity} #{client_name} #{client_last_session}"
     _, listed, _ = await _run(chat, "tmux", "list-clients", "-t", pane, "-F", form)
     people = sorted(row.split(" ", 3)[1:] for row in listed.splitlines() if row.startswith("0 "))
-    chat.out.put(_FAREWELL)
+    _report(chat, _FAREWELL)
     if people:
         _, client, before = (*people[-1], "")[:3]
         # A client from another session on this server returns there; any other client leaves tmux.
@@ -182,8 +188,8 @@ async def allow(chat: "Chat", words: list[str]) -> None:
     """Allow an agent to run a command without approval."""
     added = await chat.ask("POST", "/rules", {"agent": words[0], "pattern": words[1]})
     rule = field(added, "rule", dict)
-    chat.out.put(
-        visible(f"{rule.get('agent')} may run: {rule.get('pattern')} (/unallow {rule.get('number')})")
+    _report(
+        chat, visible(f"{rule.get('agent')} may run: {rule.get('pattern')} (/unallow {rule.get('number')})")
     )
     if rule.get("problem"):
         chat.out.talk(visible(str(rule["problem"])))
@@ -195,7 +201,7 @@ async def unallow(chat: "Chat", words: list[str]) -> None:
         raise BadInput("expected the number of a rule", "see: /rules")
     removed = await chat.ask("DELETE", f"/rules/{segment(words[0])}")
     rule = field(removed, "rule", dict)
-    chat.out.put(visible(f"{rule.get('agent')} has to ask again for: {rule.get('pattern')}"))
+    _report(chat, visible(f"{rule.get('agent')} has to ask again for: {rule.get('pattern')}"))
 
 
 async def decide(chat: "Chat", words: list[str]) -> None:
@@ -203,7 +209,7 @@ async def decide(chat: "Chat", words: list[str]) -> None:
     if len(words) != 2:
         raise BadInput("expected a session and a choice", "/decide SESSION CHOICE; see: /needs")
     await chat.ask("POST", f"/sessions/{segment(words[0])}/decide", {"choice": words[1]})
-    chat.out.put(visible(f"decided {words[0]}: {words[1]}"))
+    _report(chat, visible(f"decided {words[0]}: {words[1]}"))
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -228,7 +234,7 @@ async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
         chat.ticks.expect(sent, now)
         chat.ticks.accept(sent, seq, tuple(field(answer, "recipients", list)), now)
     if not (action == "cancel" and chat.ticks.is_own(message)):
-        chat.out.put(f"{DONE[action]} #{seq}")
+        _report(chat, f"{DONE[action]} #{seq}")
 
 
 async def _newest_waiting(chat: "Chat") -> str:
@@ -318,7 +324,7 @@ def _done(chat: "Chat", text: str) -> None:
     """Print the outcome for a script; a person sees the room's own notice."""
     chat.roster.wake()
     if not chat.order.is_person:
-        chat.out.put(text)
+        _report(chat, text)
 
 
 async def end(chat: "Chat", words: list[str]) -> None:
@@ -337,7 +343,7 @@ async def stop(chat: "Chat", words: list[str]) -> None:
     if stopped:
         _done(chat, f"stopped {', '.join(map(str, stopped))}")
     else:
-        chat.out.put(_NOTHING)
+        _report(chat, _NOTHING)
 
 
 async def next_turn(chat: "Chat", words: list[str]) -> None:
@@ -352,7 +358,7 @@ async def steer(chat: "Chat", verb: str, words: list[str]) -> None:
     """Steer the running mode."""
     session = await _running(chat)
     if session.status != _BEFORE.get(verb, session.status):
-        chat.out.put(f"{visible(session.mode)} is {visible(session.status)} already")
+        _report(chat, f"{visible(session.mode)} is {visible(session.status)} already")
         return
     body: dict[str, Any] = {}
     if words:
@@ -391,7 +397,7 @@ async def export(chat: "Chat", words: list[str]) -> None:
     except OSError as exc:
         hint = "name another one: /export FILE.md"
         raise Refused(f"{str(path)!r} cannot be written: {(exc.strerror or '').lower()}", hint) from exc
-    chat.out.put(f"wrote {visible(str(path))}")
+    _report(chat, f"wrote {visible(str(path))}")
 
 
 async def web(chat: "Chat", words: list[str]) -> None:

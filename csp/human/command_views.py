@@ -8,7 +8,7 @@ from csp.errors import BadInput
 from csp.http_client import Object, field, note_path, objects
 from csp.human.command_actions import item_at
 from csp.human.delivery_ticks import why_held
-from csp.human.event_lines import END_WORDS, is_part_of_message, said_line, spoken_in
+from csp.human.event_lines import END_WORDS, history_lines, is_part_of_message, said_line, spoken_in
 from csp.human.needs import list_lines
 from csp.human.safe_text import columns, count, minutes, one_line, visible, wrapped
 from csp.human.status_bar import session_text
@@ -120,7 +120,7 @@ async def search(chat: "Chat", words: list[str]) -> None:
 
 async def _show_items(chat: "Chat", title: str, items: list[dict[str, Any]], nothing: str) -> None:
     items = [item for item in items if not is_part_of_message(item)]
-    lines = [line for item in items for line in said_line(chat.look, spoken_in(item)).split("\n")]
+    lines = [row for line in history_lines(chat.look, items) for row in line.split("\n")]
     end = chat.look.faint(f"--- {count(len(items), 'message')} ---") if items else visible(nothing)
     await chat.out.page(visible(title), [*lines, end])
 

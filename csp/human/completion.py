@@ -7,11 +7,13 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
+from csp.human.safe_text import one_line
 from csp.protocol import catalogue
 from csp.protocol.catalogue import ArgumentKind
 from csp.protocol.enums import ALL
-from csp.room.human_input import MODE, MODE_OPTIONS, ROUTER
+from csp.room.human_input import MODE, MODE_NUMBERS, MODE_OPTIONS, ROUTER
 from csp.room.sessions.modes import mode_names
+from csp.terminal.pane_layout import LayoutName
 
 
 def completions(text: str, agents: list[str]) -> list[tuple[str, str]]:
@@ -26,9 +28,11 @@ def completions(text: str, agents: list[str]) -> list[tuple[str, str]]:
     if word == line and word.startswith("/"):
         rows = [row for row in catalogue.COMMANDS if row.name.startswith(word[1:].lower())]
         return [(f"/{row.name}", row.help) for row in rows]
-    if word == line:
+    if word == line and "," not in word:
         names = [*agents, ALL, *([ROUTER] if word.startswith("@") else [])]
         return [(f"{word[0]}{name}", "") for name in _starting(names, word[1:].lower())]
+    if word and all(part.startswith("@") for part in line.split()):
+        return [(choice, "") for choice in _further_names(line.split(), agents)]
     return [(choice, "") for choice in _starting(_choices(line.split(), word, agents), word)]
 
 
@@ -42,6 +46,14 @@ def common_start(words: list[str]) -> str:
     first, last = min(words), max(words)
     pairs = zip(first, last, strict=False)
     return first[: next((at for at, (one, other) in enumerate(pairs) if one != other), len(first))]
+
+
+def _further_names(words: list[str], agents: list[str]) -> list[str]:
+    """Return the candidates for the last of several recipients: `@ada @b` or `@ada,b`."""
+    before, _, start = words[-1][1:].rpartition(",")
+    given = {name for word in (*words[:-1], f"@{before}") for name in word[1:].split(",")}
+    lead = f"@{before}," if before else "@"
+    return [f"{lead}{name}" for name in _starting(agents, start.lower()) if name not in given]
 
 
 def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
@@ -58,9 +70,13 @@ def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
         if before == "--agents":
             given = word.split(",")[:-1]
             return [",".join((*given, agent)) for agent in agents if agent not in given]
-        return agents if before in ("--first", "--synth") else list(MODE_OPTIONS)
+        if before in ("--first", "--synth"):
+            return agents
+        return [] if before in MODE_NUMBERS else list(MODE_OPTIONS)
     if place >= len(row.takes):
         return []
+    if name == "layout":
+        return list(LayoutName)
     return {
         ArgumentKind.AGENT: agents if name != "fwd" or place == 0 else [*agents, ALL],
         ArgumentKind.MAYBE_AGENT: agents,
@@ -97,9 +113,14 @@ def choices_row(state: CompletionState, columns: int) -> StyleAndTextTuples:
     while first and sum(len(word) + 2 for word in words[first - 1 : last + 1]) < columns - 2:
         first -= 1
     row: StyleAndTextTuples = [("", "… ")] if first else []
+    space = columns - len("… ")
     for at, word in enumerate(words[first:], first):
+        if at > last and sum(len(part[1]) for part in row) + len(word) + 2 > space:
+            row.append(("", "…"))
+            break
         row += [("class:chosen" if at == chosen else "", word), ("", "  ")]
     one = 0 if len(words) == 1 else chosen
-    if one is not None and state.completions[one].display_meta_text:
-        row.append(("", f"({state.completions[one].display_meta_text})"))
+    space = columns - sum(len(part[1]) for part in row) - 2
+    if one is not None and state.completions[one].display_meta_text and space > 1:
+        row.append(("", f"({one_line(state.completions[one].display_meta_text, space)})"))
     return row

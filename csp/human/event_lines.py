@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -117,6 +117,15 @@ def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False, mode: 
     )
 
 
+def history_lines(look: Theme, items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines for history items, oldest first."""
+    lines, mode = [], ""
+    for spoken in map(spoken_in, items):
+        mode = str(spoken.params.get("mode", "")) if spoken.code == NoticeCode.MODE else mode
+        lines.append(said_line(look, spoken, mode=mode))
+    return lines
+
+
 def own_line(look: Theme, to: str, text: str, *, urgent: bool = False) -> str:
     """Return the line for the user's own new message; its delivery is shown later."""
     way = _way(look, "you", to, always=True) + (" (urgent)" if urgent else "")
@@ -158,8 +167,8 @@ def _message_rows(
         return look.faint(f"{look.signs.waits} {lines} from {visible(sender)}, {how_to_see}")
 
     shown = fold(rows, _body_rows_that_fit(look), width, mark) if how_to_see else rows
-    if shown == rows and how_to_see:
-        shown = [*rows[:-1], *_signed(rows[-1], look.faint(f"{look.signs.dash} {sender}"), width)]
+    if how_to_see and shown[-1] == rows[-1]:
+        shown = [*shown[:-1], *_signed(rows[-1], look.faint(f"{look.signs.dash} {sender}"), width)]
     return [head, *shown]
 
 

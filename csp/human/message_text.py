@@ -16,7 +16,7 @@ from csp.human.theme import Theme
 NARROW: Final = 20
 _SPACED: Final = re.compile(r"\s*\S+")
 _INDENT: Final = "  "
-#: Where a folded text has so few rows, blank ones are left out.
+#: A folded text with this few rows is shown without its blank lines.
 _FEW_ROWS: Final = 5
 _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r"#{1,6}\s+(?P<text>.*)")

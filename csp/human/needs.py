@@ -100,7 +100,7 @@ class Needs:
         now = time.monotonic()
         told = self._told.get((item.id, item.since), now if item.level is AttentionLevel.ACTION else 0.0)
         if now - told < TOO_NEW_S:
-            raise BadInput(f"this has only just come: {item.title}", "look at it, then answer again")
+            raise BadInput(f"this item has only just appeared: {item.title}", "look at it, then answer again")
         answer = next((one for one in item.answers if one.key == key), None)
         if answer is None:
             keys = ", ".join(f"{one.key} {one.label}" for one in item.answers)

@@ -11,7 +11,7 @@ from typing import Final
 
 from csp.fast_start.child_environment import HELPER, USER, child_environment
 
-_KEYS: Final = "q closes it, space goes on, / searches"
+_KEYS: Final = "q closes, space scrolls, / searches"
 #: A user's own `less` options could end it immediately, and it must not start programs.
 _OWN: Final = {"LESS": "", "LESSSECURE": "1", "LESSCHARSET": "utf-8"}
 _CLIENTS: Final = "#{client_control_mode} #{client_activity} #{client_name}"
@@ -44,7 +44,7 @@ def read_through(command: list[str], env: Mapping[str, str]) -> None:
 
 
 async def show_in_popup(env: Mapping[str, str], text: str) -> bool:
-    """Show a text in a popup over the terminal of who typed last; return whether that was possible."""
+    """Show a text in a popup on the terminal that was last typed in; return whether that was possible."""
     pane = env.get("TMUX_PANE", "")
     if not env.get("TMUX") or not pane:
         return False

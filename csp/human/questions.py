@@ -16,9 +16,9 @@ class Question:
 
 
 def yes_or_no(text: str, meant: human_input.TypedLine, prompt: str) -> Question:
-    """Return a question after whose yes `meant` is done.
+    """Return a question; if the answer is yes, `meant` is executed.
 
-    `prompt` asks it in a few words beside the cursor: what agents say meanwhile scrolls the question away.
+    `prompt` repeats it in a few words next to the cursor, because messages may scroll the question away.
     """
 
     def then(answer: str) -> human_input.TypedLine | None:

@@ -55,7 +55,7 @@ def doing_of(item: Object) -> str:
 
 
 def about_agent(item: Object, model: str) -> str:
-    """Return what an agent is: its part, its program, its model; its kind where no more is known."""
+    """Return an agent's role, program and model, or its kind if nothing else is known."""
     agent, kind, role = (field(item, name, str) for name in ("id", "kind", "role"))
     known = item.get("capabilities")
     program = str(known[0]) if isinstance(known, list) and known else ""

@@ -1,4 +1,4 @@
-"""What a link wrote about itself, for `csp status` and for its next start."""
+"""The state file of a link, read by `csp status` and by its next start."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What `csp join` is given: a room on a host that ssh reaches, or the URLs of its gateways."""
+"""The target of `csp join`: a room on a host that ssh reaches, or the URLs of its gateways."""
 
 import re
 from typing import Final, NamedTuple

@@ -1,7 +1,7 @@
-"""Where the events of a room become facts.
+"""The log of a room, which commits its events in one order.
 
-A room has one order of events. An append states its place in it, and any place but the end is refused. So at
-most one writer at a time succeeds, however many believe that the room is theirs.
+An append states its place in that order, and every place except the end is refused. So at most one writer at
+a time succeeds, even if several of them believe that they own the room.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -41,12 +41,12 @@ class Log(Protocol):
         """Commit a batch at the end of the log, and return the new end; do not cancel it.
 
         Raise Deposed if `after` is not the end, and StorageFull while there is no space. After an error
-        nothing of the batch is in the log, and nothing of it will ever be. Only if the log is closed before
-        its store has answered, the outcome is unknown: LogLost.
+        no event of the batch is in the log or will ever be added to it. The outcome is unknown only after
+        LogLost, which is raised if the log is closed before its store has answered.
         """
 
     async def check(self) -> None:
-        """Raise StorageFull if an append would fail for want of space."""
+        """Raise StorageFull if an append would fail for lack of space."""
 
     def replay(self, after: Place) -> AsyncIterator[tuple[Place, Batch]]:
         """Yield everything committed after a place, with the place after each batch, then end.

@@ -197,7 +197,7 @@ class History:
         view = self._journal.view
         scanner = Scanner(query, self._concerns)
         if query.after is not None:
-            # Whether there are more is not asked, because that could read the journal to its end.
+            # Do not check whether there are more items, because that could read the whole journal.
             return take(islice(self._oldest_first(view, scanner), query.limit), query.limit)
         return take(self._newest_first(view, scanner), query.limit)
 

@@ -31,7 +31,7 @@ _PROBE_NAME: Final = "journal.probe"
 _PROBE_BYTES: Final = 256 * 1024
 #: The reason why nothing can be written, and the remedy.
 MOVED: Final = (
-    "the journal was deleted or moved under the running gateway; the room is read-only",
+    "the journal was deleted or moved while the gateway was running; the room is read-only",
     "restore its folder, or restart the gateway to start a new room",
 )
 #: The system's error numbers for a full disk.

@@ -1,4 +1,4 @@
-"""What a room is recognised by, wherever it is served: a UUID in the first line of its journal."""
+"""The id by which a room is recognised, wherever it is served: a UUID in the first line of its journal."""
 
 from typing import Final
 from uuid import UUID, uuid4, uuid5
@@ -14,7 +14,7 @@ _FIRST_BYTES: Final = 4096
 
 
 class _Head(msgspec.Struct):
-    """What no redaction changes in a line."""
+    """The fields of a line that a redaction does not change."""
 
     seq: int
     ts: float = 0.0
@@ -45,5 +45,5 @@ def _derived(line: bytes) -> str:
         head = msgspec.json.decode(line, type=_Head)
         return str(uuid5(_DERIVED, f"{head.seq} {head.ts!r} {head.sender} {head.id}"))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        # Not a line of ours, but it is what the journal begins with.
+        # Not one of our lines, but the journal begins with it.
         return str(uuid5(_DERIVED, line.hex()))

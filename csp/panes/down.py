@@ -39,7 +39,7 @@ def end_room(
     ours, foreign = sidecars_of(processes)
     kept = conversations_path(running.history if running else history)
     save_conversations(kept, conversations_of(processes.sidecars()))
-    report.left = [f"{run.agent} runs in a terminal of its own and stays" for run in foreign]
+    report.left = [f"{run.agent} runs in its own terminal and is not ended" for run in foreign]
     pids = [run.pid for run in ours if run.is_running and _is_relay(run)]
     # A brain outlives its relay to post its last replies, which needs the gateway.
     brains = {process.pid for run in ours for process in matching(f"brain({run.folder!r})")}

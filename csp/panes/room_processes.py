@@ -105,10 +105,10 @@ def locked(state_dir: Path, room: str, show: Callable[[str], None]) -> Iterator[
             if os.path.samestat(os.fstat(fd), path.stat()):
                 break
         except (BlockingIOError, FileNotFoundError):
-            show(f"waiting for another csp that is at work on room {room}…")
+            show(f"waiting for another csp that is working on room {room}…")
         os.close(fd)
         if time.monotonic() >= deadline:
-            problem = f"another csp has been at work on room {room!r} for {LOCK_PATIENCE_S:g} s"
+            problem = f"another csp has been working on room {room!r} for {LOCK_PATIENCE_S:g} s"
             raise Refused(problem, "end it, then try again")
         time.sleep(_POLL_S)
     try:

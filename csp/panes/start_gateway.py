@@ -89,7 +89,7 @@ def start_server(
                     problem = message or last_line(path, before)
                     raise Broken(f"the {what} did not start: {problem}", hint or f"its log is {path}")
                 time.sleep(_POLL_S)
-            raise Unreachable(f"the {what} gave no answer within {READY_S:g} s", f"its log is {path}")
+            raise Unreachable(f"the {what} did not answer within {READY_S:g} s", f"its log is {path}")
         except BaseException:
             # On a loaded machine, SIGTERM may be handled too late, and nothing else would end it.
             processes = family([process.pid])
@@ -132,9 +132,7 @@ def open_to_lan(
     if shlex.split(room.options) == reach:
         return room
     if room.supervisor is None or room.options.partition(" ")[0] not in ("", "--lan"):
-        why = (
-            "runs in a terminal of its own" if room.supervisor is None else f"was started with {room.options}"
-        )
+        why = "runs in its own terminal" if room.supervisor is None else f"was started with {room.options}"
         raise Refused(
             f"the gateway of room {room.room!r} {why}", "end it, then open the room with: csp up --lan"
         )

@@ -110,6 +110,15 @@ def check_terminal(env: Mapping[str, str]) -> None:
         raise Refused(f"terminal {name!r} cannot show a tmux session", _OTHER_TERMINAL)
 
 
+def is_unwatched(env: Mapping[str, str]) -> bool:
+    """Return whether the caller is in a tmux session that no terminal shows, so that none can be switched."""
+    if not env.get("TMUX"):
+        return False
+    server = libtmux.Server()
+    rows = server.cmd("list-clients", "-F", "#{client_control_mode}").stdout
+    return "0" not in rows
+
+
 def session_name(room: str) -> str:
     """Return the name of a room's tmux session."""
     return "csp" if room == "default" else f"csp-{room}"
@@ -185,7 +194,7 @@ class TmuxSession:
         self._bind_keys()
         self.id = self._find()
         if not self.id:
-            raise Broken("tmux did not make the session", "see: tmux list-sessions")
+            raise Broken("tmux did not create the session", "see: tmux list-sessions")
         self.save_socket()
         (seat,) = self._rows()
         self._form = form or default_form(size)

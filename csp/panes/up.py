@@ -128,7 +128,7 @@ class OpenRoom:
         elif room is not None and self._reach[:1] == ("--lan",):
             self._room = open_to_lan(self._settings, room, self._reach[1], self._env, self._show)
         elif room is not None and self._reach and shlex.split(room.options) != list(self._reach):
-            self._tell(f"room {room.room} is reached as before (to change that: csp down, then csp up)")
+            self._tell(f"room {room.room} keeps its addresses (to change them: csp down, then csp up)")
         everybody = self.members()
         self._places = [self.place(member) for member in self.wanted(everybody)]
         self.report_found()
@@ -185,7 +185,7 @@ class OpenRoom:
         if staying and self._settings.sources.get("worktrees") == WORKTREES:
             how = f"csp down, then csp up {'--worktrees' if wanted else '--no-worktrees'}"
             self._tell(
-                f"the room is open: no other directory for {', '.join(staying)} now (to move them: {how})"
+                f"the room is open, so {', '.join(staying)} cannot change directory (to move them: {how})"
             )
 
     def _names_only(self, members: Sequence[PaneMember]) -> bool:
@@ -218,7 +218,7 @@ class OpenRoom:
         """Give each agent without a running pane a new one at its final size, then start it."""
         known, seats = self.save(), self.panes.seats()
         there = {str(item.get("id")) for item in self.agents()}
-        # Their sidecars run on, but the room has removed them; one that was just started has not joined yet.
+        # Their sidecars still run, but the room has removed them; a sidecar that just started has not joined.
         removed = {run.agent for run in self._processes.sidecars() if run.room_id} - there
         late = [
             member

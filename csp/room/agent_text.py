@@ -132,7 +132,10 @@ def read_agent_text(text: str) -> AgentText:
             continue
         end = _end_of_body(lines, heads, number) if head.name in _WITH_BODY else number + 1
         if head.name == "VOTE":
-            end = _end_of_reason(lines, heads, end)
+            # The reason may follow blank lines.
+            first = next((at for at in range(end, len(lines)) if not lines[at].is_blank), None)
+            if first is not None and not lines[first].is_code and _REASON.match(lines[first].text):
+                end = _end_of_body(lines, heads, first)
         start = line.start + head.at
         if end > number + 1 and not line.text[head.at :].strip():
             # A body that starts on the line below its command keeps its indentation.
@@ -222,15 +225,6 @@ def _end_of_body(lines: tuple[Line, ...], heads: list[_Head | None], number: int
     while end < len(lines) and heads[end] is None and (lines[end].is_code or not lines[end].is_blank):
         end += 1
     return end
-
-
-def _end_of_reason(lines: tuple[Line, ...], heads: list[_Head | None], end: int) -> int:
-    """Return the line after the reason of a vote, which may follow blank lines."""
-    first = end
-    while first < len(lines) and lines[first].is_blank:
-        first += 1
-    is_reason = first < len(lines) and not lines[first].is_code and _REASON.match(lines[first].text)
-    return _end_of_body(lines, heads, first) if is_reason else end
 
 
 def _read(name: str, line: str, body: str) -> Spoken:

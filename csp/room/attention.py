@@ -15,7 +15,7 @@ from csp.protocol.enums import AgentState, DeliveryState, HeldReason, Participan
 from csp.protocol.requests import Choice
 from csp.protocol.review_messages import RunPhase
 from csp.room.approval_rules import exact_rule
-from csp.room.dialogs import asks_command, subject_of
+from csp.room.dialogs import asks_command, command_first, subject_of
 from csp.room.room_state import Participant, Room
 from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.decisions import NONE, choices_for, is_cut_short, is_near_limit, is_tied
@@ -105,15 +105,12 @@ def _asking(one: Participant) -> AttentionItem:
         kind = _SCREENS.get(one.asks, K.APPROVAL if one.asks in ("", "permission") else K.DIALOG)
     else:
         kind = _SCREENS.get(one.asks, K.DIALOG if dialog is not None or one.asks else K.STUCK)
-    subject = subject_of(dialog).strip() if dialog is not None else ""
+    subject = command_first(subject_of(dialog).strip()) if dialog is not None else ""
     question = dialog.question if dialog is not None else ""
     answers = (*_choices(one), _answer("f", "Open its pane", f"/focus {one.id}"))
     if one.paused and kind is K.STUCK:
         answers = (_answer("y", "Resume it", f"/resume {one.id}"), *answers)
-    asked = f"asks to use {(dialog.tool if dialog is not None else '') or 'a tool'}"
-    if dialog is not None and asks_command(dialog):
-        asked = "asks to run a command"
-    title = _TITLES.get(kind, "").format(agent=one.id) or f"{one.id} {asked}"
+    title = _TITLES.get(kind, "").format(agent=one.id) or _wanted(one)
     # An approval is about its command. In a menu the question comes first: above it anything may stand.
     parts = [subject] if kind is K.APPROVAL and subject else [question, subject]
     return AttentionItem(
@@ -127,10 +124,18 @@ def _asking(one: Participant) -> AttentionItem:
     )
 
 
+def _wanted(one: Participant) -> str:
+    tool = one.dialog.tool if one.dialog is not None else ""
+    is_command = one.dialog is not None and asks_command(one.dialog)
+    if is_command:
+        return f"{one.id} asks to run a command"
+    return f"{one.id} asks to use {tool}" if tool else f"{one.id} asks for your approval"
+
+
 def _choices(one: Participant) -> Iterator[AttentionAnswer]:
     """Yield the answers to a dialog: yes, the other choices, no; without choices a plain yes and no.
 
-    Where no choice of a menu says yes or no, a plain one would pick any of them.
+    If no choice of a menu means yes or no, a plain yes would select an arbitrary one.
     """
     choices = one.dialog.choices if one.dialog is not None else ()
     if one.dialog is None and one.state is AgentState.NEEDS_HUMAN:

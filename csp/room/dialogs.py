@@ -1,5 +1,6 @@
 """Interpret an agent's dialog: find its subject, and recognise two reports of the same dialog."""
 
+import re
 from typing import Final
 
 import msgspec
@@ -8,6 +9,8 @@ from csp.protocol.requests import Dialog
 
 #: The tool arguments that identify the subject, the most specific first.
 _COMMANDS: Final = ("command", "cmd")
+#: A command line as a screen shows it.
+_PROMPT: Final = re.compile(r"^\$ (?=\S)", re.MULTILINE)
 _SUBJECTS: Final = (*_COMMANDS, "script", "file_path", "filePath", "path", "url", "query", "pattern")
 
 
@@ -32,7 +35,14 @@ def subject_of(dialog: Dialog) -> str:
 
 def asks_command(dialog: Dialog) -> bool:
     """Return whether a dialog asks about a command line, judging by its arguments."""
-    return bool(dialog.runs) or any(f'"{name}"' in dialog.arguments for name in _COMMANDS)
+    is_named = any(f'"{name}"' in dialog.arguments for name in _COMMANDS)
+    return bool(dialog.runs) or is_named or _PROMPT.search(dialog.arguments) is not None
+
+
+def command_first(subject: str) -> str:
+    """Return a subject that was read from a screen with its command line, after a `$`, before the rest."""
+    found = _PROMPT.search(subject)
+    return f"{subject[found.start() :]}\n{subject[: found.start()]}".strip() if found else subject
 
 
 def is_same_dialog(old: Dialog | None, new: Dialog | None) -> bool:

@@ -119,7 +119,15 @@ def read_line(line: str) -> TypedLine:
     if text[:1] in _SIGNS and text[1:2] == text[:1]:
         return MessageLine(text=text[1:])
     if text.startswith("/"):
-        return _read_command(text)
+        command = _COMMAND.match(text)
+        if command is None:
+            word = text.split(None, 1)[0][:40]
+            problem = f"{word!r} is not a command"
+            return InvalidLine(problem=problem, hint=f"to send it as a text, type /{word}")
+        name, rest = command["name"].lower(), (command["rest"] or "").strip()
+        if is_allstop(name):
+            return StopLine()
+        return read_mode(rest) if name == MODE and rest else CommandLine(name=name, rest=rest)
     if text in ("@", "!"):
         return InvalidLine(problem=f"name missing after {text}", hint=f"for example: {text}claude text")
     if text[:1] in ("@", "!") and (match := _ADDRESS.match(text)):
@@ -145,19 +153,6 @@ def _read_address(to: str, text: str, *, urgent: bool) -> TypedLine:
         if urgent
         else SetTarget(to=to)
     )
-
-
-def _read_command(text: str) -> TypedLine:
-    match = _COMMAND.match(text)
-    if match is None:
-        return InvalidLine(
-            problem=f"{_first_word(text)!r} is not a command",
-            hint=f"to send it as a text, type /{_first_word(text)}",
-        )
-    name, rest = match["name"].lower(), (match["rest"] or "").strip()
-    if is_allstop(name):
-        return StopLine()
-    return read_mode(rest) if name == MODE and rest else CommandLine(name=name, rest=rest)
 
 
 #: Words that people type to leave or to get help, which agents would answer.
@@ -187,17 +182,13 @@ def mode_words(mode: str) -> str:
     return mode.replace("_", " ")
 
 
-#: What to ask where a mode has no topic.
+#: The question for a mode that was given no topic.
 TOPIC_QUESTION: Final = "What is the topic?"
 
 
 def replace_question(running: str) -> str:
     """Return what to ask where a mode would end another one."""
     return f"{mode_words(running).capitalize()} mode is running. Stop it and start the new one?"
-
-
-def _first_word(text: str) -> str:
-    return text.split(None, 1)[0][:40]
 
 
 # --- modes ---------------------------------------------------------------------------------------
@@ -210,6 +201,8 @@ _FLAGS: Final = ("ballot", "respect-final", "soft-turns", _REPLACE)
 _VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, "agents")
 #: The options of /mode, for completion.
 MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS))
+#: The options of /mode that take a number.
+MODE_NUMBERS: Final = tuple(f"--{name}" for name in (*_NUMBERS, *_LIMITS))
 # A quote ends before the next one begins, so that many unclosed quotes are parsed only once.
 _QUOTED: Final = r'"[^"]*"|“[^“”]*”'
 _PIECE: Final = re.compile(
@@ -339,7 +332,7 @@ def quoted_agents(text: str) -> tuple[str, ...]:
 def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
     """Replace `{agent.last}` with the last message of each agent in `said`; doubled braces become single.
 
-    A message that is quoted many times makes a text of any length, so it is measured before it is made.
+    The result is very long if a message is quoted many times, so its length is checked first.
     """
     size = sum(len(said.get(match["agent"].lower(), "")) for match in _LAST.finditer(text))
     if size > MAX_TEXT_BYTES:

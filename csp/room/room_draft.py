@@ -111,20 +111,6 @@ class RoomDraft:
     The given room is not changed unless its owner calls `take_over` at the end.
     """
 
-    __slots__ = (
-        "_applied",
-        "_has_new_sessions",
-        "_room",
-        "before",
-        "clock",
-        "events",
-        "has_sessions",
-        "hits",
-        "now",
-        "rules",
-        "wake_reasons",
-    )
-
     def __init__(
         self,
         room: Room,

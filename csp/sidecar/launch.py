@@ -12,6 +12,7 @@ from csp.clis.registry import find_adapter
 from csp.clis.wiring import unwire, wire
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
 from csp.fast_start.child_environment import HELPER, USER, child_environment
+from csp.fast_start.fast_http import CA_FILE, ca_file_of
 from csp.fast_start.room_files import agents_dir, make_private_dir, read_running, save_token
 from csp.http_client import GatewayClient, field
 from csp.prompt_files import read_prompt
@@ -271,6 +272,8 @@ def child_env(
     """Return the user's environment with the agent's identity instead of the room's."""
     rest = {name: value for name, value in env.items() if name not in _OURS}
     identity = {"CSP_AUTH_TOKEN": token, "CSP_AGENT": agent, "CSP_GATEWAY_URL": url}
+    if ca_file := ca_file_of(url):
+        identity[CA_FILE] = ca_file
     own = child_environment(USER, rest, identity, secrets=secrets)
     if _which("csp", env) is None:
         own["PATH"] = os.pathsep.join([env.get("PATH", os.defpath), os.path.dirname(sys.executable)])

@@ -182,3 +182,5 @@ class ScreenRules(msgspec.Struct, frozen=True, kw_only=True):
     overlays: tuple[Sign, ...] = ()
     #: Shown in place of a notice that would explain why nothing may be typed yet.
     starting: tuple[Sign, ...] = ()
+    #: Shown while text stays in the composer after Enter and is submitted later; a key would withdraw it.
+    accepted: tuple[Sign, ...] = ()

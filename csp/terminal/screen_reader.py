@@ -112,6 +112,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     #: The text of rows that show work, letters only: these stay the same while spinners and clocks change.
     work: tuple[str, ...] = ()
     is_starting: bool = False
+    #: The CLI submits the text in its composer by itself, without another Enter.
+    is_accepted: bool = False
     limit: Limit | None = None
     #: The visible conversation, without busy indicators except for their token counts.
     said: str = ""
@@ -148,6 +150,7 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         is_busy=bool(work),
         work=work,
         is_starting=any(True for _ in places.rows_with(rules.starting)),
+        is_accepted=any(True for _ in places.rows_with(rules.accepted)),
         limit=next(places.limits(rules.limits), None),
         said=places.said(rules),
     )
@@ -359,7 +362,7 @@ def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
     question, subject = _parts(lines[first : rows[0]], rules)
     context = ""
     if not subject and not rules.top:
-        # Where it does not show where it begins, the last paragraphs above it.
+        # If it does not show where it begins, use the last paragraphs above it.
         grouped = groupby(lines[:first][-MAX_CONTEXT:], key=lambda line: bool(line.strip()))
         paragraphs = ["\n".join(line.strip() for line in rows) for is_text, rows in grouped if is_text]
         context = "\n\n".join(paragraphs[-CONTEXT_PARAGRAPHS:])

@@ -25,6 +25,9 @@ ENTER_S: Final = 12.0
 #: How many times longer than the paste took to be shown an Enter may take: with and without anything drawn.
 SLOW: Final = 2.0
 SLOWER: Final = 5.0
+#: How long the message must be shown in the composer before Enter is pressed again: a screen that is being
+#: drawn may look like that, and the key would go into whatever a person types meanwhile.
+STANDS_S: Final = 0.3
 #: How long nothing else is typed after a message that has left the composer without a confirmation: a CLI may
 #: first search its files for each name in it, and a later message would overtake it.
 LATE_S: Final = 45.0
@@ -81,6 +84,8 @@ class PasteObservation(msgspec.Struct, frozen=True, kw_only=True):
     has_left: bool = False
     #: The screen shows neither a composer nor the message, and may not have been drawn yet.
     is_unseen: bool = False
+    #: The CLI has accepted Enter and submits the text later; another key would withdraw it.
+    is_accepted: bool = False
     has_dialog: bool = False
     #: The CLI itself has reported that it accepted the prompt.
     is_proven: bool = False
@@ -118,9 +123,13 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     _held: HeldReason | None = None
     _since: float = 0.0
     _entered: int = 0
+    #: Since when the text has been in the composer without interruption.
+    _stands_since: float | None = None
     #: Whether the text was in a composer that was drawn after the last Enter.
     _has_stayed: bool = False
     _first_enter: float = 0.0
+    #: When the CLI first showed that it has accepted the last Enter and submits the text later.
+    _accepted_at: float | None = None
     _cleared: int = 0
     _lost: int = 0
     _shown_at: float | None = None
@@ -167,6 +176,10 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self.wake_at = None
         if self.is_done:
             return []
+        if not seen.is_in_composer:
+            self._stands_since = None
+        elif self._stands_since is None:
+            self._stands_since = now
         is_unpasted = self.phase in (SubmitPhase.WAITING, SubmitPhase.ANNOUNCED) and not self._may_come
         if seen.is_proven and not is_unpasted:
             return self._end(DeliveryState.CONFIRMED)
@@ -183,6 +196,10 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
     def _is_past(self, at: float, now: float) -> bool:
         self.wake_at = at
         return now >= at
+
+    def _stands(self, now: float) -> bool:
+        """Return whether the message is really in the composer: a screen that is being drawn may mislead."""
+        return self._stands_since is not None and self._is_past(self._stands_since + STANDS_S, now)
 
     def _wait(self, seen: PasteObservation, now: float) -> list[Step]:
         if self._may_come and seen.is_in_composer:
@@ -276,6 +293,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         self._first_enter = self._first_enter if self._entered else now
         self._entered += 1
         self._has_stayed = False
+        self._accepted_at = None
         self._enter_phase(SubmitPhase.SHOWN, now, for_s=wait)
         return [KeyAction.ENTER]
 
@@ -287,6 +305,8 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return self._sent(now)
         if seen.is_unseen and not seen.has_dialog:
             return self._get_stuck(seen, now) if self._over(LATE_S, now) else []
+        if seen.is_accepted:
+            return self._await_submission(seen, now)
         # A CLI that has not drawn anything may not have acted on the last Enter yet, and would act on both.
         wait = max(self.rules.enter_again_s[self._entered - 1], SLOW * self._echo_s)
         wait = wait if seen.has_reacted else max(wait, UNREAD_S, SLOWER * self._echo_s)
@@ -294,7 +314,12 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
             return []
         if seen.has_dialog or not seen.is_in_composer:
             return self._get_stuck(seen, now)
-        return self._try_again(now)
+        return self._try_again(now) if self._stands(now) else []
+
+    def _await_submission(self, seen: PasteObservation, now: float) -> list[Step]:
+        self._accepted_at = now if self._accepted_at is None else self._accepted_at
+        self._since = self._first_enter = now
+        return self._get_stuck(seen, now) if self._is_past(self._accepted_at + LATE_S, now) else []
 
     def _try_again(self, now: float) -> list[Step]:
         is_late = now - self._first_enter >= max(ENTER_S, 2 * SLOWER * self._echo_s)
@@ -315,14 +340,17 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
     def _await_proof(self, seen: PasteObservation, now: float) -> list[Step]:
-        if seen.is_in_composer and not seen.has_dialog:
+        is_unsent = seen.is_in_composer and not seen.has_dialog and not seen.is_accepted
+        # A person's keys are no longer held back, and a turn that has begun shows that it was submitted.
+        if is_unsent and seen.gate in (None, HeldReason.DRAFT):
             # The composer was only being redrawn: the last Enter did nothing.
-            return (
-                self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
-            )
+            if not self._stands(now):
+                return []
+            may_enter = self._entered < len(self.rules.enter_again_s)
+            return self._press_enter(now) if may_enter else self._clear(now)
         if not self.rules.proof_s:
             return self._watch_screen(seen, now)
-        if seen.has_dialog:
+        if seen.has_dialog or seen.is_accepted:
             # A CLI may ask a question before it accepts the prompt; the answer decides.
             self._since = now
         if not self._over(self._proof_wait_s, now):
@@ -364,7 +392,7 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
 
     def _watch_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
         """Wait while our text may be in the composer; only an empty composer proves that it is not."""
-        is_at_rest = seen.gate in (None, HeldReason.DRAFT)
+        is_at_rest = seen.gate in (None, HeldReason.DRAFT) and not seen.is_accepted
         if not is_at_rest or seen.has_dialog or seen.written_at is None:
             # Keys that have not been read yet would act twice if they were typed again.
             return self._hold(HeldReason.COVERED) if seen.has_dialog else []

@@ -33,25 +33,24 @@ _ORDINARY: Final = frozenset({"github", "javascript", "typescript", "openai", "o
 
 def identifiers(text: str) -> dict[str, None]:
     """Return the identifiers in a text in lower case and in order, including the parts of each path."""
-    return {name.lower(): None for run in _runs(text) for name in _names(run)}
+    names: list[str] = []
+    for run in _runs(text):
+        whole = _PLACE.sub("", run.strip(_TRIM))
+        parts = [whole]
+        pieces = [piece for piece in re.split(r"[/\\]|::|:|#", whole) if piece]
+        if len(pieces) > 1:
+            parts += pieces
+        if "." in whole and not _VERSION.match(whole):
+            # Parts of `module.function` count if they look like identifiers; the stem of a file may not.
+            parts += [piece for piece in re.split(r"[/\\:.]+", whole) if piece != whole]
+        names += filter(is_identifier, parts)
+    return {name.lower(): None for name in names}
 
 
 def _runs(text: str) -> list[str]:
     """Return the runs of a text that may be identifiers."""
     runs = (run.rstrip(_JOINTS) for run in _RUN.findall(text[:_MAX_CHARACTERS]))
     return [run for run in runs if run]
-
-
-def _names(run: str) -> list[str]:
-    whole = _PLACE.sub("", run.strip(_TRIM))
-    names = [whole] if is_identifier(whole) else []
-    pieces = [piece for piece in re.split(r"[/\\]|::|:|#", whole) if piece]
-    if len(pieces) > 1:
-        names += [piece for piece in pieces if is_identifier(piece)]
-    if "." in whole and not _VERSION.match(whole):
-        # Parts of `module.function` count if they look like identifiers; the stem of a file may not.
-        names += [piece for piece in re.split(r"[/\\:.]+", whole) if piece != whole and is_identifier(piece)]
-    return names
 
 
 def is_identifier(word: str) -> bool:

@@ -147,7 +147,7 @@ def test_ctrl_c_leaves_it_running(
     def interrupt(*_: object) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(collaborate._Following, "run", interrupt)
+    monkeypatch.setattr(collaborate, "watch", interrupt)
 
     assert run(room(), "collaborate", "--poll", "s-1") == 1
     assert "csp collaborate --stop s-1" in capsys.readouterr().err

@@ -162,7 +162,7 @@ def test_votes_are_shown_as_the_pane_shows_them(place: Place) -> None:
         (("skip",), 1, "no mode is running"),
         (("set", "debat"), 2, "unknown mode 'debat'"),
         (("set", "debate"), 1, "debate needs a topic (for example: csp mode set debate"),
-        (("set", "debate", "x", "--agents", "claude"), 2, "debate takes at least 2 agents"),
+        (("set", "debate", "x", "--agents", "claude"), 2, "debate needs at least 2 agents"),
     ],
 )
 def test_misuse_is_told(place: Place, words: tuple[str, ...], code: int, says: str) -> None:

@@ -141,7 +141,7 @@ def test_a_gateway_in_a_terminal_of_its_own_is_not_restarted(place: Place) -> No
     done = place.csp("web", "--lan", "127.0.0.2")
 
     assert (done.code, done.out) == (1, "")
-    assert "runs in a terminal of its own" in done.err
+    assert "runs in its own terminal" in done.err
     assert place.room() == before
 
 

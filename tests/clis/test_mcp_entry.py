@@ -12,7 +12,7 @@ from csp.clis.registry import find_adapter, profile_names
 
 NEEDED = {
     *("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"),
-    *("SSL_CERT_FILE", "PYTHONPATH"),
+    *("SSL_CERT_FILE", "CSP_CA_FILE", "PYTHONPATH"),
 }
 
 

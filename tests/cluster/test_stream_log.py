@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -301,14 +302,24 @@ async def test_news_that_were_missed_are_fetched(store: StreamStore, monkeypatch
 
         return await follow(subject, now_and_then)
 
-    monkeypatch.setattr(store.bus, "follow", follow_badly)
-    tail, lines, place = Tail(store), lines_to(7), START
-    await wait_until(lambda: store.bus._readers)
-    for line in lines:
-        place = await store.log.append(batch_of([line]), place)
+    rests, next_of = list[bool](), stream_log._next
 
-    assert await tail.until(7) == lines
-    assert len(passed) == 7
+    async def next_noted(news: asyncio.Queue[Any]) -> object:
+        rests.append(news.empty())
+        return await next_of(news)
+
+    monkeypatch.setattr(store.bus, "follow", follow_badly)
+    monkeypatch.setattr(stream_log, "_next", next_noted)
+    tail, lines, place = Tail(store), lines_to(10), START
+    for number in range(0, 10, 2):
+        # What is appended before the tail waits for news is read with the past.
+        rests.clear()
+        await wait_until(lambda: any(rests))
+        for line in lines[number : number + 2]:
+            place = await store.log.append(batch_of([line]), place)
+        assert await tail.until(number + 2) == lines[: number + 2]
+
+    assert len(passed) == 10
 
 
 async def test_two_buses_follow_one_room(store: StreamStore) -> None:

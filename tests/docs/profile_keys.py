@@ -56,4 +56,5 @@ MEANINGS: Final = {
     "[[screen.limits]]": "signs that a usage limit is reached",
     "[[screen.overlays]]": "signs of a menu or a question over the input box",
     "[[screen.starting]]": "signs that the CLI is still starting",
+    "[[screen.accepted]]": "signs that the CLI submits the text in its input box by itself later",
 }

@@ -108,6 +108,28 @@ async def test_who_hangs_up_while_it_waits_leaves_no_trace() -> None:
     assert not crowd.throttle._waiting
 
 
+async def test_who_has_news_waits_for_a_turn_again() -> None:
+    crowd = Crowd()
+    news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    read: list[str] = []
+
+    async def poll() -> None:
+        async with crowd.throttle.turn(A):
+            await wait_for_news(news, 60.0)
+            read.append("the news")
+
+    reading = asyncio.ensure_future(poll())
+    await crowd.settle()
+    await crowd.come(A, MAX_OF_ONE)
+    news.set_result(None)
+    await crowd.settle()
+    before = list(read)
+    crowd.throttle.leave(crowd.entered[0])
+    await reading
+
+    assert (before, read) == ([], ["the news"])
+
+
 async def test_who_waits_for_news_lets_others_have_the_turn() -> None:
     crowd = Crowd()
     news: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -16,7 +16,7 @@ from csp.gateway.broadcast import (
     close_frame,
     text_frame,
 )
-from csp.gateway.gateway import Presence
+from csp.gateway.presence import Presence
 from csp.gateway.screen_watch import MAX_UNREAD_BYTES, LiveFeed
 from csp.protocol.enums import ALL, SYSTEM, AgentId, MessageId
 from csp.protocol.events import AnyEvent, NoticePosted, encode_event

@@ -40,7 +40,7 @@ class Walk:
         self.steps.append("read")
         return b"{}"
 
-    def identify(self, token: str) -> Caller:
+    async def identify_at_latest(self, token: str) -> Caller:
         return self.caller
 
     async def arrive(self, caller: Caller) -> None:

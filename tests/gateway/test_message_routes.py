@@ -184,7 +184,7 @@ async def test_a_message_to_somebody_removed_cannot_be_sent_again(room: ServedRo
 # --- the loop guard ------------------------------------------------------------------------------
 
 
-async def _play_ping_pong(room: ServedRoom, players: tuple[Member, Member]) -> tuple[str, int]:
+async def play_ping_pong(room: ServedRoom, players: tuple[Member, Member]) -> tuple[str, int]:
     """Let two agents answer each other until one answer is held; return it with their number."""
     message = await room.send(players[0].id, "ping")
     for number in range(1, 30):
@@ -200,7 +200,7 @@ async def test_agents_that_answer_each_other_are_held_in_the_end(room: ServedRoo
     players = await room.join("claude"), await room.join("codex")
     sockets = [await room.connect(player.token) for player in players]
 
-    held, number = await _play_ping_pong(room, players)
+    held, number = await play_ping_pong(room, players)
 
     (notice,) = await room.history("?types=system")
     listener = players[number % 2]
@@ -217,7 +217,7 @@ async def test_agents_that_answer_each_other_are_held_in_the_end(room: ServedRoo
 
 async def test_a_released_message_starts_the_count_again(room: ServedRoom) -> None:
     players = await room.join("claude"), await room.join("codex")
-    held, number = await _play_ping_pong(room, players)
+    held, number = await play_ping_pong(room, players)
     await room.post(f"/messages/{held}/continue")
     speaker, listener = players[number % 2], players[(number + 1) % 2]
 
@@ -229,7 +229,7 @@ async def test_a_released_message_starts_the_count_again(room: ServedRoom) -> No
 
 async def test_the_recipient_cannot_lift_the_loop_guard(room: ServedRoom) -> None:
     players = await room.join("claude"), await room.join("codex")
-    held, number = await _play_ping_pong(room, players)
+    held, number = await play_ping_pong(room, players)
     listener = players[number % 2]
 
     for state in ("typed", "confirmed", "failed"):

@@ -35,7 +35,9 @@ async def test_nothing_is_acknowledged_after_the_folder_is_deleted(
     for _ in range(2):
         answer = await say(room, "after")
         assert answer.status == 507
-        assert answer.data["error"].startswith("the journal was deleted or moved under the running gateway")
+        assert answer.data["error"].startswith(
+            "the journal was deleted or moved while the gateway was running"
+        )
     assert not await is_writable(room)
     assert await texts(room) == ["before"]
 

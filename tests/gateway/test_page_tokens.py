@@ -97,7 +97,7 @@ def test_leaving_ends_one_page_or_all_with_their_links(tmp_path: Path, clock: Cl
 def test_a_page_comes_back_only_with_the_same_secret_and_token(tmp_path: Path, clock: Clock) -> None:
     pages = pages_of(tmp_path, clock)
     token = admit(pages)
-    pages.save()
+    pages.write()
 
     assert is_in(pages_of(tmp_path, clock), token)
     assert not is_in(pages_of(tmp_path, clock, secret=b"another"), token)
@@ -111,14 +111,14 @@ def test_an_end_that_cannot_be_stored_ends_all_pages_with_the_gateway(
 ) -> None:
     pages = pages_of(tmp_path, clock)
     token = admit(pages)
-    pages.save()
+    pages.write()
 
     def fail(path: Path, data: bytes) -> None:
         raise OSError("no room")
 
     monkeypatch.setattr(pages_module, "replace_file", fail)
     with pytest.raises(StorageFull):
-        pages.save(is_end=is_end)
+        pages.write(is_end=is_end)
 
     assert is_in(pages_of(tmp_path, clock), token) is not is_end
 
@@ -131,7 +131,7 @@ def test_file_that_cannot_be_read_lets_nobody_in_and_the_room_starts(
 ) -> None:
     pages = pages_of(tmp_path, clock)
     token = admit(pages)
-    pages.save()
+    pages.write()
     (tmp_path / FILE).write_bytes(damage)
 
     assert not is_in(pages_of(tmp_path, clock), token)

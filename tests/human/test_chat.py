@@ -333,7 +333,7 @@ async def test_a_lost_gateway_is_said_once_and_its_return_too(
     room._on_status(Status(is_connected=True))
 
     assert room.shown.talked == [
-        "the gateway is away, what you type goes out when it is back: refused",
+        "the gateway is unreachable; what you type is sent when it is back: refused",
         "the gateway is back",
     ]
     assert room.away == ""

@@ -186,6 +186,11 @@ def test_commands_and_agents_are_completed(room: LiveRoom, pane: Pane) -> None:
     pane.send(b"\t cl\t\r")
 
     pane.wait_for("^paused claude$")
+    pane.send(b"/re")
+    pane.wait_for("/resend +/review")
+    pane.send(b"\t\t")
+    pane.wait_for("^→claude> /review$")
+    pane.send(b"\x03")
 
 
 def test_what_was_typed_before_comes_back(room: LiveRoom) -> None:
@@ -245,7 +250,7 @@ def test_a_lost_gateway_is_said_once_and_nothing_typed_is_lost(room: LiveRoom) -
         pane.wait_for("the gateway is back")
 
         assert claude.next_item("typed while away")
-        assert pane.history().count("the gateway is away") == 1
+        assert pane.history().count("the gateway is unreachable") == 1
 
 
 def test_a_gateway_that_comes_later_is_waited_for(room: LiveRoom) -> None:

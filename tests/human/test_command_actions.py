@@ -173,6 +173,11 @@ async def test_the_help_of_mode_lists_the_modes(chat: Modes) -> None:
     assert len(await chat.do("/help next")) == 1
 
 
+async def test_a_result_is_broken_between_words(chat: Modes) -> None:
+    chat.look.columns = lambda: 30
+    assert await chat.do("/layout") == ["layout top; choose with\n  /layout top | left | focus"]
+
+
 async def test_a_rule_that_has_no_effect_says_so(chat: Modes) -> None:
     rule = {"number": 5, "agent": "ada", "pattern": "pytest", "problem": "no effect: ada"}
     chat.answers["/rules"] = {"success": True, "rule": rule}

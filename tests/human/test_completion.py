@@ -27,6 +27,13 @@ def offered(text: str) -> list[str]:
         ("!g", ["!gemini"]),
         ("!r", []),
         ("@claude ", []),
+        ("@claude @", ["@codex", "@gemini"]),
+        ("@claude @co", ["@codex"]),
+        ("@claude,co", ["@claude,codex"]),
+        ("@claude,gemini @c", ["@codex"]),
+        ("@claude hello @c", []),
+        ("/layout ", ["top", "left", "focus"]),
+        ("/layout l", ["left"]),
         ("@@c", []),
         ("//a", []),
         ("!!c", []),
@@ -51,6 +58,9 @@ def offered(text: str) -> list[str]:
         ("/fwd claude codex ", []),
         ("/mode de", ["debate"]),
         ("/mode debate --r", ["--rounds", "--respect-final", "--replace"]),
+        ("/mode debate --rounds ", []),
+        ("/mode debate --cost 2", []),
+        ("/mode debate --rounds 2 --fi", ["--first"]),
         ("/mode ", mode_names()),
         ("/mode debate --agents ", AGENTS),
         ("/mode debate --agents codex,", ["codex,claude", "codex,gemini"]),
@@ -99,6 +109,8 @@ def test_the_row_of_choices_has_the_chosen_one_in_it() -> None:
     assert row(["/add", "/agents"], help="what it does") == "/add  /agents  "
     assert row(["/add", "/agents"], 1, help="what it does") == "/add  /agents  (what it does)"
     assert row(many).startswith("@agent-00  @agent-01  ")
+    assert row(many).endswith("  @agent-06  …") and len(row(many)) <= 80
+    assert row(["/add", "/agents"], 1, columns=28, help="what it does") == "/add  /agents  (what it do…)"
     shown = row(many, 29)
     assert shown.startswith("… @agent-2") and len(shown) <= 80 and shown.endswith("@agent-29  ")
 

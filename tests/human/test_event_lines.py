@@ -10,6 +10,7 @@ from csp.human import message_text
 from csp.human.event_lines import (
     SpokenLine,
     drawn_notice,
+    history_lines,
     indented,
     news_line,
     own_line,
@@ -330,6 +331,27 @@ def test_an_approval_by_a_rule_names_what_ends_it_here_and_leaves_the_command_al
     )
 
     assert drawn_notice(spoken) == "ada: approved by rule #7 (csp): csp down. To stop this: /unallow 7"
+
+
+def test_in_a_history_the_end_of_a_mode_names_it() -> None:
+    def notice(code: str, **params: str) -> dict[str, Any]:
+        return {"seq": 1, "ts": NOW, "type": "system", "sender": "system", "text": "", "code": code} | {
+            "params": params
+        }
+
+    end = notice("ended_stopped_by_user")
+    lines = history_lines(screen(24, 80), [end, notice("mode", mode="DEBATE"), end])
+    assert [line.rpartition(" · ")[2] for line in lines] == [
+        "Session stopped (Allstop).",
+        "",
+        "Debate stopped (Allstop).",
+    ]
+
+
+def test_a_text_whose_blank_rows_are_left_out_still_ends_with_its_sender() -> None:
+    rows = said_line(screen(12, 50), spoken_by("ada", "one\n\ntwo\n\nthree", is_notice=False)).split("\n")
+
+    assert rows[1:] == ["  one", "  two", "  three  — ada"]
 
 
 def test_a_long_notice_is_wrapped_and_folded_as_well() -> None:

@@ -77,13 +77,13 @@ async def test_a_key_answers_the_newest_thing_that_waits(listed: Listed) -> None
 async def test_what_has_only_just_come_is_not_answered(listed: Listed) -> None:
     await listed.show(item("ada", 1.0))
     listed.now += needs.TOO_NEW_S - 0.1
-    with pytest.raises(BadInput, match="this has only just come: ada asks to run a command"):
+    with pytest.raises(BadInput, match="this item has only just appeared: ada asks to run a command"):
         listed.needs.find_answer("y")
     listed.now += 0.2
     assert listed.needs.find_answer("y").line == "/approve ada 1"
 
     await listed.show(item("ada", 1.0), item("bob", 2.0))
-    with pytest.raises(BadInput, match="this has only just come: bob"):
+    with pytest.raises(BadInput, match="this item has only just appeared: bob"):
         listed.needs.find_answer("y")
 
 
@@ -93,7 +93,7 @@ async def test_an_approval_is_told_once_it_says_what_for(listed: Listed) -> None
     listed.now += needs.UNDRAWN_S - 0.1
     await listed.show(bare)
     assert listed.told == []
-    with pytest.raises(BadInput, match="this has only just come"):
+    with pytest.raises(BadInput, match="this item has only just appeared"):
         listed.needs.find_answer("y")
     await listed.show(item("ada", 1.0))
     await listed.show(item("ada", 1.0))

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from prompt_toolkit.buffer import CompletionState
+from prompt_toolkit.completion import Completion
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.keys import Keys
@@ -235,6 +237,20 @@ async def test_what_has_one_end_is_completed_with_a_space(pane: ChatPane) -> Non
         pane.complete(None)  # type: ignore[arg-type]  # the key does not matter
 
         assert pane._buffer.text == expected
+
+
+async def test_each_further_tab_takes_the_next_choice(pane: ChatPane) -> None:
+    know(pane, "claude", "codex", "gemini")
+    pane._buffer.text = "@c"
+    pane._buffer.cursor_position = 2
+    choices = [Completion(name, start_position=-2) for name in ("@claude", "@codex")]
+    pane._buffer.complete_state = CompletionState(pane._buffer.document, choices)
+    shown = []
+    for _ in range(4):
+        pane.complete(None)  # type: ignore[arg-type]  # the key does not matter
+        shown.append(pane._buffer.text)
+
+    assert shown == ["@claude", "@codex", "@c", "@claude"]
 
 
 async def test_a_break_clears_the_line_and_two_empty_ones_say_how_to_leave(

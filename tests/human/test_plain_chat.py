@@ -140,7 +140,7 @@ REFUSED: Final = [
     ("/mode freeform", 'no mode is running (start one: /mode debate "topic")'),
     ("/mode debat x", "unknown mode 'debat' (did you mean 'debate'?)"),
     ("@router talk claude codex: x", "unknown mode 'talk' (there are: debate, consensus, collaborate, "),
-    ("/mode debate x --agents claude", "debate takes at least 2 agents, got 1 (see: /agents)"),
+    ("/mode debate x --agents claude", "debate needs at least 2 agents, got 1 (see: /agents)"),
     ("/mode debate x --rouns 2", "unknown option --rouns (did you mean '--rounds'?)"),
     ("/stop claude", "'claude' cannot be stopped (/stop, /stop all or /interrupt AGENT)"),
     ("@", "name missing after @ (for example: @claude text)"),

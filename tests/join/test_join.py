@@ -9,14 +9,12 @@ import pytest
 
 from csp.http_client import field, objects
 from csp.panes.processes import Process, family, matching
-from csp.protocol.events import MessageEvent
+from tests.join.asking import BACK_S, answered, say
 from tests.join.ssh_host import SshHost
 from tests.panes.place import Done, Place
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
 
-#: A link is made again after seconds, but a busy machine takes longer.
-BACK_S: Final = 120.0
 JOINED: Final = "app-server"
 
 
@@ -40,25 +38,6 @@ def ssh_of(laptop: Place) -> int:
         return next((one.pid for one in link_processes(laptop) if one.command.startswith("ssh ")), 0)
 
     return wait_until_sync(found, BACK_S, "the ssh of the link")
-
-
-def say(room: LiveRoom, *texts: str) -> None:
-    """Send texts to the laptop's agent."""
-    for text in texts:
-        room.gateway.post_once("/message", {"to": "ada", "content": text})
-
-
-def answered(room: LiveRoom, *texts: str) -> None:
-    """Wait until each text was typed once and answered once."""
-
-    def counts() -> dict[str, int]:
-        said = [event for event in room.journal() if isinstance(event, MessageEvent)]
-        asked = {event.id: event.text for event in said if event.sender == "human"}
-        replies = [asked[event.reply_to] for event in said if event.reply_to in asked]
-        return {text: replies.count(text) for text in texts}
-
-    wait_until_sync(lambda: all(counts().values()), BACK_S, "the answers")
-    assert counts() == dict.fromkeys(texts, 1)
 
 
 def down(laptop: Place) -> Done:
@@ -176,6 +155,7 @@ def test_a_host_without_csp_is_named(room: LiveRoom, host: SshHost, laptop: Plac
     assert "server has no command 'nosuch-csp' (install it there, or name it with" in done.err
 
 
+@pytest.mark.full
 def test_a_room_of_this_machine_keeps_its_name(room: LiveRoom, host: SshHost, laptop: Place) -> None:
     laptop.up("--demo", "--agents", "ada", "--room", "mine")
     done = join(laptop, host, "--as", "mine")

@@ -134,7 +134,7 @@ def test_a_room_is_ended_in_order_and_its_conversations_are_kept(
     assert did == [kept, f"brain({run.folder!r})", [8, 7], "panes", kept]
     assert (report.ended, report.stubborn) == (["tmux session csp"], [one] if stubborn else [])
     assert removed == [is_kept]
-    assert report.left == (["guest runs in a terminal of its own and stays"] if foreign else [])
+    assert report.left == (["guest runs in its own terminal and is not ended"] if foreign else [])
 
 
 def files_of(folder: Path) -> list[str]:

@@ -92,7 +92,7 @@ def test_a_sidecar_in_a_terminal_of_its_own_stays_and_so_does_the_history(shared
     done = place.csp("down")
     place.watch()
 
-    assert "csp: guest runs in a terminal of its own and stays" in done.err
+    assert "csp: guest runs in its own terminal and is not ended" in done.err
     assert (place.state / "default.agents" / "guest" / "run.json").exists()
     assert not (place.state / "default.agents" / "ann").exists()
     assert any("csp-sidecar-guest" in command for command in place.left_over())

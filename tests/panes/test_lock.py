@@ -33,14 +33,14 @@ def test_the_second_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
     thread.join(60)
 
     assert order == ["first", "second"]
-    assert shown[0] == "waiting for another csp that is at work on room default…"
+    assert shown[0] == "waiting for another csp that is working on room default…"
 
 
 def test_patience_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room_processes, "LOCK_PATIENCE_S", 0.2)
     with (
         locked(tmp_path, "default", nothing),
-        pytest.raises(Refused, match=r"at work on room 'default' for 0\.2 s"),
+        pytest.raises(Refused, match=r"working on room 'default' for 0\.2 s"),
         locked(tmp_path, "default", nothing),
     ):
         pass

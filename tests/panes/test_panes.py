@@ -75,6 +75,22 @@ def test_up_inside_tmux_switches_the_client_and_down_brings_it_back(place: Place
     client.close(force=True)
 
 
+def test_up_in_a_session_that_nobody_sees_says_how_to_open_the_room(place: Place) -> None:
+    place.agents("ann")
+    place.accept()
+    variables = [word for item in place.env.items() for word in ("-e", "=".join(item))]
+    command = f"{shlex.join([*place.command, 'up'])}; echo ended with $?; cat"
+    size = ("-x", "120", "-y", "40")
+    place.tmux("new-session", "-d", "-s", "mine", *size, "-c", str(place.dir), *variables, command)
+
+    def shown() -> str:
+        return place.tmux("capture-pane", "-p", "-t", "mine:")
+
+    place.wait(lambda: "ended with" in shown(), "the end of csp up", 120)
+    assert "open it with: tmux attach -t csp\nended with 0\n" in shown()
+    assert set(place.online()) == {"ann"}
+
+
 def test_off_a_terminal_up_says_how_to_attach(room: Place) -> None:
     done = room.csp("up")
 

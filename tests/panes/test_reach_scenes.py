@@ -13,7 +13,10 @@ def test_up_takes_what_an_address_for_others_needs(place: Place) -> None:
     files = ensure_certificate(place.folder / "tls", "127.0.0.1", utc_now())
     tls = ("--tls-cert", str(files.cert), "--tls-key", str(files.key))
     untrusting = place.csp("up", "--detach", *demo, *tls)
-    assert "is not trusted (set SSL_CERT_FILE to the gateway's certificate)" in untrusting.err
+    assert (
+        "is not trusted (set CSP_CA_FILE to the gateway's certificate, or to that of its authority)"
+        in untrusting.err
+    )
     place.wait(lambda: not place.left_over(), "the end of the gateway that nobody trusts")
     place.set(SSL_CERT_FILE=str(files.cert))
     place.up(*demo, *tls)

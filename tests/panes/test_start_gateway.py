@@ -125,7 +125,7 @@ def test_a_gateway_that_gives_no_answer_is_ended(
     monkeypatch.setattr(
         "csp.panes.processes.STEPS", ((0.1, signal.SIGTERM), (0.1, signal.SIGKILL), (9, None))
     )
-    with pytest.raises(Unreachable, match="the gateway gave no answer within 1 s"):
+    with pytest.raises(Unreachable, match="the gateway did not answer within 1 s"):
         start_gateway(settings, tmp_path, tmp_path, dict(os.environ), nothing)
 
     assert not [process for process in family([os.getpid()]) if str(out) in process.command]
@@ -241,7 +241,7 @@ def test_a_room_is_opened_to_a_network_by_its_supervisor_alone(
     assert given == [settings, plain, {}, nothing, ["--lan", "10.0.0.7"]]
     # The machine has moved to another network.
     assert opened(replace(plain, options="--lan 192.168.1.5")) is new
-    with pytest.raises(Refused, match="the gateway of room 'default' runs in a terminal of its own"):
+    with pytest.raises(Refused, match="the gateway of room 'default' runs in its own terminal"):
         opened(room_at(tmp_path))
     with pytest.raises(Refused, match="the gateway of room 'default' was started with --insecure"):
         opened(replace(plain, options="--insecure"))

@@ -515,14 +515,14 @@ def test_an_open_room_is_opened_to_a_network_and_not_changed_otherwise(
         (
             ("--tls-cert", "a"),
             [],
-            ["room default is reached as before (to change that: csp down, then csp up)"],
+            ["room default keeps its addresses (to change them: csp down, then csp up)"],
         ),
     ):
         opened.opening._reach, opened.done[:], opened.told[:] = reach, [], []
         opened.opening.start(None)
 
         assert [what for what in opened.done if isinstance(what, str)] == did
-        assert [line for line in opened.told if "reached" in line] == told
+        assert [line for line in opened.told if "addresses" in line] == told
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -667,12 +667,12 @@ def test_an_agent_added_to_a_room_of_worktrees_gets_its_own(
     [
         (
             True,
-            "the room is open: no other directory for bob now"
+            "the room is open, so bob cannot change directory"
             " (to move them: csp down, then csp up --worktrees)",
         ),
         (
             False,
-            "the room is open: no other directory for ann now"
+            "the room is open, so ann cannot change directory"
             " (to move them: csp down, then csp up --no-worktrees)",
         ),
     ],

@@ -269,6 +269,23 @@ def test_the_detail_is_what_the_tool_is_about(arguments: str, detail: str) -> No
     assert only(play).detail == detail
 
 
+def test_the_command_on_a_screen_comes_first() -> None:
+    play = LiveRoom("claude")
+    on_screen = "Environment: local\n\nReason: it asks\n\n$ pytest -q &&\n  rm -rf build"
+    asks(play, Dialog(arguments=on_screen, question="Would you like to run the following command?"))
+    item = only(play)
+
+    assert item.title == "claude asks to run a command"
+    assert item.detail == "$ pytest -q &&\n  rm -rf build\nEnvironment: local\n\nReason: it asks"
+
+
+def test_an_approval_of_nothing_known_says_no_more() -> None:
+    play = LiveRoom("claude")
+    asks(play, Dialog())
+
+    assert only(play).title == "claude asks for your approval"
+
+
 def test_a_dialog_without_choices_takes_a_plain_yes_and_no() -> None:
     assert lines(only(an_approval())) == {
         "y": "/approve claude",

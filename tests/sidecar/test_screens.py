@@ -222,6 +222,7 @@ CODEX: Final = {
     ),
     "start-untrusted-no-dialog": IDLE,
     "draft1": draft("hello draft"),
+    "accepted-169": draft("hello there"),
     "hooks-review": Seen(blocked="hooks"),
     "hooks-review-after2": Seen(blocked="hooks"),
     "login": Seen(blocked="login"),
@@ -500,3 +501,11 @@ def test_a_start_screen_can_be_answered(case: str, choices: tuple[str, ...], sel
 )
 def test_a_cli_that_has_not_started_yet_is_seen(cli: str, case: str, is_starting: bool) -> None:
     assert read_screen(capture(cli, case), load_profile(cli).rules).is_starting == is_starting
+
+
+@pytest.mark.parametrize(("case", "is_accepted"), [("accepted-169", True), ("draft1", False)])
+def test_a_text_that_codex_submits_once_it_has_started_is_seen(case: str, is_accepted: bool) -> None:
+    reading = read_screen(capture("codex", case), load_profile("codex").rules)
+
+    assert reading.composer is not None and not reading.composer.is_empty
+    assert reading.is_accepted == is_accepted

@@ -4,9 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+from unittest import mock
 
 import pytest
 
+from tests.suite import times
 from tests.suite.__main__ import lanes_for
 from tests.suite.times import ROOT
 
@@ -39,6 +41,21 @@ def test_the_nearest_tests_run_first_with_the_fixtures_of_their_folders(tmp_path
 
     passed = [line.split("::")[0] for line in done.stdout.splitlines() if "PASSED" in line]
     assert passed == order, done.stdout + done.stderr
+
+
+def test_a_file_without_a_time_starts_before_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = {"tests/test_short.py": 0.1, "tests/test_long.py": 9.0, "tests/test_exhaustive.py": 0.0}
+    monkeypatch.setattr(times, "read_map", lambda _: {"seconds": seconds})
+    files = ["tests/test_short.py", "tests/test_exhaustive.py", "tests/test_long.py", "tests/test_new.py"]
+    items = [mock.create_autospec(pytest.Item, nodeid=f"{file}::test_it", instance=True) for file in files]
+    times.longest_first(items)
+
+    assert [item.nodeid.partition("::")[0] for item in items] == [
+        "tests/test_exhaustive.py",
+        "tests/test_new.py",
+        "tests/test_long.py",
+        "tests/test_short.py",
+    ]
 
 
 def test_the_tests_of_a_file_are_given_by_folder_and_run_nearest_first(

@@ -1,6 +1,7 @@
 """Where the time of a run goes: print it by folder, and start what takes longest first."""
 
 import importlib
+import math
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
@@ -33,9 +34,12 @@ class TimesByFolder:
 
 
 def longest_first(items: list[pytest.Item]) -> None:
-    """Order test files by the seconds they took when the map was recorded, so that no worker ends late."""
+    """Order test files by the seconds they took when the map was recorded, so that no worker ends late.
+
+    Those that took no time are exhaustive and ran nothing then; some of them take minutes.
+    """
     seconds = read_map(ROOT)["seconds"]
-    items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))
+    items.sort(key=lambda item: -(seconds.get(item.nodeid.partition("::")[0]) or math.inf))
 
 
 def in_order(items: list[pytest.Item], files: list[str]) -> None:

@@ -18,6 +18,7 @@ from csp.terminal.submit_machine import (
     SHOW_S,
     SLOW,
     SLOWER,
+    STANDS_S,
     UNREAD_S,
     UNSURE,
     WRITE_S,
@@ -331,6 +332,38 @@ def test_enter_is_pressed_again_while_the_message_stands_there() -> None:
     assert typing.step(replace(EMPTY, is_proven=True), 2.7) == [CONFIRMED, KeyAction.RELEASE]
 
 
+ACCEPTED = replace(SHOWN, is_accepted=True)
+
+
+def test_enter_is_not_pressed_again_while_the_cli_submits_the_message_later() -> None:
+    typing = entered()
+
+    assert [typing.step(ACCEPTED, at) for at in (1.2, 5.0, 20.0)] == [[], [], []]
+    assert typing.step(EMPTY, 20.1) == [KeyAction.RELEASE]
+    # The composer is drawn once more before the message is submitted.
+    assert [typing.step(ACCEPTED, at) for at in (20.2, 22.0 + LATE_S)] == [[], []]
+    assert typing.step(EMPTY, 23.0 + LATE_S) == []
+    assert typing.step(replace(EMPTY, is_proven=True), 23.1 + LATE_S) == [CONFIRMED, KeyAction.RELEASE]
+
+
+def test_enter_is_pressed_again_some_time_after_the_cli_has_taken_it_back() -> None:
+    typing = entered()
+
+    assert typing.step(ACCEPTED, 30.0) == []
+    assert typing.step(SHOWN, 30.0 + 0.49) == []
+    assert typing.step(SHOWN, 30.0 + 0.5) == [KeyAction.ENTER]
+
+
+def test_a_message_that_is_never_submitted_later_is_stuck_but_not_touched() -> None:
+    typing = entered()
+
+    assert typing.step(ACCEPTED, 1.2) == []
+    assert typing.wake_at == pytest.approx(1.2 + LATE_S)
+    assert typing.step(ACCEPTED, 1.2 + LATE_S) == [held(HeldReason.STUCK), KeyAction.RELEASE]
+    assert typing.step(ACCEPTED, 99.0) == []
+    assert typing.step(EMPTY, 100.0) == [KeyAction.RELEASE]
+
+
 def test_enter_is_not_pressed_again_into_a_cli_that_has_drawn_nothing() -> None:
     typing = entered()
     frozen = replace(SHOWN, has_reacted=False)
@@ -445,11 +478,41 @@ def test_a_composer_seen_empty_by_mistake_is_entered_again() -> None:
     typing = entered()
     typing.step(EMPTY, 1.2)
 
-    assert typing.step(SHOWN, 1.3) == [KeyAction.ENTER]
-    typing.step(EMPTY, 1.4)
-    assert typing.step(SHOWN, 1.5) == [KeyAction.ENTER]
-    typing.step(EMPTY, 1.6)
-    assert typing.step(SHOWN, 1.7) == [KeyAction.CLEAR]
+    assert typing.step(SHOWN, 1.3) == []
+    assert typing.wake_at == pytest.approx(1.3 + STANDS_S)
+    assert typing.step(SHOWN, 1.3 + STANDS_S) == [KeyAction.ENTER]
+    typing.step(EMPTY, 2.0)
+    assert [typing.step(SHOWN, at) for at in (2.1, 2.1 + STANDS_S)] == [[], [KeyAction.ENTER]]
+    typing.step(EMPTY, 3.0)
+    assert [typing.step(SHOWN, at) for at in (3.1, 3.1 + STANDS_S)] == [[], [KeyAction.CLEAR]]
+
+
+def test_enter_is_not_pressed_into_a_screen_that_is_being_drawn() -> None:
+    typing = entered()
+    typing.step(EMPTY, 1.2)
+
+    for at in (1.3, 1.6, 1.9):
+        assert typing.step(SHOWN, at) == []
+        assert typing.step(EMPTY, at + STANDS_S - 0.01) == []
+
+
+def test_a_message_that_seems_to_stand_when_enter_is_due_must_stand_for_a_while() -> None:
+    typing = entered()
+    typing.step(UNSEEN, 1.2)
+
+    assert typing.step(SHOWN, 1.6) == []
+    assert typing.wake_at == pytest.approx(1.6 + STANDS_S)
+    assert typing.step(EMPTY, 1.7) == [KeyAction.RELEASE]
+
+
+@pytest.mark.parametrize("gate", [HeldReason.TYPING, HeldReason.BUSY])
+def test_enter_is_not_pressed_again_after_a_submission_while_a_person_types_or_a_turn_runs(
+    gate: HeldReason,
+) -> None:
+    typing = entered()
+    typing.step(EMPTY, 1.2)
+
+    assert [typing.step(replace(SHOWN, gate=gate), at) for at in (1.3, 9.0)] == [[], []]
 
 
 def test_without_a_proof_in_time_no_more_is_said_than_is_known() -> None:
@@ -528,7 +591,7 @@ def test_a_composer_that_was_only_drawn_anew_is_entered_again(seen: PasteObserva
     typing = entered(UNPROVEN)
     typing.step(seen, 1.2)
 
-    assert typing.step(SHOWN, 1.3) == [KeyAction.ENTER]
+    assert [typing.step(SHOWN, at) for at in (1.3, 1.3 + STANDS_S)] == [[], [KeyAction.ENTER]]
 
 
 def test_the_wait_begins_again_when_the_screen_says_nothing() -> None:
@@ -631,6 +694,7 @@ sights = st.builds(
     is_proven=st.integers(0, 20).map(lambda n: n == 0),
     is_refused=st.integers(0, 20).map(lambda n: n == 0),
     has_reacted=st.booleans(),
+    is_accepted=st.booleans(),
 )
 
 
@@ -664,6 +728,7 @@ def test_laws_of_typing(history: list[tuple[PasteObservation, float]], rules: Su
         if step is KeyAction.ENTER:
             enters_since_paste += 1
             assert seen.is_in_composer and not seen.has_dialog
+            assert enters_since_paste == 1 or not seen.is_accepted
         if step is KeyAction.CLEAR:
             assert seen.is_in_composer and not seen.has_dialog
 

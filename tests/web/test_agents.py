@@ -55,7 +55,7 @@ async def test_what_a_card_shows(parts: Parts) -> None:
     )
 
     assert got[0][0].startswith("at its limit until ") and got[0][1:] == ["at its limit", "dreaming"]
-    assert got[1:] == [["m-1", "orchestrator · x"], ["<b>weekly</b>"], ["A", "B", "C"]]
+    assert got[1:] == [["m-1", "orchestrator · x"], ["<b>weekly</b>"], ["Ad", "Bo", "Cy"]]
 
 
 async def test_each_button_has_its_place_whatever_the_state(parts: Parts) -> None:

@@ -148,6 +148,30 @@ async def test_nothing_overlaps(busy_page: Page, size: ViewportSize) -> None:
         assert await busy_page.evaluate(_OVERLAPPING) == [], tab
 
 
+#: The names in the cards of agents that break, each in turn in the card of the agent that asks for something.
+_BROKEN_AGENTS: Final = """(names) => {
+  const name = document.querySelector(".agent[data-state=needs_approval] .name");
+  const before = name.textContent;
+  const broken = names.filter((one) => {
+    name.textContent = one;
+    const words = document.createRange();
+    words.selectNodeContents(name);
+    return words.getClientRects().length !== 1;
+  });
+  name.textContent = before;
+  return broken;
+}"""
+
+
+async def test_the_name_of_an_agent_is_on_one_line(busy_page: Page) -> None:
+    for width in (1400, 1200, 820, 390):
+        await busy_page.set_viewport_size({"width": width, "height": 900})
+        if width < 721:
+            await _turn_to(busy_page, "agents")
+        names = ["claude", "gemini", "copilot", "orchestrator"]
+        assert await busy_page.evaluate(_BROKEN_AGENTS, names) == [], width
+
+
 #: Whether the hint in the empty field for a message has a place.
 _HINT_FITS: Final = """() => {
   const field = document.querySelector("#composer-text");

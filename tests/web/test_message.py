@@ -23,12 +23,12 @@ async def test_a_message_says_from_whom_and_to_whom(parts: Parts) -> None:
     )
 
     assert got == [
-        ["you", "→ all", "message own", "7", "Y"],
-        ["you", "→ bob", "message own", "7", "Y"],
-        ["ada", None, "message", "7", "A"],
-        ["ada", None, "message", "7", "A"],
-        ["ada", "→ bob", "message", "7", "A"],
-        ["ada", None, "message", "7", "A"],
+        ["you", "→ all", "message own", "7", "Yo"],
+        ["you", "→ bob", "message own", "7", "Yo"],
+        ["ada", None, "message", "7", "Ad"],
+        ["ada", None, "message", "7", "Ad"],
+        ["ada", "→ bob", "message", "7", "Ad"],
+        ["ada", None, "message", "7", "Ad"],
     ]
 
 

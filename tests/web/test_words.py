@@ -82,6 +82,15 @@ async def test_numbers_money_and_plurals(parts: Parts) -> None:
     assert said[8] == [337, 236, 357, 204, 162, 44]
 
 
+async def test_names_that_begin_alike_have_avatars_of_their_own(parts: Parts) -> None:
+    said = await parts.run(
+        """const { initials } = await load("words");
+        return ["claude", "codex", "x", "", "日本"].map(initials)"""
+    )
+
+    assert said == ["Cl", "Co", "X", "?", "日本"]
+
+
 async def test_a_time_of_day_has_hours_and_minutes_a_moment_has_its_day_too(parts: Parts) -> None:
     said = await parts.run(
         """const { clock, moment } = await load("words"); const ts = new Date(2031, 4, 6, 9, 5, 7) / 1000;

@@ -1,7 +1,7 @@
 """A demo agent's terminal, in which the conversation scrolls above the composer.
 
 It scrolls the terminal itself and does not use the alternate screen, so the conversation moves into the
-scrollback. How a terminal rewraps old rows after a resize cannot be known, so the screen is cleared
+scrollback. Terminals differ in how they rewrap old rows after a resize, so the screen is cleared
 first.
 """
 

@@ -27,7 +27,7 @@ _ORIGINAL: Final = "Original prompt: "
 _FEEDBACK: Final = "Stop hook feedback"
 _RATE_LIMIT: Final = "rate_limit"
 _SHELL_TOOL: Final = "Bash"
-#: What is read of a failed tool to find its exit code.
+#: The number of characters of a failed tool's output that are searched for its exit code.
 _TOLD: Final = 200
 _EXIT_CODE: Final = re.compile(r"\bExit code (\d+)")
 _SYNTHETIC: Final = "<synthetic>"
@@ -167,7 +167,7 @@ class _State(msgspec.Struct):
     #: Text that was posted from a hook because its line did not arrive, and the prompt that it answers.
     forestalled: str | None = None
     forestalled_of: str = ""
-    #: The prompt whose end was told by its hook alone, because not even its own line had arrived.
+    #: The prompt whose end only its hook reported, because not even its own line had arrived.
     told: str = ""
     #: Whether the last line was a prompt, so that attachments belong to it.
     is_prompted: bool = False
@@ -452,7 +452,7 @@ class ClaudeReader(TranscriptReader):
 
 
 def _failure(text: str) -> str:
-    """Return how a tool failed: with which exit code, if it was a command."""
+    """Return how a tool failed, with the exit code of a command."""
     found = _EXIT_CODE.search(text[:_TOLD])
     return f"exit {found[1]}" if found else "failed"
 

@@ -19,7 +19,7 @@ from csp.terminal import reply_tracker as tracker
 _SEARCH: Final = "web_search_call"
 _CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", _SEARCH)
 _RESULTS: Final = ("function_call_output", "custom_tool_call_output")
-#: What is read of a result: how the command ended stands above its output.
+#: The number of characters of a result that are searched for the exit code, which precedes the output.
 _TOLD: Final = 300
 _EXIT_CODE: Final = re.compile(r"(?:exited with code|Exit code:) (\d+)")
 _LIMIT: Final = "usage_limit"

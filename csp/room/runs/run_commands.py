@@ -260,7 +260,7 @@ def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
 
 MAX_LINE: Final = 1900
 MAX_LINES: Final = 50
-#: More than a person would read; every line takes a few microseconds for which the whole room waits.
+#: More than a person would read; every line takes a few microseconds during which the whole room waits.
 MAX_LINES_READ: Final = 3_000
 _KEYS: Final = (
     *("PLAN", "STEP", "DONE", "END", "ACK", "RISK", "ALERT", "DECISION"),

@@ -264,12 +264,8 @@ def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Sessi
         return replace(
             session, strikes=session.strikes | {event.agent: session.strikes.get(event.agent, 0) + 1}
         )
-    if event.state is TurnState.REPLIED:
-        return _replied(session, event)
-    return session
-
-
-def _replied(session: Session, event: events.TurnMoved) -> Session:
+    if event.state is not TurnState.REPLIED:
+        return session
     last = session.last
     if last is None or last.turn != event.turn:
         # Its reply had no text.

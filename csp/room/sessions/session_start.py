@@ -80,7 +80,7 @@ def _check_run_id(draft: RoomDraft, run_id: str | None) -> None:
     if run_id is None:
         return
     if not is_run_id(run_id):
-        hint = "use small letters, digits, . _ - but neither two dots nor . or .lock at the end, 64 at most"
+        hint = "use at most 64 of a-z, 0-9, '.', '_' and '-', without '..' and no '.' or '.lock' at the end"
         raise BadInput(f"{run_id[:80]!r} is not a valid run id", hint)
     if run_id in draft.room.runs.by_id:
         raise Refused(f"a run {run_id!r} already exists", "choose another id, or omit it")
@@ -118,10 +118,10 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
     if lead is not None:
         agents = (lead, *(agent for agent in agents if agent != lead))
     if len(agents) < row.fewest:
-        raise BadInput(f"{mode} takes at least {row.fewest} agents, got {len(agents)}", "see: csp agents")
+        raise BadInput(f"{mode} needs at least {row.fewest} agents, got {len(agents)}", "see: csp agents")
     if row.most is not None and len(agents) > row.most:
         hint = "name the builder, then the reviewer"
-        raise BadInput(f"{mode} takes {row.most} agents, got {len(agents)}", hint)
+        raise BadInput(f"{mode} needs {row.most} agents, got {len(agents)}", hint)
     first = _member(agents, command.first, "first")
     at = 0 if first is None else agents.index(first)
     limits = command.limits
@@ -224,27 +224,20 @@ def collaborate(draft: RoomDraft, command: Collaborate) -> None:
             hint = "finish your turn there; its caller can start another one"
             raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
     check_unsealed(draft, command.sender)
-    before = _known(draft, command.session)
-    if before is None:
-        _begin(draft, command)
-    else:
-        _go_on(SessionDraft(draft, before.id), command)
-
-
-def _known(draft: RoomDraft, name: str | None) -> Session | None:
-    """Return the collaboration with this name, or None to start a new one."""
-    if name is None:
-        return None
-    found = draft.sessions.find(name)
-    if found is not None and found.setup.collaboration is None:
-        raise Refused(f"{found.id} is not a collaboration", "omit session_id to start one")
-    if found is None and _SESSION_ID.match(name):
+    name = command.session or ""
+    before = draft.sessions.find(name)
+    if before is not None and before.setup.collaboration is None:
+        raise Refused(f"{before.id} is not a collaboration", "omit session_id to start one")
+    if before is None and _SESSION_ID.match(name):
         known = [str(one.id) for one in draft.sessions.by_id.values() if one.setup.collaboration]
         hint = nearest(name, known) if known else "omit session_id to start one"
         raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
     if name == DEFAULT_THREAD:
         raise BadInput(f"{name!r} is not a valid collaboration name", "choose another one")
-    return found
+    if before is None:
+        _begin(draft, command)
+    else:
+        _go_on(SessionDraft(draft, before.id), command)
 
 
 # --- starting one ----------------------------------------------------------------------------------
@@ -357,7 +350,7 @@ def _more(draft: SessionDraft, command: Collaborate) -> Setup:
         else tuple(agent for agent in session.agents if agent in draft.room.participants)
     )
     if len(named) < MODES[mode].fewest:
-        raise BadInput(f"{mode} takes at least {MODES[mode].fewest} agents, got {len(named)}", "name models")
+        raise BadInput(f"{mode} needs at least {MODES[mode].fewest} agents, got {len(named)}", "name models")
     lead = lead_of(draft.room, MODES[mode], named, command)
     done = session.steps if session.is_over else setup.rounds or session.steps
     return replace(

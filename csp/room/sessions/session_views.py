@@ -21,6 +21,12 @@ def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView
     setup, current = session.setup, session.current
     # The authors of proposals remain hidden until the ballot ends.
     is_ballot_open = bool(session.stage.candidates) and bool(session.seal)
+    outputs: dict[str, dict[str, str]] = {}
+    for agent, texts in session.outputs.items():
+        for one in texts:
+            if one.phase != session.seal:
+                # A vote or a synthesis does not have its own round.
+                outputs.setdefault(agent, {}).setdefault(f"round{one.round - 1}", one.text)
     return ModeView(
         mode=Mode.FREEFORM if session.is_over else setup.mode,
         topic=setup.topic or None,
@@ -31,7 +37,7 @@ def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView
         completed_turns=tuple(
             f"{done.agent}_round{done.round - 1}" for done in session.done if done.state in _COMPLETED
         ),
-        round_outputs=_outputs(session),
+        round_outputs=outputs,
         proposals={
             one.label: {
                 "agent": "" if is_ballot_open else one.agent,
@@ -62,16 +68,6 @@ def _round(session: Session) -> int:
     if session.current:
         return session.turns[session.current].round - 1
     return (session.done[-1].round if session.done else session.stage.round) - 1
-
-
-def _outputs(session: Session) -> dict[str, dict[str, str]]:
-    shown: dict[str, dict[str, str]] = {}
-    for agent, outputs in session.outputs.items():
-        for one in outputs:
-            if one.phase != session.seal:
-                # A vote or a synthesis does not have its own round.
-                shown.setdefault(agent, {}).setdefault(f"round{one.round - 1}", one.text)
-    return shown
 
 
 def turn_view(session: Session | None) -> TurnView:

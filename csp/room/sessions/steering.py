@@ -21,7 +21,7 @@ from csp.protocol.enums import (
 )
 from csp.protocol.events import DeliveryMoved, Left, StateChanged, UsageSeen
 from csp.protocol.notices import NoticeCode
-from csp.protocol.requests import Handoff, Usage
+from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import Change, EndReason, PhaseKind, Status, TurnState
 from csp.room import messages, orchestrator
 from csp.room.agent_names import nearest
@@ -73,23 +73,19 @@ def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
     for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)
         if command.usage is not None and command.turn is not None:
-            _note_usage(session_draft, command.agent, TurnId(command.turn), command.usage)
+            now, seen = session.turns.get(command.agent), session.under_way.get(TurnId(command.turn))
+            is_open = now is not None and now.id == command.turn
+            is_owed = seen is not None and seen.agent == command.agent
+            # A reply may have reported it already.
+            if (is_open or is_owed) and is_more(command.usage, seen):
+                text = f"{command.agent}: {command.usage.new:,} new tokens so far"
+                header = session_draft.header(command.agent, text)
+                draft.emit(UsageSeen(*header, turn=TurnId(command.turn), usage=command.usage))
+                warn_of_limits(session_draft)
+                advance(session_draft)
         turn = session_draft.session.turns.get(command.agent)
         if turn is not None:
             turns.keep_open(session_draft, turn, note)
-
-
-def _note_usage(draft: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage) -> None:
-    """Record a turn's usage so far, unless its reply has already reported it."""
-    session = draft.session
-    now, seen = session.turns.get(agent), session.under_way.get(turn)
-    is_open = now is not None and now.id == turn
-    is_owed = seen is not None and seen.agent == agent
-    if (is_open or is_owed) and is_more(usage, seen):
-        header = draft.header(agent, f"{agent}: {usage.new:,} new tokens so far")
-        draft.room_draft.emit(UsageSeen(*header, turn=turn, usage=usage))
-        warn_of_limits(draft)
-        advance(draft)
 
 
 def steer(draft: RoomDraft, command: Steer) -> None:

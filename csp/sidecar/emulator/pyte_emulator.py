@@ -398,23 +398,19 @@ class PyteEmulator:
             return
         numbers = [min(int(part.partition(":")[0] or 0), 9999) for part in text.split(";")]
         if final in "hl" and prefix in ("", "?"):
-            self._modes(numbers, is_private=prefix == "?", is_set=final == "h")
+            is_private, is_set = prefix == "?", final == "h"
+            for number in numbers:
+                if is_private and number in _ALTERNATE:
+                    self._switch(number, is_alternate=is_set)
+                elif is_private and number == 1048:
+                    (self._grid.save_cursor if is_set else self._grid.restore_cursor)()
+                elif not is_private or number not in (3, 5):  # 132 columns, reversed colours
+                    for grid in {self._primary, self._grid}:
+                        (grid.set_mode if is_set else grid.reset_mode)(number, private=is_private)
         elif (not prefix or (prefix == "?" and final in "JK")) and (name := _CSI.get(final)):
             if final not in _AT_MARGIN:
                 grid.cursor.x = min(grid.cursor.x, grid.columns - 1)
             getattr(grid, name)(*numbers[: _PARAMETERS.get(final, 1)])
-
-    def _modes(self, numbers: list[int], *, is_private: bool, is_set: bool) -> None:
-        for number in numbers:
-            if is_private and number in _ALTERNATE:
-                self._switch(number, is_alternate=is_set)
-            elif is_private and number == 1048:
-                (self._grid.save_cursor if is_set else self._grid.restore_cursor)()
-            elif is_private and number in (3, 5):  # 132 columns, reversed colours
-                continue
-            else:
-                for grid in {self._primary, self._grid}:
-                    (grid.set_mode if is_set else grid.reset_mode)(number, private=is_private)
 
     def _switch(self, number: int, *, is_alternate: bool) -> None:
         if is_alternate and self._alternate is None:

@@ -205,6 +205,7 @@ class Injector:
             is_composer_empty=place is PastePlace.EMPTY,
             has_left=place is PastePlace.GONE,
             is_unseen=job.landing is not None and place is PastePlace.UNSEEN,
+            is_accepted=self._cli.pane.reading.is_accepted,
             has_dialog=facts.has_dialog or facts.is_asking,
             is_proven=self._progress.is_proven(job.prompt.tag),
             is_refused=job.is_refused,

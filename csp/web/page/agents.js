@@ -4,7 +4,7 @@ import { press } from "./acts.js";
 import { now } from "./api.js";
 import { button, byId, changes, h, swapFocused } from "./dom.js";
 import { shortened, textElement } from "./text.js";
-import { agentWord, clock, hueOf, several, whyHeld } from "./words.js";
+import { agentWord, clock, hueOf, initials, several, whyHeld } from "./words.js";
 
 const REST = new Set(["idle", "busy"]);
 const LONGEST = 200;
@@ -104,7 +104,7 @@ function workOf(room, agent) {
 function cardElement(card, look) {
   return h("li", { class: "agent", data: { state: card.state, agent: card.id }, vars: { hue: hueOf(card.id) } },
     h("div", { class: "agent-head" },
-      h("span", { class: "avatar", "aria-hidden": "true" }, card.id[0].toUpperCase()),
+      h("span", { class: "avatar", "aria-hidden": "true" }, initials(card.id)),
       h("div", { class: "agent-name" }, h("b", { class: "name" }, card.id), card.about && textElement("span", { class: "kind" }, card.about)),
       h("span", { class: "state", data: { state: card.state } }, card.until ? `${card.word} until ${card.until}` : card.word)),
     card.turn && h("p", { class: "turn-word" }, `[${card.turn}]`),

@@ -70,7 +70,7 @@ export function chooseMode(rest) {
 }
 
 function openAddModel(rest) {
-  if (rest.includes("--")) return fail("An agent with a command of its own is added in a terminal.", `csp add ${rest}`);
+  if (rest.includes("--")) return fail("Add an agent with its own command in a terminal.", `csp add ${rest}`);
   byId("add-model-open").click();
   return true;
 }

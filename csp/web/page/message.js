@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 import { endOf, modeOf } from "./modes.js";
 import { appendText, shortened, textElement } from "./text.js";
-import { clock, count, hueOf, moment, money, several, tokens } from "./words.js";
+import { clock, count, hueOf, initials, moment, money, several, tokens } from "./words.js";
 
 const ENDINGS = { interrupted: "interrupted", failed: "failed", limited: "reached a usage limit" };
 const NOTICE_LIMIT = 6000;
@@ -72,7 +72,7 @@ function said(event, isLive) {
   const isOwn = event.sender === "human";
   const name = isOwn ? "you" : event.sender;
   return h("li", { class: `message${isOwn ? " own" : ""}${isLive ? " fresh" : ""}`, tabindex: "-1", "aria-keyshortcuts": "R Q F L", vars: { hue: hueOf(event.sender) } },
-    h("span", { class: "avatar", "aria-hidden": "true" }, name[0]?.toUpperCase() ?? "?"),
+    h("span", { class: "avatar", "aria-hidden": "true" }, initials(name)),
     h("div", { class: "bubble" }, head(event, name, isLive), body(event), foot(event)),
   );
 }

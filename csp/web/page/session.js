@@ -107,7 +107,7 @@ function sessionButtons(room, session, orchestration) {
   const isPaused = session.status === "paused";
   return h("div", { class: "buttons" },
     make("Stop", act("stop"), "End this session with a summary"),
-    isPaused ? make("Resume", act("resume"), "Continue") : make("Pause", act("pause"), "Ask nobody until it is resumed"),
+    isPaused ? make("Resume", act("resume"), "Continue") : make("Pause", act("pause"), "Ask no agent until it is resumed"),
     orchestration.currentTurn && make("Next", next, "Move to the next speaker"),
     orchestration.currentTurn && make("Skip", act("skip", { agent: orchestration.currentTurn }), `Skip ${orchestration.currentTurn}`),
     session.maxRounds > 0 && unitOf(modeOf(session.mode)) && make("+1 round", act("extend", { rounds: 1 }), "One more round"),

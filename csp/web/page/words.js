@@ -41,6 +41,12 @@ export function tokens(used) {
   return `${count(used.new)} new tokens (${count(used.output)} output), ${count(used.cached)} cached`;
 }
 
+/** The letters in an avatar: two, because agents such as claude, codex and copilot begin alike. */
+export function initials(name) {
+  const [first = "?", second = ""] = name;
+  return first.toUpperCase() + second;
+}
+
 /** A constant hue for a name. */
 export function hueOf(name) {
   let hash = 2166136261;

@@ -582,8 +582,8 @@ def test_api_agent_says_its_lines_in_an_envelope() -> None:
     ("agents", "problem"),
     [
         (("claude", "claude"), "an agent is named twice"),
-        (("claude",), "review takes at least 2 agents, got 1"),
-        (("claude", "codex", "gemini"), "review takes 2 agents, got 3"),
+        (("claude",), "review needs at least 2 agents, got 1"),
+        (("claude", "codex", "gemini"), "review needs 2 agents, got 3"),
         (("claude", "mallory"), "unknown agent 'mallory'"),
     ],
 )

@@ -399,7 +399,7 @@ def test_lead_names_one_at_a_time() -> None:
         ({"objective": " "}, "objective is empty"),
         ({"mode": "debate"}, "a collaboration cannot be a debate"),
         ({"mode": "chaos"}, "unknown mode 'chaos'"),
-        ({"mode": "orchestrator", "agents": ("claude",)}, "orchestrator takes at least 2 agents, got 1"),
+        ({"mode": "orchestrator", "agents": ("claude",)}, "orchestrator needs at least 2 agents, got 1"),
         ({"session": "default"}, "'default' is not a valid collaboration name"),
     ],
 )
@@ -565,7 +565,7 @@ def test_one_that_has_left_the_room_does_not_go_on() -> None:
     work.do(Remove(agent=CODEX))
     work.do(Remove(agent=GEMINI))
     again = Collaborate(sender=HUMAN, session=work.id)
-    assert "round_robin takes at least 1 agents, got 0" in work.refused(again)
+    assert "round_robin needs at least 1 agents, got 0" in work.refused(again)
 
 
 def test_failed_model_gets_another_chance() -> None:

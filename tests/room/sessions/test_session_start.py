@@ -22,7 +22,7 @@ from tests.room.playing import BOSS, Play
         ({"agents": ("human", "claude")}, "'human' is a person"),
         ({"agents": ("paul", "claude")}, "'paul' is a person"),
         ({"agents": ("claude", "codex", "Claude ")}, "an agent is named twice"),
-        ({"agents": ("claude",)}, "debate takes at least 2 agents, got 1"),
+        ({"agents": ("claude",)}, "debate needs at least 2 agents, got 1"),
         ({"first": "mallory"}, "first 'mallory' is not among the agents"),
         ({"agents": ("claude", "codex"), "first": "gemini"}, "first 'gemini' is not among the agents"),
         ({"synth": "mallory"}, "synth 'mallory' is not among the agents"),
@@ -42,7 +42,7 @@ def test_nobody_here_is_too_few() -> None:
     play.do(Leave(agent=CLAUDE, reason="closed"))
 
     assert (
-        "takes at least 1 agents, got 0"
+        "needs at least 1 agents, got 0"
         in play.refuse(SetMode(sender=HUMAN, mode="single"), BadInput).message
     )
     assert "got 0" in play.refuse(SetMode(sender=HUMAN, mode="orchestrator"), BadInput).message
