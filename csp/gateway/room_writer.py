@@ -290,6 +290,8 @@ class RoomWriter:
             except Broken as error:
                 log.warning("log does not answer", extra={"problem": error.message})
             else:
+                # A journal that had been cut may be whole again.
+                self.room, self._since_snapshot = load_room(self.journal)
                 log.info("journal writable again")
                 self.is_writable = True
 
