@@ -15,6 +15,8 @@ _OWN: Final = re.compile(
     r"\s*(<(system-reminder|command-name|command-message|command-args|local-command-\w+|bash-\w+)>"
     r"|\[Request interrupted by user|This session is being continued from a previous conversation)"
 )
+# What Claude Code puts around a long paste.
+_PASTED: Final = re.compile(r'\n*<pasted_content id="[^"]*">\n(.*?)\n</pasted_content>\n?', re.DOTALL)
 _COMPACT: Final = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
 _SUBAGENT: Final = "cc_is_subagent=true"
 
@@ -167,7 +169,7 @@ def _content(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _texts(message: dict[str, Any]) -> list[str]:
     return [
-        block["text"]
+        _PASTED.sub(r"\1", block["text"])
         for block in _content(message)
         if block.get("type") == "text" and not _OWN.match(block["text"])
     ]

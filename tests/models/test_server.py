@@ -280,6 +280,13 @@ def test_all_requests_are_searched_for_a_text(server: ModelServer) -> None:
     assert not server.saw("secrets")
 
 
+def test_a_long_paste_is_the_prompt_without_claudes_marks_around_it(server: ModelServer) -> None:
+    pasted = '\n\n<pasted_content id="2a38">\nfirst\n\nlast\n</pasted_content>'
+    ask(server, "claude", pasted, f"typed{pasted}")
+
+    assert server.prompts() == ["first\n\nlast", "typedfirst\n\nlast"]
+
+
 def test_claudes_own_texts_are_no_prompts(server: ModelServer) -> None:
     own = [
         "<system-reminder>x</system-reminder>",
