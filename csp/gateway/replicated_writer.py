@@ -78,7 +78,6 @@ class ReplicatedWriter(RoomWriter):
         super().__init__(journal, cluster.log, disk, "fsync", clock, publish, rules)
         # Only the log is on disks when a batch is committed.
         self._is_synced = False
-        self._most_bytes = MAX_BATCH_BYTES
         self.is_leading = False
         #: Called when this gateway begins to decide.
         self.on_lead: Callable[[], None] = lambda: None
@@ -271,11 +270,14 @@ class ReplicatedWriter(RoomWriter):
         if self.is_leading:
             super()._schedule()
 
-    def _size_of(self, entries: Committed) -> int:
-        size = super()._size_of(entries)
+    def _batch_for(self, entries: Committed) -> Uncommitted:
+        size = sum([len(line) for _, line in entries])
         if size > MAX_COMMAND_BYTES:
             raise TooLarge(f"this would write {size} bytes at once, at most {MAX_COMMAND_BYTES} are possible")
-        return size
+        if self._next.size and self._next.size + size > MAX_BATCH_BYTES:
+            self._queue.append(Uncommitted())
+        self._next.size += size
+        return self._next
 
     async def _append(self, pending: Uncommitted) -> Place:
         lines = tuple([line for _, line in pending.entries])
