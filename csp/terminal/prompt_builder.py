@@ -36,7 +36,8 @@ _WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
 _LIKE_OURS: Final = re.compile(r"^(?=[ \t]{0,8}\[(?:from [^\]\n]{0,80}|YOUR TURN|end) ?#)", re.MULTILINE)
 _HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
 _FOOTER: Final = re.compile(rf"\[end #{_TAG}(?:; here: [^\]]*)?\]\s*\Z")
-_HEADERS: Final = re.compile(rf"^{_HEADER.pattern}", re.MULTILINE)
+#: Anywhere but in a quotation: a person may have typed something in front of our prompt.
+_HEADERS: Final = re.compile(rf"(?<!> ){_HEADER.pattern}")
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,21 +72,15 @@ def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -
     body = _LIKE_OURS.sub("> ", without_controls(item.text))
     if after_at:
         kept = {found.start() for found in _SHOWN.finditer(body)} if item.kind is DeliverKind.TURN else set()
-        body = _neutralised(body, after_at, kept)
+        # The sign turns the first name of a path into a nonexistent one. A `..` after it would remove that
+        # name again, so the dots are separated too.
+        places = {at + 1 for at, char in enumerate(body) if char == "@" and at not in kept}
+        for path in _PATH.finditer(body):
+            places |= {path.start() + found.end() for found in _WAY_BACK.finditer(path[0])}
+        signed = (after_at + char if at in places else char for at, char in enumerate(f"{body}\n"))
+        body = "".join(signed)[:-1]
     footer = f"[end #{tag}; here: {', '.join(here)}]" if here else f"[end #{tag}]"
     return Prompt(tag=tag, header=header, footer=footer, text=f"{header}\n{body}\n{footer}")
-
-
-def _neutralised(text: str, sign: str, kept: set[int]) -> str:
-    """Insert `sign` after each `@`, except at the positions in `kept`.
-
-    The sign turns the first name of a path into a nonexistent one. A `..` after it would remove that name
-    again, so the dots are separated too.
-    """
-    places = {at + 1 for at, char in enumerate(text) if char == "@" and at not in kept}
-    for path in _PATH.finditer(text):
-        places |= {path.start() + found.end() for found in _WAY_BACK.finditer(path[0])}
-    return "".join(sign + char if at in places else char for at, char in enumerate(f"{text}\n"))[:-1]
 
 
 def tag_of(item: Deliver) -> str:
@@ -108,14 +103,16 @@ def tag_at_end(text: str) -> str | None:
 def tags_in(text: str) -> tuple[str, ...]:
     """Return the tags of all our prompts in a text that a CLI has accepted as one prompt, in order.
 
-    A CLI may join prompts that are entered while it starts. After the first line, a prompt of ours only
-    counts if it is complete, including its last line.
+    A CLI may join prompts that are entered while it starts, and a person may submit our prompt together with
+    a draft. Except at the very start, a prompt of ours only counts if it is complete, with its last line.
     """
     found = list(_HEADERS.finditer(text))
     tags: dict[str, None] = {}
     for match, end in zip(found, [*(match.start() for match in found[1:]), len(text)], strict=False):
         at = text.find(f"[end #{match['tag']}", match.end(), end)
-        if match.start() == 0 or (at > 0 and text[at - 1].isspace()):
+        before = text[at - 1] if at > 0 else ""
+        is_on_a_line = text[: match.start()][-1:] in ("", "\n")
+        if match.start() == 0 or before == "\n" or (before.isspace() and is_on_a_line):
             tags[match["tag"]] = None
     return tuple(tags)
 

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from csp.client import Client
-from csp.errors import BadInput
+from csp.errors import BadInput, Unreachable
 from csp.http_client import GatewayClient, field, objects, page
 from csp.protocol.enums import ReportedState
 from tests.client.proxy import Proxy
@@ -185,6 +185,15 @@ async def test_a_call_without_an_answer_is_repeated_once_elsewhere(
 
     assert (gateway.url, joined.agent) == (ways[1].url, "ada")
     assert [event.id for event in room.journal()[1:]] == [field(answer, "id", str)]
+
+
+async def test_a_call_without_an_id_is_not_repeated(room: Room, ways: tuple[Proxy, Proxy]) -> None:
+    gateway = GatewayClient(both(ways), room.token)
+    ways[0].answers_only = b"GET /health"
+    with pytest.raises(Unreachable, match="closed the connection"):
+        await asyncio.to_thread(gateway.post, "/message", {"to": "all", "content": "perhaps"})
+
+    assert room.journal_texts() == ["perhaps"]
 
 
 @pytest.mark.parametrize("how", ["frozen", "cut"])

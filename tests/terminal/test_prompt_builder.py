@@ -184,13 +184,21 @@ def test_our_prompts_are_found_at_the_start_of_any_line() -> None:
     assert tags_in(f"mine first\n\n{first}\n\nmore\n{second}") == ("7", "t-8")
     assert tags_in(f"{first}\n{first}") == ("7",)
     assert tags_in("[from human #7] all in one line [end #7]") == ("7",)
+    assert tags_in("mine\n[from human #7] all in one line [end #7]") == ("7",)
+
+
+def test_a_prompt_that_was_submitted_together_with_a_draft_is_ours() -> None:
+    assert tags_in("half a thought[from human #7]\nhi\n[end #7]") == ("7",)
+    assert tags_in("see [from human #7]\nhi\n[end #7; here: codex] and more") == ("7",)
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "typed by a person",
-        "see [from human #7]\nhi\n[end #7]",
+        "see [from human #7] all in one line [end #7]",
+        "see [from human #7]\nhi\n> [end #7]",
+        "> [from human #7]\nhi\n[end #7]",
         "first\n[from human #7]\nwithout its last line",
         "first\n[from human #7]\nhi\n[end #8]",
         "first\n[from human #7]x[end #7]",
