@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _NAME: Final = "removals.json"
 _TYPES: Final = frozenset({b"redacted", b"pruned"})
 _RETRY_S: Final = 1.0
-#: How long a start waits for the base of a pruned room before it goes on without.
+#: How long a start waits for the base of a pruned room before it continues.
 _START_S: Final = 10.0
 _AGAIN_S: Final = 0.2
 
@@ -41,7 +41,7 @@ Removal = events.Redacted | events.Pruned
 
 
 class Rewriter(Protocol):
-    """What a removal needs of the gateway."""
+    """The parts of the gateway that a removal uses."""
 
     history: "History"
     rewrite_lock: asyncio.Lock
