@@ -28,7 +28,7 @@ _OF_URLS: Final = ("token_file", "ca")
 
 
 class _Joining(NamedTuple):
-    """What to join: `whole` is the target with its room; `ssh` is None for gateways with URLs."""
+    """A room to join: `whole` is the target with its room; `ssh` is None for gateways with URLs."""
 
     target: Target
     room: str

@@ -1,4 +1,4 @@
-"""What a link is asked to do, and how it announces its room on this machine."""
+"""The order for a link, and the announcement of its room on this machine."""
 
 import logging
 import os
