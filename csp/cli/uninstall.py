@@ -36,19 +36,21 @@ def uninstall(call: VerbCall) -> int:
         talk("nothing was removed")
         return 1
     ended: list[str] = []
+    left: list[str] = []
     with Progress() as progress:
         for room, history in rooms.items():
             report: EndReport = end_room(state_dir, room, history, progress.show, panes_of(state_dir, room))
             check_ended(report)
             ended += [f"{what} of room {room}" for what in report.ended]
+            left += report.left
     removed = [folder for folder in own_folders(state_dir, env) if remove(folder)]
     kept = [history for history in rooms.values() if history.is_dir()]
     command = how_to_remove_package(sys.prefix)
     if call.is_json:
         paths = {"removed": [*map(str, removed)], "histories": [*map(str, kept)]}
-        put_json({"ended": ended, **paths, "package": command})
+        put_json({"ended": ended, "left": left, **paths, "package": command})
         return 0
-    for line in (*(f"ended {what}" for what in ended), *(f"removed {folder}" for folder in removed)):
+    for line in (*(f"ended {what}" for what in ended), *left, *(f"removed {folder}" for folder in removed)):
         talk(line)
     for history in kept:
         talk(f"kept the history in {history}")

@@ -25,13 +25,14 @@ from csp.gateway.metrics import Metrics
 from csp.gateway.page_tokens import PageTokens
 from csp.gateway.presence import Presence, PresenceSharing
 from csp.gateway.remote_boards import RemoteBoards
+from csp.gateway.replica_removal import ReplicaRemovals
 from csp.gateway.replicated_writer import ReplicatedWriter
 from csp.gateway.room_writer import Committed, RoomWriter
 from csp.gateway.rules_from_settings import load_rules
 from csp.gateway.run_worker import RunWorker
 from csp.gateway.screen_watch import ScreenWatch
 from csp.gateway.shared_screens import SharedScreens
-from csp.journal import DiskThread, JsonlJournal, LocalLog, load_secret
+from csp.journal import DiskThread, JsonlJournal, LocalLog, load_secret, rewrite
 from csp.journal.history import History
 from csp.journal.history_query import HistoryQuery
 from csp.journal.search_index import SearchIndex
@@ -110,6 +111,7 @@ class Gateway:
         self.sockets: set[OpenSocket] = set()
         #: Held while text is removed from the journal, so that only one rewrite runs at a time.
         self.rewrite_lock = asyncio.Lock()
+        self.removals = None if cluster is None else ReplicaRemovals(self, cluster, folder)
         self.screen_watch = ScreenWatch(self._send_live)
         self.board_hits = BoardHits(self.writer, self.board, self.rules)
         self.run_worker = RunWorker(folder, self.writer, self.history, secrets, self.spawn)
@@ -131,6 +133,7 @@ class Gateway:
             )
         writer = ReplicatedWriter(journal, cluster, disk, self.clock, self._publish, self.rules)
         writer.on_lead = self._begin_to_lead
+        writer.on_restart = self.history.load_recent
         return writer
 
     async def join_cluster(self) -> None:
@@ -147,6 +150,9 @@ class Gateway:
             self.spawn(self._watch_log(self.cluster.node.bus))
             self.spawn(PresenceSharing(self.presence, self.cluster).work())
             self.spawn(SharedScreens(self.screen_watch, self.presence, self.cluster).work())
+            assert self.removals is not None
+            await self.removals.start()
+            self.spawn(self.removals.work())
 
     def _note_page(self, page: str, expires: float) -> None:
         """Note the login or the logout of a page at another gateway."""
@@ -170,6 +176,8 @@ class Gateway:
         self.set_alarm()
         self.spawn(self.answer_queries())
         self.board_summaries.look()
+        if self.removals is not None:
+            self.removals.look()
 
     # --- commands --------------------------------------------------------------------------------
 
@@ -271,6 +279,8 @@ class Gateway:
         self.run_worker.observe(news)
         self.board_summaries.observe(news)
         self.remote_boards.observe(news)
+        if self.removals is not None:
+            self.removals.observe(news)
 
     def _push(self, *news: events.AnyEvent) -> None:
         """Push new deliveries, once per agent, and set the alarm for new deadlines."""
@@ -373,6 +383,25 @@ class Gateway:
             # All commands are submitted before the first await, so no agent can come back online in between.
             leaving = [Leave(agent=agent, reason="no sign of life") for agent in self.presence.silent(online)]
             await asyncio.gather(*[self.submit(leave) for leave in leaving])
+
+    # --- rewriting the journal -------------------------------------------------------------------
+
+    @property
+    def journal(self) -> JsonlJournal:
+        """The journal of the room."""
+        return self.writer.journal
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether commands are decided here."""
+        return self.writer.is_leading
+
+    async def replace_journal(self, prepared: rewrite.Rewrite, pruned_before: int = 0) -> None:
+        """Replace the journal by a copy without removed text."""
+        await self.writer.alone(lambda: rewrite.finish(prepared))
+        self.history.load_recent()
+        if pruned_before:
+            await self.run_worker.forget(pruned_before)
 
     # --- background work -------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,21 +20,20 @@ from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.fast_start.child_environment import HELPER, child_environment
 from csp.fast_start.process_environment import process_environment
 from csp.gateway.gateway import Gateway
+from csp.gateway.pruned_room import base_line, events_after
 from csp.journal import rewrite
-from csp.journal.history_query import HistoryQuery, event_of
+from csp.journal.history_query import HistoryQuery
 from csp.journal.jsonl_journal import JsonlJournal, storage_error
 from csp.journal.line_reader import intact_seq
 from csp.journal.scrub import ScrubReport, scrub
 from csp.journal.snapshots import snapshot_files
 from csp.protocol import events
-from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, MessageId
+from csp.protocol.enums import HUMAN, MessageId
 from csp.protocol.notes import NoteKind, is_note_id
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.responses import JournalHealth
 from csp.room.commands import Notice, Prune, RedactMessage
 from csp.room.decide import decide
-from csp.room.room_reducer import apply
-from csp.room.room_state import Room, dump, without_texts
 
 log = logging.getLogger(__name__)
 
@@ -131,12 +129,14 @@ async def finish_rewrites(gateway: Gateway) -> None:
 
 
 async def _remove(gateway: Gateway, note: _Note) -> None:
-    if gateway.cluster is not None:
-        raise Refused("text cannot be removed from a room that several gateways serve", "not available yet")
+    command = RedactMessage(message=note.redact) if note.redact else Prune(before=note.prune)
+    if gateway.removals is not None:
+        await gateway.submit(command)
+        await gateway.removals.remove()
+        return
     kept = await _keep_promise(gateway)
     if kept is not None and (kept.redact, kept.prune) == (note.redact, note.prune):
         return
-    command = RedactMessage(message=note.redact) if note.redact else Prune(before=note.prune)
     # Check with the room before the work; it may still refuse afterwards.
     decide(gateway.writer.room, command, gateway.clock())
     await gateway.writer.settle()
@@ -173,10 +173,7 @@ async def _keep_promise(gateway: Gateway) -> _Note | None:
 
 
 async def _finish(gateway: Gateway, prepared: rewrite.Rewrite, note: _Note) -> None:
-    await gateway.writer.alone(lambda: rewrite.finish(prepared))
-    gateway.history.load_recent()
-    if note.prune:
-        await gateway.run_worker.forget(note.prune)
+    await gateway.replace_journal(prepared, note.prune)
 
 
 def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:
@@ -214,36 +211,7 @@ def _drop_note(folder: Path) -> None:
 
 def is_promised(journal: JsonlJournal, note: _Note) -> bool:
     """Return whether the journal contains the event that promises the removal."""
-    return any(note.is_promised_by(event) for event in _events_after(journal, note.after))
-
-
-def base_line(journal: JsonlJournal, before: int) -> bytes:
-    """Return the base line, which contains the room's state and replaces everything before an event."""
-    room = without_texts(room_before(journal, before))
-    seq = before - 1
-    event_id = MessageId(f"e-{seq}")
-    text = "the history before this was removed"
-    state = msgspec.Raw(dump(room))
-    base = events.PrunedBase(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state)
-    return events.encode_event(base, journal.room_id)
-
-
-def room_before(journal: JsonlJournal, before: int) -> Room:
-    """Return the room as it was before an event."""
-    room = Room()
-    for event in _events_after(journal, 0):
-        if event.seq >= before:
-            break
-        try:
-            room = apply(room, event)
-        except msgspec.MsgspecError as exc:
-            log.warning("journal line skipped", extra={"seq": event.seq, "problem": str(exc)})
-    return room
-
-
-def _events_after(journal: JsonlJournal, seq: int) -> Iterator[events.AnyEvent]:
-    """Yield the readable events of the journal after `seq`."""
-    yield from filter(None, map(event_of, journal.view.lines_after(seq)))
+    return any(note.is_promised_by(event) for event in events_after(journal, note.after))
 
 
 # --- work in the background ----------------------------------------------------------------------

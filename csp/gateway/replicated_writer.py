@@ -20,11 +20,12 @@ import msgspec
 from csp import errors
 from csp.cluster.calls import Answer, Failure, RemoteCommand
 from csp.cluster.node import ClusterRoom
+from csp.cluster.stored_batches import is_base
 from csp.errors import BadInput, Broken, CspError, Deposed, LogLost, StorageFailed, StorageFull, TooLarge
 from csp.gateway.early_stop import Interrupt, interrupts_of
 from csp.gateway.mirror import Overlap, PlaceFile
 from csp.gateway.room_writer import Committed, Publish, Result, RoomWriter, Uncommitted, load_room
-from csp.journal import Batch, DiskThread, JsonlJournal, Place
+from csp.journal import Batch, DiskThread, JsonlJournal, Place, rewrite
 from csp.protocol.events import AnyEvent, KnownEvent, Unknown, decode_event, room_id_in
 from csp.room.commands import AnyCommand, Command, RoomRules
 from csp.room.room_reducer import apply
@@ -77,10 +78,11 @@ class ReplicatedWriter(RoomWriter):
         super().__init__(journal, cluster.log, disk, "fsync", clock, publish, rules)
         # Only the log is on disks when a batch is committed.
         self._is_synced = False
-        self._most_bytes = MAX_BATCH_BYTES
         self.is_leading = False
         #: Called when this gateway begins to decide.
         self.on_lead: Callable[[], None] = lambda: None
+        #: Called when the journal was replaced by a base.
+        self.on_restart: Callable[[], None] = lambda: None
         #: Called with every command of this gateway and the interrupts that it will cause.
         self.on_stop: Callable[[Result, tuple[Interrupt, ...]], None] = lambda result, interrupts: None
         self._process = cluster.process
@@ -268,11 +270,14 @@ class ReplicatedWriter(RoomWriter):
         if self.is_leading:
             super()._schedule()
 
-    def _size_of(self, entries: Committed) -> int:
-        size = super()._size_of(entries)
+    def _batch_for(self, entries: Committed) -> Uncommitted:
+        size = sum([len(line) for _, line in entries])
         if size > MAX_COMMAND_BYTES:
             raise TooLarge(f"this would write {size} bytes at once, at most {MAX_COMMAND_BYTES} are possible")
-        return size
+        if self._next.size and self._next.size + size > MAX_BATCH_BYTES:
+            self._queue.append(Uncommitted())
+        self._next.size += size
+        return self._next
 
     async def _append(self, pending: Uncommitted) -> Place:
         lines = tuple([line for _, line in pending.entries])
@@ -332,6 +337,8 @@ class ReplicatedWriter(RoomWriter):
         """See `Member.follow`."""
         if self._is_held:
             await self._released.wait()
+        if is_base(batch):
+            batch = self._start_after(batch)
         known = self.room.seq
         overlap = max(0, known + 1 - batch.first_seq)
         self._overlap.check(batch.lines[:overlap], batch.first_seq)
@@ -353,6 +360,17 @@ class ReplicatedWriter(RoomWriter):
         if self._is_snapshot_due:
             self._take_snapshot()
             self._save_snapshot()
+
+    def _start_after(self, batch: Batch) -> Batch:
+        """Begin after the base of a pruned room, unless it is known; return the rest of the batch."""
+        base, seq = batch.lines[0], batch.first_seq
+        if seq > self.room.seq:
+            rewrite.start_again(self.journal, base)
+            self.room, self._since_snapshot = load_room(self.journal)
+            self._note_room_id((base,), batch.owner)
+            self.on_restart()
+        self._overlap = Overlap(self.journal, seq)
+        return msgspec.structs.replace(batch, lines=batch.lines[1:], first_seq=seq + 1)
 
     def check_start(self) -> None:
         """Raise Broken if the journal goes on after the end of the log."""

@@ -7,7 +7,6 @@ written, the next one is collected, so that one fdatasync serves all callers wai
 import asyncio
 import contextlib
 import logging
-import sys
 from collections import deque
 from collections.abc import Callable
 from copy import copy
@@ -69,6 +68,7 @@ class Uncommitted:
 
     def __init__(self) -> None:
         self.entries: Committed = []
+        #: The size of the lines, if batches have a limit.
         self.size = 0
         self.waiters: list[Waiter] = []
 
@@ -129,8 +129,6 @@ class RoomWriter:
         self._released = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        #: The largest batch of more than one command, in bytes.
-        self._most_bytes = sys.maxsize
         self._bytes_since_snapshot = 0
         self._snapshot_bytes = 0
         self._snapshot: tuple[int, bytes] | None = None
@@ -156,17 +154,13 @@ class RoomWriter:
         draft = draft_of(self.room, command, self._clock(), self._rules)
         # Encode before changing the room: an event that cannot be encoded must not change anything.
         entries: Committed = [(event, self._line_of(event)) for event in draft.events]
-        size = self._size_of(entries)
-        if self._next.size and self._next.size + size > self._most_bytes:
-            self._queue.append(Uncommitted())
-        self._next.entries += entries
-        self._next.size += size
+        self._batch_for(entries).entries += entries
         self.room = draft.take_over()
         return self._safe(Waiter(result, draft.events, call_id))
 
-    def _size_of(self, entries: Committed) -> int:
-        """Return the size of a command's lines."""
-        return sum([len(line) for _, line in entries])
+    def _batch_for(self, entries: Committed) -> Uncommitted:
+        """Return the batch to which the events of a command are added."""
+        return self._queue[-1]
 
     @property
     def _next(self) -> Uncommitted:
@@ -185,12 +179,14 @@ class RoomWriter:
             await self._safe(Waiter(self._loop.create_future(), []))
 
     def _safe(self, waiter: Waiter) -> Result:
-        is_idle = not self._next.entries and len(self._queue) == 1 and self._in_flight is None
-        if self._durability == "none" or is_idle:
+        batch = self._queue[-1]
+        is_idle = self._in_flight is None and not batch.entries and len(self._queue) == 1
+        if is_idle or self._durability == "none":
             waiter.result.set_result(waiter.events)
         else:
-            self._next.waiters.append(waiter)
-        self._go_on()
+            batch.waiters.append(waiter)
+        if self._writing is None and (batch.entries or batch.waiters):
+            self._schedule()
         return waiter.result
 
     @property
@@ -290,6 +286,8 @@ class RoomWriter:
             except Broken as error:
                 log.warning("log does not answer", extra={"problem": error.message})
             else:
+                # A journal that had been cut may be whole again.
+                self.room, self._since_snapshot = load_room(self.journal)
                 log.info("journal writable again")
                 self.is_writable = True
 

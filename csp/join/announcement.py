@@ -1,4 +1,4 @@
-"""The order to a link, and the announcement of its room on this machine."""
+"""The order for a link, and the announcement of its room on this machine."""
 
 import logging
 import os

@@ -31,8 +31,8 @@ _PROBE_NAME: Final = "journal.probe"
 _PROBE_BYTES: Final = 256 * 1024
 #: The reason why nothing can be written, and the remedy.
 MOVED: Final = (
-    "the journal was deleted or moved while the gateway was running; the room is read-only",
-    "restore its folder, or restart the gateway to start a new room",
+    "the journal was deleted, moved or cut while the gateway was running; the room is read-only",
+    "restore it, or restart the gateway to continue with what is there",
 )
 #: The system's error numbers for a full disk.
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -133,9 +133,11 @@ class JsonlJournal:
         self.last_seq = self.view.seq
 
     def is_in_place(self) -> bool:
-        """Return whether the file is still at its path; a user may have deleted or moved it."""
+        """Return whether the file is still whole and at its path; a user may delete, move or cut it."""
         try:
-            return os.path.samestat(os.stat(self.path), os.fstat(self.view.file.fd))
+            found = os.stat(self.path)
+            is_same = os.path.samestat(found, os.fstat(self.view.file.fd))
+            return is_same and found.st_size >= self.view.end
         except OSError:
             return False
 
@@ -171,7 +173,9 @@ class JsonlJournal:
 
     def _truncate(self, end: int) -> None:
         try:
-            os.ftruncate(self.view.file.fd, end)
+            # Another program may have cut the file, and a longer one would end in null bytes.
+            if os.fstat(self.view.file.fd).st_size > end:
+                os.ftruncate(self.view.file.fd, end)
         except OSError as exc:
             raise StorageFailed(f"cannot truncate the journal: {exc.strerror}") from exc
 

@@ -51,14 +51,16 @@ def blocks_forward(
     """Yield (offset, bytes) pieces of whole lines from `start`, which must be the start of a line, to `end`.
 
     Only the last piece may lack its newline, and only if the file itself does.
+    A file that has been cut ends early.
     """
     size = block_bytes
     while start < end:
-        data = read_at(fd, start, min(size, end - start))
+        wanted = min(size, end - start)
+        data = read_at(fd, start, wanted)
         if not data:
             return
         cut = data.rfind(b"\n") + 1
-        if cut == 0 and start + len(data) < end:
+        if cut == 0 and len(data) == wanted and start + wanted < end:
             size *= 2
             continue
         data = data[:cut] or data
@@ -101,11 +103,12 @@ def line_at(fd: int, offset: int, end: int) -> bytes:
     """Return the line that starts at `offset`, without its newline."""
     size = 1024
     while True:
-        data = read_at(fd, offset, min(size, end - offset))
+        wanted = min(size, end - offset)
+        data = read_at(fd, offset, wanted)
         cut = data.find(b"\n")
         if cut >= 0:
             return data[:cut]
-        if offset + len(data) >= end:
+        if len(data) < wanted or offset + wanted >= end:
             return data
         size *= 4
 

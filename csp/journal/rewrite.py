@@ -86,10 +86,24 @@ def pruning(before_seq: int, base_line: bytes) -> Transform:
 
 def prepare(journal: JsonlJournal, transform: Transform) -> Rewrite:
     """Copy everything committed so far; this is slow, so call it in a thread while the room keeps running."""
+    if transform.first is not None and (intact_seq(transform.first) or 0) > journal.view.seq:
+        raise Broken(f"journal ends at {journal.view.seq}, cannot be pruned beyond it")
+    return _prepare(journal, transform)
+
+
+def start_again(journal: JsonlJournal, base_line: bytes) -> None:
+    """Replace the whole journal by a base that lies behind its end; no append may run meanwhile."""
+    seq = intact_seq(base_line)
+    if seq is None or seq <= journal.view.seq:
+        raise Broken(f"journal ends at {journal.view.seq}, cannot start again after {seq}")
+    rewrite = _prepare(journal, Transform(change=lambda *_: None, first=base_line))
+    journal.last_seq = seq
+    finish(rewrite)
+
+
+def _prepare(journal: JsonlJournal, transform: Transform) -> Rewrite:
     view = journal.view
     path = journal.folder / REWRITE_NAME
-    if transform.first is not None and (intact_seq(transform.first) or 0) > view.seq:
-        raise Broken(f"journal ends at {view.seq}, cannot be pruned beyond it")
     try:
         path.unlink(missing_ok=True)
         file = JournalFile(create_private(path))

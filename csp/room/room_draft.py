@@ -122,6 +122,8 @@ class RoomDraft:
         self.before = room
         self.rules = rules
         self.events: list[KnownEvent] = []
+        #: The number of the next event.
+        self.next_seq = room.seq + 1
         #: The reasons to wake the orchestrator, by session.
         self.wake_reasons: dict[SessionId, list[str]] = {}
         #: Whiteboard hits for the agents to which this command gives turns.
@@ -167,11 +169,6 @@ class RoomDraft:
         """The sessions after the events so far; most events do not change them."""
         return self.room.sessions if self._has_new_sessions else self._room.sessions
 
-    @property
-    def next_seq(self) -> int:
-        """The number of the next event."""
-        return self.before.seq + len(self.events) + 1
-
     def header(
         self,
         sender: AgentId,
@@ -206,6 +203,7 @@ class RoomDraft:
         if event.seq != self.next_seq:
             raise ValueError(f"event {event.seq} was emitted as number {self.next_seq}")
         self.events.append(event)
+        self.next_seq += 1
         if changes_sessions(event):
             self.has_sessions = self._has_new_sessions = True
 

@@ -72,21 +72,15 @@ def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -
     body = _LIKE_OURS.sub("> ", without_controls(item.text))
     if after_at:
         kept = {found.start() for found in _SHOWN.finditer(body)} if item.kind is DeliverKind.TURN else set()
-        body = _neutralised(body, after_at, kept)
+        # The sign turns the first name of a path into a nonexistent one. A `..` after it would remove that
+        # name again, so the dots are separated too.
+        places = {at + 1 for at, char in enumerate(body) if char == "@" and at not in kept}
+        for path in _PATH.finditer(body):
+            places |= {path.start() + found.end() for found in _WAY_BACK.finditer(path[0])}
+        signed = (after_at + char if at in places else char for at, char in enumerate(f"{body}\n"))
+        body = "".join(signed)[:-1]
     footer = f"[end #{tag}; here: {', '.join(here)}]" if here else f"[end #{tag}]"
     return Prompt(tag=tag, header=header, footer=footer, text=f"{header}\n{body}\n{footer}")
-
-
-def _neutralised(text: str, sign: str, kept: set[int]) -> str:
-    """Insert `sign` after each `@`, except at the positions in `kept`.
-
-    The sign turns the first name of a path into a nonexistent one. A `..` after it would remove that name
-    again, so the dots are separated too.
-    """
-    places = {at + 1 for at, char in enumerate(text) if char == "@" and at not in kept}
-    for path in _PATH.finditer(text):
-        places |= {path.start() + found.end() for found in _WAY_BACK.finditer(path[0])}
-    return "".join(sign + char if at in places else char for at, char in enumerate(f"{text}\n"))[:-1]
 
 
 def tag_of(item: Deliver) -> str:

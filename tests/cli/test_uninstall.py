@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from csp.cli import main, uninstall
+from csp.panes.down import EndReport
 
 ENV = ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
 
@@ -79,6 +80,16 @@ def test_a_script_reads_what_was_done(home: Path, capsys: pytest.CaptureFixture[
     assert done["ended"] == []
     assert str(home / ".cache" / "csp") in done["removed"]
     assert done["histories"] == [str(home / ".local" / "share" / "csp" / "history" / "web")]
+
+
+def test_a_sidecar_in_another_terminal_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = "guest runs in its own terminal and is not ended"
+    monkeypatch.setattr("csp.panes.down.end_room", lambda *_: EndReport(left=[kept]))
+
+    assert main(["uninstall", "--yes"]) == 0
+    assert f"{kept}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

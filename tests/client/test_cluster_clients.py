@@ -14,20 +14,23 @@ from csp.protocol.enums import DeliveryState, ReportedState
 from csp.protocol.events import DeliveryMoved, MessageEvent, decode_event
 from tests.client.reading import read_delivered, read_texts, read_until, texts
 from tests.cluster.gateways import TOKEN, Gateways
-from tests.cluster.nats_servers import NatsServer
+from tests.cluster.nats_servers import NatsCluster, NatsServer
 from tests.forks import run
 from tests.rooms import LiveRoom
 
 WORDS: Final = [f"{number}" for number in range(60)]
 
 
-@pytest.fixture(scope="module")
-def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateways]:
-    with (
-        NatsServer(tmp_path_factory.mktemp("nats")) as server,
-        Gateways(tmp_path_factory.mktemp("gateways"), [server.url]) as gateways,
-    ):
-        yield gateways
+@pytest.fixture(scope="module", params=["one server", pytest.param("three servers", marks=pytest.mark.full)])
+def gateways(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateways]:
+    """Three gateways over one NATS server, or over three that replicate."""
+    folder = tmp_path_factory.mktemp("nats")
+    with contextlib.ExitStack() as stack:
+        if request.param == "one server":
+            urls = [stack.enter_context(NatsServer(folder)).url]
+        else:
+            urls = stack.enter_context(NatsCluster(folder)).urls
+        yield stack.enter_context(Gateways(tmp_path_factory.mktemp("gateways"), urls))
 
 
 def urls(first: LiveRoom, gateways: Gateways) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from csp.client import Client
-from csp.errors import BadInput
+from csp.errors import BadInput, Unreachable
 from csp.http_client import GatewayClient, field, objects, page
 from csp.protocol.enums import ReportedState
 from tests.client.proxy import Proxy
@@ -141,13 +141,14 @@ async def test_every_gateway_of_a_list_must_be_an_address(room: Room) -> None:
 
 
 async def test_a_single_call_goes_to_a_gateway_that_answers(room: Room, ways: tuple[Proxy, Proxy]) -> None:
-    gateway = GatewayClient(both(ways), room.token)
     for how in ("frozen", "cut"):
         disturb(ways[0], how)
-        agents = await asyncio.to_thread(gateway.get, "/agents")
-        await asyncio.to_thread(gateway.post, "/message", {"to": "all", "content": how})
+        # Neither knows which of them answers.
+        reader, writer = GatewayClient(both(ways), room.token), GatewayClient(both(ways), room.token)
+        agents = await asyncio.to_thread(reader.get, "/agents")
+        await asyncio.to_thread(writer.post, "/message", {"to": "all", "content": how})
 
-        assert (objects(agents), gateway.url) == ([], ways[1].url)
+        assert (objects(agents), reader.url, writer.url) == ([], ways[1].url, ways[1].url)
     assert room.journal_texts() == ["frozen", "cut"]
 
 
@@ -185,6 +186,15 @@ async def test_a_call_without_an_answer_is_repeated_once_elsewhere(
 
     assert (gateway.url, joined.agent) == (ways[1].url, "ada")
     assert [event.id for event in room.journal()[1:]] == [field(answer, "id", str)]
+
+
+async def test_a_call_without_an_id_is_not_repeated(room: Room, ways: tuple[Proxy, Proxy]) -> None:
+    gateway = GatewayClient(both(ways), room.token)
+    ways[0].answers_only = b"GET /health"
+    with pytest.raises(Unreachable, match="closed the connection"):
+        await asyncio.to_thread(gateway.post, "/message", {"to": "all", "content": "perhaps"})
+
+    assert room.journal_texts() == ["perhaps"]
 
 
 @pytest.mark.parametrize("how", ["frozen", "cut"])

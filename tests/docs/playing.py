@@ -15,6 +15,11 @@ _MARK: Final = "--- next command ---"
 _BEGIN: Final = f"""set -u
 next() {{ echo "{_MARK}"; echo "{_MARK} $1" >&2; }}
 """
+#: A program that reads lines and answers, which the pages start as an agent.
+_AGENT: Final = """#!/bin/sh
+printf '> '
+while read -r line; do printf 'I have read %s words.\\n\\n> ' "$(echo "$line" | wc -w)"; done
+"""
 
 
 def play(page: str, place: Place) -> str:
@@ -59,6 +64,8 @@ def prepare(place: Place) -> None:
     """Make the project a git repository, and put csp on the PATH as a clone's bin/ does."""
     place.program("csp", f'#!/bin/sh\nexec {sys.executable} -P -m csp.cli "$@"\n')
     (place.dir / "notes.txt").write_text("a project\n")
+    (place.dir / "my-agent").write_text(_AGENT)
+    (place.dir / "my-agent").chmod(0o755)
     git(place.dir, "init", "--quiet")
     git(place.dir, "add", ".")
     git(place.dir, "commit", "--quiet", "-m", "start")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,11 @@ import csp.client
 from csp.http_client import GatewayClient
 from tests.closing import close
 from tests.docs.pages import ROOT, text_of
+from tests.docs.playing import prepare
+from tests.models.rules import Rule, Text
+from tests.models.server import ModelServer
+from tests.panes.place import Place
+from tests.review.repository import git
 from tests.rooms import LiveRoom, free_port
 from tests.waiting import wait_until, wait_until_sync
 
@@ -96,6 +102,66 @@ def loaded(name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_action_comments_on_a_pull_request_with_the_common_result(tmp_path: Path) -> None:
+    """Its steps are executed as GitHub does, with scripted models and a program in place of gh."""
+    rules = [
+        Rule(match="Two reviews of the same change follow", reply=[Text(text="Both found the lost tabs.")]),
+        Rule(match="Review this change", reply=[Text(text="- parser.py:3 drops tabs")]),
+    ]
+    with Place(tmp_path / "a") as place, ModelServer(rules) as models:
+        prepare(place)
+        base = git(place.dir, "rev-parse", "HEAD").strip()
+        (place.dir / "parser.py").write_text("print('no tabs')\n")
+        git(place.dir, "add", "parser.py")
+        git(place.dir, "commit", "--quiet", "-m", "Drop the tabs")
+        comment = place.folder / "comment"
+        place.program("gh", f'#!/bin/sh\necho "$1 $2 $3 $4" > {comment}\ncat "$5" >> {comment}\n')
+        place.set(
+            PATH=f"{place.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            BASE=base,
+            NUMBER="7",
+            RUNNER_TEMP=str(place.folder),
+            ANTHROPIC_API_KEY="sk-none",
+            ANTHROPIC_BASE_URL=models.url("claude"),
+            OPENAI_API_KEY="sk-none",
+            OPENAI_BASE_URL=f"{models.url('gpt')}/v1",
+        )
+        for name, script in steps("review-pull-request.yml").items():
+            if name == "Install CSP":
+                continue
+            # The gateway outlives the step that starts it, and with it a pipe would stay open.
+            with (place.folder / "step.log").open("w+") as log:
+                step = subprocess.run(
+                    ["bash", "-e", "-o", "pipefail", "-c", script],
+                    cwd=place.dir,
+                    env=place.env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    timeout=280,
+                    check=False,
+                )
+            place.watch()
+            assert step.returncode == 0, f"{name}: {(place.folder / 'step.log').read_text()}"
+        asked = "\n".join(text for exchange in models.exchanges() for text in exchange.ask.texts)
+
+        assert comment.read_text() == "pr comment 7 --body-file\nBoth found the lost tabs.\n"
+        assert "+print('no tabs')" in asked
+        assert asked.count("- parser.py:3 drops tabs") >= 2
+
+
+def steps(action: str) -> dict[str, str]:
+    """Return the scripts of an action by the names of their steps."""
+    found: dict[str, str] = {}
+    for name, one_line, block in re.findall(
+        r"^      - name: (.+)\n(?:        run: (?!\|)(.+)|        run: \|\n((?:          .*\n?)+))",
+        (EXAMPLES / action).read_text(),
+        re.MULTILINE,
+    ):
+        found[name] = one_line or re.sub(r"^ {10}", "", block, flags=re.MULTILINE)
+    return found
 
 
 def test_the_bot_has_twenty_lines() -> None:

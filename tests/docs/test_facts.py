@@ -67,4 +67,6 @@ def test_every_cli_has_a_page_with_its_install_command_and_versions(name: str) -
 
     assert adapter.install in page
     assert f"{adapter.label} {lowest}" in page
-    assert f"docs/agents/{name}.md" in text_of("README.md")
+    (row,) = re.findall(rf"docs/agents/{name}\.md\) \| ([^|]+)\|", text_of("README.md"))
+    (tested,) = re.findall(r"^CSP is tested with .+$", page, re.MULTILINE)
+    assert re.findall(r"\d+(?:\.\d+)+", row) == re.findall(r"\d+(?:\.\d+)+", tested.removesuffix("."))

@@ -113,7 +113,8 @@ def test_an_environment_that_was_made_is_made_again_as_it_is(kind: str, env: dic
 def test_every_setting_but_the_token_and_who_we_are_reaches_our_helpers() -> None:
     env = {row.env: "1" for row in ROWS}
 
-    assert set(env) - set(child_environment(HELPER, env)) == set(IDENTITY)
+    # Only a gateway reads the cluster's secret.
+    assert set(env) - set(child_environment(HELPER, env)) == {*IDENTITY, "CSP_SECRET_FILE"}
 
 
 def test_who_we_are_can_be_handed_on() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,18 +23,14 @@ from csp.protocol.events import (
     HumanMessage,
     NoteAdded,
     Pruned,
-    PrunedBase,
     Redacted,
     RunDelivered,
     RunStarted,
-    decode_event,
     encode_event,
-    room_id_in,
 )
 from csp.protocol.notes import NoteKind
 from csp.protocol.notices import NoticeCode
 from csp.room.commands import Notice
-from csp.room.room_state import Room, dump
 from tests.gateway.served import ServedRoom
 from tests.waiting import wait_until
 
@@ -171,7 +167,7 @@ async def test_a_removal_ends_with_nothing_of_it_in_memory(
         run_worker=SimpleNamespace(forget=forget),
     )
     prepared: Any = "the copy"
-    await journal_maintenance._finish(gateway, prepared, note)
+    await Gateway.replace_journal(gateway, prepared, note.prune)
 
     assert done == ["alone", "the copy", "loaded", *forgotten]
 
@@ -179,60 +175,12 @@ async def test_a_removal_ends_with_nothing_of_it_in_memory(
 def test_a_promise_is_looked_for_after_the_note_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
     common = (9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "")
     events = {3: [Redacted(*common, message=MessageId("m-4"))], 9: []}
-    monkeypatch.setattr(journal_maintenance, "_events_after", lambda journal, seq: iter(events[seq]))
+    monkeypatch.setattr(journal_maintenance, "events_after", lambda journal, seq: iter(events[seq]))
     journal: Any = None
 
     assert journal_maintenance.is_promised(journal, journal_maintenance._Note(redact="m-4", after=3))
     # The same message was redacted before; that is no promise of this removal.
     assert not journal_maintenance.is_promised(journal, journal_maintenance._Note(redact="m-4", after=9))
-
-
-def test_the_first_line_of_a_pruned_journal_holds_the_room_without_its_texts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[object] = []
-    full, bare = Room(), Room()
-    bare.ts = 5.0
-
-    def room_before(journal: object, before: int) -> Room:
-        asked.append(before)
-        return full
-
-    def without_texts(room: Room) -> Room:
-        assert room is full
-        return bare
-
-    monkeypatch.setattr(journal_maintenance, "room_before", room_before)
-    monkeypatch.setattr(journal_maintenance, "without_texts", without_texts)
-    journal: Any = SimpleNamespace(room_id="0f6e5f0c-6f0f-5a3e-9d0b-3a6e2f6f1c77")
-    line = journal_maintenance.base_line(journal, 7)
-    base = decode_event(line)
-
-    assert isinstance(base, PrunedBase) and asked == [7]
-    assert room_id_in(line) == journal.room_id
-    assert (base.seq, base.id, base.ts, bytes(base.state)) == (6, "e-6", 5.0, dump(bare))
-
-
-@pytest.mark.parametrize(("before", "seqs"), [(1, []), (7, []), (8, [7]), (9, [7, 8])])
-def test_the_room_before_an_event_has_heard_of_those_before_it_alone(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, before: int, seqs: list[int]
-) -> None:
-    events = [said(HUMAN, None), msgspec.structs.replace(said(HUMAN, None), seq=8)]
-    heard: list[int] = []
-
-    def apply(room: Room, event: HumanMessage) -> Room:
-        heard.append(event.seq)
-        if event.seq == 7:
-            raise msgspec.ValidationError("odd")
-        return room
-
-    monkeypatch.setattr(journal_maintenance, "apply", apply)
-    monkeypatch.setattr(journal_maintenance, "_events_after", lambda journal, seq: iter(events))
-    journal: Any = None
-    journal_maintenance.room_before(journal, before)
-
-    assert heard == seqs
-    assert caplog.messages == ["journal line skipped"] * (7 in seqs)
 
 
 @pytest.mark.parametrize("is_promised", [True, False])
@@ -370,21 +318,6 @@ def test_a_note_is_kept_until_it_is_dropped(tmp_path: Path) -> None:
     assert (kept, journal_maintenance.read_note(tmp_path)) == (note, None)
     with pytest.raises(StorageFailed, match="cannot note the removal"):
         journal_maintenance.leave_note(tmp_path / "nowhere", note)
-
-
-def test_the_whole_journal_is_read_and_what_is_no_event_is_passed_over() -> None:
-    lines = [encode_event(said(HUMAN, None)), b"odd", encode_event(said(CLAUDE, None))]
-    asked: list[int] = []
-
-    def lines_after(seq: int) -> Iterator[bytes]:
-        asked.append(seq)
-        return iter(lines)
-
-    journal: Any = SimpleNamespace(view=SimpleNamespace(lines_after=lines_after))
-    found = list(journal_maintenance._events_after(journal, 4))
-
-    assert [event.sender for event in found] == [HUMAN, CLAUDE]
-    assert asked == [4]
 
 
 def said(sender: AgentId, session: str | None) -> HumanMessage:

@@ -1,5 +1,6 @@
-"""A room whose files are deleted or moved away under it: what the next start would not find is refused."""
+"""A room whose files are deleted, moved or cut under it refuses what the next start would not find."""
 
+import os
 import shutil
 
 import pytest
@@ -36,7 +37,7 @@ async def test_nothing_is_acknowledged_after_the_folder_is_deleted(
         answer = await say(room, "after")
         assert answer.status == 507
         assert answer.data["error"].startswith(
-            "the journal was deleted or moved while the gateway was running"
+            "the journal was deleted, moved or cut while the gateway was running"
         )
     assert not await is_writable(room)
     assert await texts(room) == ["before"]
@@ -54,3 +55,26 @@ async def test_room_goes_on_when_its_folder_is_put_back(room: ServedRoom) -> Non
     assert (await say(room, "after")).status == 200
     await room.restart()
     assert await texts(room) == ["before", "after"]
+
+
+@pytest.mark.parametrize("left", [0.0, 0.5])
+async def test_nothing_is_acknowledged_after_the_journal_is_cut(room: ServedRoom, left: float) -> None:
+    await room.join("claude")
+    assert (await say(room, "before")).status == 200
+    path = room.folder / "journal.jsonl"
+    whole = path.read_bytes()
+    size = int(len(whole) * left)
+    os.truncate(path, size)
+
+    for _ in range(2):
+        answer = await say(room, "after")
+        assert answer.status == 507
+        assert "cut while the gateway was running" in answer.data["error"]
+    assert not await is_writable(room)
+    assert path.stat().st_size == size
+
+    path.write_bytes(whole)
+    await wait_until(lambda: room.gateway.writer.is_writable)
+    assert (await say(room, "whole again")).status == 200
+    await room.restart()
+    assert await texts(room) == ["before", "whole again"]

@@ -324,3 +324,52 @@ async def test_a_command_without_an_owner_is_refused_after_a_while(
 
     assert refused.value.status == 503
     assert refused.value.after_s
+
+
+# --- the fence -----------------------------------------------------------------------------------
+
+
+async def fence(pair: tuple[Replica, Replica], rounds: int) -> None:
+    """Let an owner that is blind go on after another has claimed: nothing of it may enter the log."""
+    owner, other = pair
+    for number in range(rounds):
+        await fence_once(owner, other, f"late {number}")
+        owner, other = other, owner
+
+
+async def fence_once(owner: Replica, other: Replica, text: str) -> None:
+    await owner.say("calm")
+    await wait_until(lambda: other.writer.place == owner.writer.place)
+    # The owner does not read the log any more, as if it had been stopped with a batch in its hands.
+    sighted = owner.seat._receive
+    owner.seat._receive = nothing  # type: ignore[method-assign]  # it is blind
+    await other.seat._claim()
+    assert owner.writer.is_leading
+    assert other.writer.is_leading
+    before = other.writer.room.seq
+    late = owner.writer.submit(Send(sender=HUMAN, to=ALL, text=text))
+    await wait_until(lambda: not owner.writer.is_leading)
+    refused_at = other.writer.room.seq
+    owner.seat._receive = sighted  # type: ignore[method-assign]  # it sees again
+    await owner.seat._catch_up(owner.writer.place)
+    events = await late
+    await wait_until(lambda: other.journal == owner.journal)
+    texts = [msgspec.json.decode(line)["text"] for line in other.journal.splitlines()]
+
+    # What the blind owner had decided was not written; its command went to the new owner.
+    assert refused_at == before
+    assert len(events) == 1
+    assert texts.count(text) == 1
+
+
+async def nothing(place: Any, batch: Any) -> None:
+    """Read nothing."""
+
+
+async def test_a_blind_owner_is_refused_after_another_has_claimed(pair: tuple[Replica, Replica]) -> None:
+    await fence(pair, 10)
+
+
+@pytest.mark.full
+async def test_a_blind_owner_is_refused_a_hundred_times(pair: tuple[Replica, Replica]) -> None:
+    await fence(pair, 100)

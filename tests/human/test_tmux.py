@@ -102,11 +102,11 @@ def test_a_long_answer_opens_in_a_popup_over_the_pane(room: LiveRoom, tmux: Tmux
     with tmux.attached(rows=30, columns=120) as client:
         client.wait_for("^claude idle")
         client.type("/help all")
-        client.wait_for("q closes,")
+        client.wait_for("q closes")
         # It is over the pane, on the tmux server of the pane.
-        assert "q closes," not in tmux("capture-pane", "-p", "-t", "t:0.0")
+        assert "q closes" not in tmux("capture-pane", "-p", "-t", "t:0.0")
         client.send(b"q")
-        client.wait_gone("q closes,")
+        client.wait_gone("q closes")
         client.type("@claude here again")
 
         client.wait_for("you → claude: here again")

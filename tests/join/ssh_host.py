@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from csp.panes.processes import family
 from tests.rooms import Room, free_port
 from tests.waiting import wait_until_sync
 
@@ -97,13 +98,7 @@ class SshHost:
     def sessions(self, listener: int | None = None) -> list[int]:
         """Return the processes that serve the present connections."""
         pid = listener or (self._process.pid if self._process else 0)
-        found, todo = list[int](), [pid]
-        while todo:
-            words = ["ps", "-o", "pid=", "--ppid", str(todo.pop())]
-            children = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
-            found += map(int, children)
-            todo += map(int, children)
-        return found
+        return [process.pid for process in family([pid]) if process.pid != pid] if pid else []
 
     def signal_sessions(self, number: int) -> None:
         """Send a signal to everything that serves the present connections."""

@@ -99,10 +99,12 @@ def test_nothing_is_lost_or_doubled_when_a_part_of_the_link_dies(
     answered(room, "first", "ssh was killed")
     os.kill(link, signal.SIGKILL)
     say(room, "the link was killed")
-    host.signal_sessions(signal.SIGKILL)
-    say(room, "the sessions were killed")
+    answered(room, "the link was killed")
+    # A network that has become silent: ssh itself gives up after some seconds.
+    host.signal_sessions(signal.SIGSTOP)
+    say(room, "nothing passes")
     room.kill9()
-    answered(room, "the link was killed", "the sessions were killed")
+    answered(room, "nothing passes")
     sent = laptop.csp("send", "all", "from here", "--room", JOINED)
     down(laptop)
 

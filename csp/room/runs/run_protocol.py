@@ -400,34 +400,37 @@ def stats(runs: Iterable[ReviewRun]) -> tuple[review.ReviewerStats, ...]:
     for run in runs:
         if run.phase is review.RunPhase.ENDED:
             by_reviewer.setdefault(run.reviewer, []).append(run)
-    return tuple(_stats(reviewer, own) for reviewer, own in by_reviewer.items())
-
-
-def _stats(reviewer: str, runs: list[ReviewRun]) -> review.ReviewerStats:
-    accepted = [run for run in runs if run.reason is EndReason.ACCEPTED]
-    findings = [finding for run in runs for finding in run.findings]
-    confirmed = sum(one.verdict is review.Verdict.CONFIRMED for one in findings)
-    rejected = sum(one.verdict is review.Verdict.REJECTED for one in findings)
-    judged = confirmed + rejected
-    missed = sum(len(run.defects) for run in runs)
-    known = confirmed + missed
-    return review.ReviewerStats(
-        reviewer=reviewer,
-        runs=len(runs),
-        accepted=len(accepted),
-        accepted_at_once=sum(not run.revisions for run in accepted),
-        accepted_after_revision=sum(bool(run.revisions) for run in accepted),
-        aborted=sum(run.reason is EndReason.ABORTED for run in runs),
-        escalated=sum(bool(run.escalations) for run in runs),
-        alerts=sum(run.alerts for run in runs),
-        findings={grade.value: sum(one.severity is grade for one in findings) for grade in review.Severity},
-        confirmed=confirmed,
-        rejected=rejected,
-        precision=round(confirmed / judged, 3) if judged else None,
-        missed=missed,
-        accepted_with_defects=sum(bool(run.defects) for run in runs),
-        miss_rate=round(missed / known, 3) if known else None,
-    )
+    found: list[review.ReviewerStats] = []
+    for reviewer, own in by_reviewer.items():
+        accepted = [run for run in own if run.reason is EndReason.ACCEPTED]
+        findings = [finding for run in own for finding in run.findings]
+        confirmed = sum(one.verdict is review.Verdict.CONFIRMED for one in findings)
+        rejected = sum(one.verdict is review.Verdict.REJECTED for one in findings)
+        judged = confirmed + rejected
+        missed = sum(len(run.defects) for run in own)
+        known = confirmed + missed
+        found.append(
+            review.ReviewerStats(
+                reviewer=reviewer,
+                runs=len(own),
+                accepted=len(accepted),
+                accepted_at_once=sum(not run.revisions for run in accepted),
+                accepted_after_revision=sum(bool(run.revisions) for run in accepted),
+                aborted=sum(run.reason is EndReason.ABORTED for run in own),
+                escalated=sum(bool(run.escalations) for run in own),
+                alerts=sum(run.alerts for run in own),
+                findings={
+                    grade.value: sum(one.severity is grade for one in findings) for grade in review.Severity
+                },
+                confirmed=confirmed,
+                rejected=rejected,
+                precision=round(confirmed / judged, 3) if judged else None,
+                missed=missed,
+                accepted_with_defects=sum(bool(run.defects) for run in own),
+                miss_rate=round(missed / known, 3) if known else None,
+            )
+        )
+    return tuple(found)
 
 
 # --- reminders ---------------------------------------------------------------------------------------

@@ -54,7 +54,21 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
     if mode is Mode.AUTOPILOT and command.rounds is not None:
         session_draft.notice(NoticeCode.AUTOPILOT_ROUNDS_IGNORED())
     if mode is Mode.REVIEW:
-        _start_run(session_draft, command)
+        # The builder waits until its worktree exists.
+        terms = command.terms or RunTerms()
+        builder, reviewer = setup.agents
+        run_id = terms.run_id or f"run-{draft.next_seq}"
+        draft.emit(
+            RunStarted(
+                *session_draft.header(command.sender, command.topic),
+                run=run_id,
+                builder=builder,
+                reviewer=reviewer,
+                max_revisions=(setup.rounds or 1) - 1,
+                terms=terms,
+            )
+        )
+        session_draft.notice(NoticeCode.RUN_STARTED(run=run_id, builder=builder, reviewer=reviewer))
     for words in command.notes:
         session_draft.notice(words)
     say_first(session_draft, command.sender, command.said)
@@ -84,24 +98,6 @@ def _check_run_id(draft: RoomDraft, run_id: str | None) -> None:
         raise BadInput(f"{run_id[:80]!r} is not a valid run id", hint)
     if run_id in draft.room.runs.by_id:
         raise Refused(f"a run {run_id!r} already exists", "choose another id, or omit it")
-
-
-def _start_run(draft: SessionDraft, command: SetMode) -> None:
-    """Start a session's run; the builder waits until its worktree exists."""
-    terms, session = command.terms or RunTerms(), draft.session
-    builder, reviewer = session.setup.agents
-    run_id = terms.run_id or f"run-{draft.room_draft.next_seq}"
-    draft.room_draft.emit(
-        RunStarted(
-            *draft.header(command.sender, command.topic),
-            run=run_id,
-            builder=builder,
-            reviewer=reviewer,
-            max_revisions=(session.setup.rounds or 1) - 1,
-            terms=terms,
-        )
-    )
-    draft.notice(NoticeCode.RUN_STARTED(run=run_id, builder=builder, reviewer=reviewer))
 
 
 def known_mode(mode: str) -> Mode:
