@@ -28,8 +28,9 @@ _COMMANDS: Final = (
 #: A prompt file that names every command.
 LISTED: Final = "These are the commands, for later; run none of them now:\n" + "\n".join(_COMMANDS)
 _MESSAGE: Final = re.compile(
-    r"^\[from human #(?P<tag>\d+)\]\n(?P<body>.*?)\n\[end #(?P=tag)(?:; here: [^\]]*)?\]",
-    re.DOTALL | re.MULTILINE,
+    # Behind a draft of a person, too, but not in a quotation.
+    r"(?<!> )\[from human #(?P<tag>\d+)\]\n(?P<body>.*?)\n\[end #(?P=tag)(?:; here: [^\]]*)?\]",
+    re.DOTALL,
 )
 _BREAK: Final = re.compile(r"[\x0b\x0c\r\x85]")
 _CLEAN: Final = re.compile(r"\x1b\[201~|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
