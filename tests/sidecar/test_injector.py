@@ -358,6 +358,26 @@ async def test_news_of_who_is_here_is_told_again_until_it_is_proven(tmp_path: Pa
 
 
 @on_virtual_time
+async def test_news_of_who_is_here_go_with_the_message_that_overtakes(tmp_path: Path) -> None:
+    made = Desk(tmp_path, keeps_record=True)
+    made.room.agents = [{"id": "ada", "online": True}]
+    async with made as scene:
+        await scene.wait_state("idle")
+        scene.press(b"a draft")
+        waiting = scene.send("patient")
+        await until(lambda: scene.room.state_of(waiting) == "held")
+        urgent = scene.send("now", urgent=True)
+        await until(lambda: scene.room.state_of(urgent) == "held")
+        scene.press(b"\x7f" * len("a draft"))
+        for message in (urgent, waiting):
+            await scene.wait_for(message, "confirmed", within_s=60)
+
+        first, second = scene.prompts()
+        assert (body(first), body(second)) == ("now", "patient")
+        assert "; here: ada]" in first and "here:" not in second
+
+
+@on_virtual_time
 async def test_what_stands_in_a_cli_that_is_started_again_is_typed_again(tmp_path: Path) -> None:
     async with desk(tmp_path, "--swallow-ms", "-1", argv=["/bin/echo", "tui"]) as scene:
         await scene.wait_state("idle")
