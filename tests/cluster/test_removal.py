@@ -14,6 +14,7 @@ from csp.journal import Place
 from csp.journal.rewrite import redaction
 from csp.protocol.enums import MessageId
 from tests.cluster.nats_servers import NatsServer
+from tests.cluster.searching import files_with
 from tests.cluster.stream_stores import StreamStore
 from tests.journal.log_stores import START, Tail, base_line, batch_of, replayed
 from tests.journal.making import encoded, said
@@ -65,7 +66,7 @@ async def redact(removal: StreamRemoval, seq: int) -> None:
 
 def on_disk(folder: Path) -> bool:
     """Return whether any file of the server contains the text."""
-    return any(SECRET.encode() in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    return bool(files_with(SECRET.encode(), folder))
 
 
 # --- redaction -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from csp.cli import main
 from csp.http_client import GatewayClient
 from tests.cluster.gateways import ROOM, Gateways
 from tests.cluster.nats_servers import NatsCluster, NatsServer
+from tests.cluster.searching import files_with
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
 
@@ -34,8 +35,7 @@ def say(client: GatewayClient, text: str) -> tuple[str, int]:
 
 def found_in(folder: Path) -> list[str]:
     """Return the files that contain the text."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return sorted(str(path) for path in files if SECRET.encode() in path.read_bytes())
+    return files_with(SECRET.encode(), folder)
 
 
 def seen_by(gateways: Gateways, words: str) -> list[int]:
