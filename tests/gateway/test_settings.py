@@ -130,7 +130,7 @@ ACTS = {
     "claude_peers": Acts("true", lambda found: _ordered(found, "claude").has_peers, True),
 }
 #: Those that say where a room is, and from where the others come, have tests of their own below.
-BELOW = {"port", "layout", "gateway_url", "agent", "history_dir", "config_file"}
+BELOW = {"port", "layout", "gateway_url", "ca_file", "agent", "history_dir", "config_file"}
 #: Those of a cluster: tests/cluster/test_servers.py and test_gateways.py.
 OF_NATS = {"nats_ca", "nats_creds", "journal", "secret_file"}
 
