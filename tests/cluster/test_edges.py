@@ -229,6 +229,8 @@ async def test_a_run_needs_a_gateway_that_hosts_runs(people: People) -> None:
 async def test_without_nats_reads_and_watchers_go_on_and_then_everything(
     people: People, server: NatsServer
 ) -> None:
+    await people.join(people.owner, "nina")
+    await post(people.edge, "/message", {"to": "all", "content": "before"})
     watchers = [await people.socket(gateway) for gateway in (people.owner, people.edge)]
     await asyncio.to_thread(server.kill)
 
