@@ -7,6 +7,7 @@ owner changed, what was not committed goes to the new owner, which ignores what 
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import OrderedDict
@@ -37,6 +38,8 @@ MAX_COMMAND_BYTES: Final = 900 * 1024
 MAX_BATCH_BYTES: Final = 256 * 1024
 #: How long a command may wait for the log, and how much may wait.
 PATIENCE_S: Final = 10.0
+#: How long a reader waits for what is not committed yet.
+SETTLE_S: Final = 1.0
 MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
 #: How many finished calls are remembered, to recognise those that are repeated.
 CALLS_KEPT: Final = 65536
@@ -311,6 +314,12 @@ class ReplicatedWriter(RoomWriter):
         self._wake()
 
     # --- following -------------------------------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Wait until what was decided before is committed, but not for a log that does not answer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S):
+                await super().settle()
 
     async def catch_up(self) -> None:
         """Wait until everything that is in the log now has been followed."""

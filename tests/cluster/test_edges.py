@@ -229,6 +229,8 @@ async def test_a_run_needs_a_gateway_that_hosts_runs(people: People) -> None:
 async def test_without_nats_reads_and_watchers_go_on_and_then_everything(
     people: People, server: NatsServer
 ) -> None:
+    await people.join(people.owner, "nina")
+    await post(people.edge, "/message", {"to": "all", "content": "before"})
     watchers = [await people.socket(gateway) for gateway in (people.owner, people.edge)]
     await asyncio.to_thread(server.kill)
 
@@ -243,12 +245,17 @@ async def test_without_nats_reads_and_watchers_go_on_and_then_everything(
         post(people.edge, "/message", {"to": "all", "content": "while it was down"})
     )
     await until(is_degraded, "both gateways degraded")
-    assert (await get(people.edge, "/history?limit=1"))["items"]
+    stuck = asyncio.create_task(post(people.owner, "/message", {"to": "all", "content": "stuck"}))
+    for gateway in (people.owner, people.edge):
+        assert (await get(gateway, "/history?limit=1"))["items"]
+        assert await get(gateway, "/agents")
     assert not any(watcher.is_closed for watcher in watchers)
     await asyncio.to_thread(server.start)
     with contextlib.suppress(CspError):
-        # Whether the command waits long enough depends on the machine.
+        # Whether the commands wait long enough depends on the machine.
         await waiting
+    with contextlib.suppress(CspError):
+        await stuck
     said = await post(people.edge, "/message", {"to": "all", "content": "again"})
     for watcher in watchers:
         await watcher.until_seq(said["seq"])

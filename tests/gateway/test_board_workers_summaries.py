@@ -204,7 +204,7 @@ def of_gateway(
         sessions=sessions or {},
         participants={one.id: one for one in people or []},
     )
-    writer: Any = SimpleNamespace(room=room, settle=settle, submit=submit)
+    writer: Any = SimpleNamespace(room=room, settle=settle, submit=submit, is_leading=True)
     rules: Any = SimpleNamespace(
         summary_after=after, board_max_bytes=LIMIT, summariser=summariser, prompts={"summary": "{notes}"}
     )

@@ -309,7 +309,8 @@ class Kept:
         )
         boards = SimpleNamespace(by_name={"s-1": self.of_board}, of={"s-1": self.of_board}.__getitem__)
         settings: Any = SimpleNamespace(board_provider="openai", room="default")
-        writer: Any = SimpleNamespace(room=SimpleNamespace(boards=boards), submit=self.submit)
+        room = SimpleNamespace(boards=boards)
+        writer: Any = SimpleNamespace(room=room, submit=self.submit, is_leading=True)
         board: Any = self
         self.remote = remote_module.RemoteBoards(settings, writer, board)
         self.remote._client = self  # type: ignore[assignment]  # it has what is used

@@ -41,7 +41,8 @@ def gateway_of(tmp_path: Path, *, live_in: str = "", phase: str = "approval") ->
     known = {"run-1": SimpleNamespace(id="run-1", phase=phase)}
     room = SimpleNamespace(sessions=SimpleNamespace(live_in=live.get), runs=SimpleNamespace(by_id=known))
     folders = SimpleNamespace(path=lambda name: tmp_path / name, edited_plan=lambda name: EDITED)
-    return Recorder(writer=SimpleNamespace(room=room), run_worker=SimpleNamespace(folders=folders))
+    worker = SimpleNamespace(folders=folders)
+    return Recorder(writer=SimpleNamespace(room=room), run_worker=worker, hosts_runs=True)
 
 
 BODY: dict[str, Any] = {"goal": "mend it", "builder": "codex", "reviewer": "claude"}
