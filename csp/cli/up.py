@@ -79,7 +79,8 @@ def up(call: VerbCall) -> int:
     if call.args.dry_run:
         return show_plan(call, plan(settings, wish, env, terminal))
     is_shown = is_terminal(sys.stdin) and is_terminal(sys.stdout)
-    attaches = is_shown and not call.args.detach and not call.is_json and not is_unwatched(env)
+    attaches = is_shown and not call.args.detach and not call.is_json
+    attaches = attaches and not is_unwatched(env, panes_of(settings.state_dir, settings.room))
     if attaches:
         check_terminal(env)
     if running_room(settings.state_dir, settings.room) is None:

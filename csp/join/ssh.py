@@ -72,7 +72,7 @@ class Ssh(NamedTuple):
             hint = "install it there, or name it with --remote-csp PATH"
             raise NotFound(f"{self.destination} has no command {self.csp!r}", hint)
         if done.returncode:
-            raise Broken(f"csp on {self.destination}: {problem.removeprefix('csp: ')}")
+            raise Broken(f"csp failed on {self.destination}: {problem}")
         return _read_rooms(done.stdout, self.destination)
 
     def forwarding(self, url: str, socket: str) -> list[str]:

@@ -110,9 +110,12 @@ def check_terminal(env: Mapping[str, str]) -> None:
         raise Refused(f"terminal {name!r} cannot show a tmux session", _OTHER_TERMINAL)
 
 
-def is_unwatched(env: Mapping[str, str]) -> bool:
-    """Return whether the caller is in a tmux session that no terminal shows, so that none can be switched."""
-    if not env.get("TMUX"):
+def is_unwatched(env: Mapping[str, str], session: "TmuxSession | None") -> bool:
+    """Return whether the caller is in a tmux session that no terminal shows, so that none can be switched.
+
+    A session on another server is not switched to, but shown within the caller's pane.
+    """
+    if not env.get("TMUX") or (session is not None and session.elsewhere):
         return False
     server = libtmux.Server()
     rows = server.cmd("list-clients", "-F", "#{client_control_mode}").stdout

@@ -24,7 +24,7 @@ def test_the_rooms_are_in_the_last_line() -> None:
     ("script", "error", "message", "hint"),
     [
         ("exit 127", NotFound, "me@server has no command 'csp'", "--remote-csp PATH"),
-        ("echo 'csp: no home' >&2; exit 1", Broken, "csp on me@server: no home", ""),
+        ("echo 'csp: no home' >&2; exit 1", Broken, "csp failed on me@server: csp: no home", ""),
         ("echo nonsense", Broken, "csp on me@server gave an answer that cannot be read", "versions"),
         ("echo '[1]'", Broken, "csp on me@server gave an answer that cannot be read", "versions"),
         ("exit 255", Unreachable, "ssh me@server failed: it said nothing", ""),
