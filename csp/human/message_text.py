@@ -14,7 +14,7 @@ from csp.human.theme import Theme
 
 #: Below this width, rows are not wrapped here but by the terminal.
 NARROW: Final = 20
-_SPACED: Final = re.compile(r"\s*\S+")
+_SPACED: Final = re.compile(r"(?<!\s)\s*\S+")
 _INDENT: Final = "  "
 #: A folded text with this few rows is shown without its blank lines.
 _FEW_ROWS: Final = 5

@@ -79,7 +79,10 @@ def type_as_a_person(seat: Seat, is_over: threading.Event, chance: random.Random
         is_over.wait(chance.uniform(0.1, 0.4))
         # Codex takes an Enter in the middle of an answer for a change of the question: its own affair.
         if number % 3 or seat.name == "codex":
-            seat.keys(*["BSpace"] * len(words))
+            # A slow CLI drops keys of a burst, and what is left is a draft, for which everything has to wait.
+            for _ in range(3):
+                seat.keys(*["BSpace"] * len(words))
+                is_over.wait(0.5)
             continue
         wait_until_sync(partial(stands_below, seat, words), PATIENCE_S, f"{words} in {seat.name}")
         for _ in range(20):

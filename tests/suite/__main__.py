@@ -24,6 +24,8 @@ PURE_SOURCES: Final = "csp/room,csp/terminal"
 #: These measure; those of the parts of the bench lie in a folder of it.
 WITHOUT_THE_BENCH: Final = "--ignore-glob=tests/bench/test_*"
 NOT_IN_THE_MAIN_PART: Final = (*(f"--ignore={path}" for path in PURE_TESTS), WITHOUT_THE_BENCH)
+#: On a busy machine an exhaustive test may need more than the usual limit, which is for tests that hang.
+EXHAUSTIVE: Final = ("--full", "--timeout=1200")
 BY_GROUP: Final = ("--dist", "loadgroup", "--no-loadscope-reorder")
 
 
@@ -59,7 +61,7 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     if rest and (options.fast or options.map or options.covered):
         parser.error(f"unexpected argument {rest[0]}; see bin/test --help")
     if options.full and rest:
-        rest.append("--full")
+        rest = [*EXHAUSTIVE, *rest]
     return options, rest
 
 
@@ -103,7 +105,7 @@ def main_tests(full: bool) -> Part:
         "--longest-first",
         "--durations=15",
     )
-    return pytest_part("tests", *words, *(["--full"] if full else []))
+    return pytest_part("tests", *words, *(EXHAUSTIVE if full else []))
 
 
 def mutants(full: bool) -> Part:

@@ -32,7 +32,7 @@ async def test_a_model_without_a_key_is_refused_and_one_with_a_key_speaks(
         await shown.click("#add-model-cancel")
         wanted = ("--provider=anthropic", "--model=claude-sonnet-5", "--key-env=MINE")
         await asyncio.to_thread(place.csp, "add", "api", *wanted, f"--base-url={models.url('api')}")
-        await expect(shown.locator("[data-agent=api] .kind")).to_have_text("api · claude-sonnet-5")
+        await expect(shown.locator("[data-agent=api] .kind")).to_have_text("claude-sonnet-5")
         await write(shown, "@api good morning")
         await see_said(shown, "a good day")
         await expect(shown.locator("#spending .spent")).to_contain_text("claude-sonnet-5")
