@@ -91,7 +91,7 @@ async def test_a_journal_that_was_moved_is_not_called_a_full_disk(store: LocalSt
     store.journal.path.rename(store.journal.path.with_name("away"))
 
     for refused in (store.log.append(batch_of(lines_to(1)), START), store.log.check()):
-        with pytest.raises(StorageFull, match="deleted or moved"):
+        with pytest.raises(StorageFull, match="deleted, moved or cut"):
             await refused
 
 
