@@ -125,9 +125,10 @@ def shell(pane: Pane, command: list[str]) -> None:
 
 
 def stopping(how: str) -> list[str]:
+    # The shell shows this text too, so what the test waits for must not be in it.
     last = "os.write(1, b'x' * 60000 + b'LAST')"
-    code = f"import os, signal\nos.write(1, b'UP')\nos.read(0, 1)\n{last}\n{how}\n"
-    return python(code + "os.write(1, b'BACK')\nos.read(0, 9)")
+    code = f"import os, signal\nos.write(1, b'U' + b'P')\nos.read(0, 1)\n{last}\n{how}\n"
+    return python(code + "os.write(1, b'BA' + b'CK')\nos.read(0, 9)")
 
 
 @pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGSTOP)", "os.kill(0, signal.SIGTSTP)"])
