@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 #: Costs nothing when the condition comes true; on a busy machine a process may not get its turn for seconds.
 DEFAULT_TIMEOUT_S: Final = 120.0
-#: Whoever waits for less waits this long: on a busy machine it is no mistake of the product.
+#: The shortest deadline, so that a busy machine alone fails no test.
 SHORTEST_TIMEOUT_S: Final = 60.0
 _PERIOD_S: Final = 0.01
 #: Asking may start a process or have the room write a page, on the cores that the answer needs to come true.

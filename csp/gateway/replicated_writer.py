@@ -247,7 +247,7 @@ class ReplicatedWriter(RoomWriter):
             log.warning("another gateway has taken the room", extra={"seq": self.safe_seq})
         self.is_leading, self._is_stepping_down = False, True
         self._wake()
-        # The fate of the batch in flight is known before the room goes on elsewhere.
+        # Wait until it is known whether the batch in flight was committed.
         await self._idle.wait()
         self._is_stepping_down = False
         self._hand_over()
@@ -382,7 +382,7 @@ class ReplicatedWriter(RoomWriter):
         return msgspec.structs.replace(batch, lines=batch.lines[1:], first_seq=seq + 1)
 
     def check_start(self) -> None:
-        """Raise Broken if the journal goes on after the end of the log."""
+        """Raise Broken if the journal is longer than the log."""
         if self.room.seq > self._place.seq:
             raise Broken(
                 f"the journal {str(self.journal.path)!r} ends at {self.room.seq}, but the room's log at"

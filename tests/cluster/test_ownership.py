@@ -193,7 +193,7 @@ class World:
                 one.claim = one.place
 
     def read(self, one: Gateway) -> None:
-        """Read the next message; a gateway thinks about a claim before it goes on."""
+        """Read the next message; a gateway handles a claim before it reads on."""
         if one.place < len(self.log):
             entry = self.log[one.place]
             one.place += 1

@@ -62,7 +62,7 @@ class SshHost:
 
     @property
     def options(self) -> list[str]:
-        """What `csp join` has to be told to reach this host as `server`."""
+        """The options of `csp join` that reach this host as `server`."""
         wanted = ("HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "PYTHONPATH")
         env = " ".join(f"{name}={self._room.env[name]}" for name in wanted)
         csp = f"env {env} {sys.executable} -P -m csp.cli"

@@ -432,7 +432,7 @@ async def test_a_cli_that_is_slow_to_draw_gets_a_message_once(tmp_path: Path, ec
 @pytest.mark.parametrize("deaf_ms", [25000, 40000])
 @on_virtual_time
 async def test_a_cli_that_draws_before_it_acts_on_a_paste_gets_it_once(tmp_path: Path, deaf_ms: int) -> None:
-    """As on a busy machine, where a CLI goes on drawing other things while the paste waits inside it."""
+    """A busy CLI draws other things before it draws the paste."""
     slow = ("--frame", "rules", "--prompt-sign", "❯ ", "--deaf-ms", str(deaf_ms), "--chatter-ms", "300")
     async with desk(tmp_path, *slow, profile="claude") as scene:
         await scene.wait_for(scene.send("one"), "submitted", within_s=300)
