@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -161,6 +161,19 @@ class LiveRoom(Room):
         with self.log.open("ab") as log, open(os.devnull, "rb") as nothing:
             self._process = Forked(
                 words, self.dir, self.env, stdin=nothing.fileno(), output=log.fileno(), is_leader=True
+            )
+
+    def _start(self, command: Sequence[str]) -> None:
+        """Start the gateway by a command instead of by a fork."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.dir,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def wait(self) -> None:

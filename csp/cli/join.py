@@ -1,21 +1,28 @@
 """Join a room on another machine with agents of this one."""
 
 import functools
-import os
 import shlex
 import socket
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from csp.cli.arguments import JSON, TRUST, switch, takes, value
-from csp.cli.output import is_terminal, talk
-from csp.cli.up import at_work, finish_unseen, refuse_agents, report_outcomes, say, wish_of
+from csp.cli.output import talk
+from csp.cli.up import (
+    at_work,
+    attach,
+    finish_unseen,
+    refuse_agents,
+    report_outcomes,
+    say,
+    terminal_size,
+    will_attach,
+    wish_of,
+)
 from csp.cli.verb_call import VerbCall
 from csp.config import Settings, process_environment, settings_for
 from csp.errors import BadInput
-from csp.fast_start.child_environment import USER, child_environment
 from csp.join.target import SshTarget, Target, UrlTarget, local_name, read_target
 from csp.setting_types import COMMAND, ROOM, read_text
 
@@ -150,15 +157,11 @@ def link_words(call: VerbCall, settings: Settings, joining: _Joining) -> list[st
 def open_panes(call: VerbCall, settings: Settings, joining: _Joining, env: Mapping[str, str]) -> int:
     """Start the link if it is not up, and the agents in panes."""
     from csp.panes.join import JoinedRoom, find_link, start_link
-    from csp.panes.tmux_session import check_terminal, check_tmux
+    from csp.panes.tmux_session import check_tmux
 
     check_tmux(env)
     dir, args = call.directory(call.args.dir), call.args
-    size = _terminal_size()
-    is_shown = is_terminal(sys.stdin) and is_terminal(sys.stdout)
-    attaches = is_shown and not args.detach and not call.is_json
-    if attaches:
-        check_terminal(env)
+    attaches = will_attach(call, settings, env)
     with at_work(settings.state_dir, settings.room) as progress:
         if find_link(settings, joining.whole) is None:
             progress.show(f"connecting to {joining.target.host}…")
@@ -166,25 +169,15 @@ def open_panes(call: VerbCall, settings: Settings, joining: _Joining, env: Mappi
         tell = functools.partial(say, progress)
         opening = JoinedRoom(settings, wish_of(call, settings, dir), dir, env, progress.show, tell)
         opening.machine = args.machine or socket.gethostname()
-        opening.start(size if attaches else None)
+        opening.start(terminal_size() if attaches else None)
         if attaches:
             finish_unseen(opening)
         else:
             outcomes = opening.finish()
     if attaches:
-        argv = opening.panes.attach_argv(env)
-        sys.stderr.flush()
-        os.execvpe(argv[0], argv, child_environment(USER, env))
+        attach(opening, env)
     summary = {**opening.summary(), "joined": joining.whole}
     code = report_outcomes(call, summary, [outcome._asdict() for outcome in outcomes])
     if not call.is_json:
         talk(f"leave it with: csp down --room {shlex.quote(settings.room)}")
     return code
-
-
-def _terminal_size() -> tuple[int, int] | None:
-    try:
-        size = os.get_terminal_size()
-    except OSError:
-        return None
-    return (size.columns, size.lines) if size.columns and size.lines else None

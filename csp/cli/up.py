@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from csp.cli.arguments import HISTORY_DIR, JSON, ROLES, TRUST, YES, Arg, switch, takes, value
 from csp.cli.gateway import REACH, reach_of
@@ -62,7 +62,7 @@ _MOST_EARLIER: Final = 3
 def up(call: VerbCall) -> int:
     """Open the room or join the running one; show it immediately, or return when all agents have joined."""
     from csp.panes.start_gateway import running_room
-    from csp.panes.tmux_session import check_terminal, check_tmux, is_unwatched
+    from csp.panes.tmux_session import check_tmux
     from csp.panes.up import OpenRoom, plan
 
     check_place(call)
@@ -71,18 +71,10 @@ def up(call: VerbCall) -> int:
     wish = wish_of(call, settings, dir)
     reach = reach_of(call)
     check_tmux(env)
-    try:
-        size = os.get_terminal_size()
-        terminal = (size.columns, size.lines) if size.columns and size.lines else None
-    except OSError:
-        terminal = None
+    terminal = terminal_size()
     if call.args.dry_run:
         return show_plan(call, plan(settings, wish, env, terminal))
-    is_shown = is_terminal(sys.stdin) and is_terminal(sys.stdout)
-    attaches = is_shown and not call.args.detach and not call.is_json
-    attaches = attaches and not is_unwatched(env, panes_of(settings.state_dir, settings.room))
-    if attaches:
-        check_terminal(env)
+    attaches = will_attach(call, settings, env)
     if running_room(settings.state_dir, settings.room) is None:
         if cwd != call.cwd:
             talk(f"csp: room {settings.room!r} belongs to {dir}; opening it there")
@@ -97,10 +89,36 @@ def up(call: VerbCall) -> int:
         else:
             outcomes = opening.finish()
     if attaches:
-        argv = opening.panes.attach_argv(env)
-        sys.stderr.flush()
-        os.execvpe(argv[0], argv, child_environment(USER, process_environment()))
+        attach(opening, env)
     return report_outcomes(call, opening.summary(), [outcome._asdict() for outcome in outcomes])
+
+
+def terminal_size() -> tuple[int, int] | None:
+    """Return the columns and lines of the terminal; None without one."""
+    try:
+        size = os.get_terminal_size()
+    except OSError:
+        return None
+    return (size.columns, size.lines) if size.columns and size.lines else None
+
+
+def will_attach(call: VerbCall, settings: Settings, env: Mapping[str, str]) -> bool:
+    """Return whether the room is to be shown in this terminal; raise Refused if the terminal cannot do so."""
+    from csp.panes.tmux_session import check_terminal, is_unwatched
+
+    if call.args.detach or call.is_json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        return False
+    if is_unwatched(env, panes_of(settings.state_dir, settings.room)):
+        return False
+    check_terminal(env)
+    return True
+
+
+def attach(opening: "OpenRoom", env: Mapping[str, str]) -> NoReturn:
+    """Replace this process by one that shows the room."""
+    argv = opening.panes.attach_argv(env)
+    sys.stderr.flush()
+    os.execvpe(argv[0], argv, child_environment(USER, env))
 
 
 @takes(switch("--purge", "remove the room's history too"), YES, JSON, examples=("csp down",))

@@ -33,16 +33,7 @@ class Process(LiveRoom):
         """Start the gateway; return at once."""
         port = ["--port", str(self.port)] if self.has_port else []
         command = [*self.prefix, sys.executable, *self.program, "gateway", *port, *self._options]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.dir,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self._start(command)
 
     def announced(self) -> RunningRoom | None:
         """Return what the room says of itself to others, if it runs."""

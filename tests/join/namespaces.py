@@ -120,16 +120,7 @@ class ServerRoom(LiveRoom):
     def launch(self) -> None:
         words = [*self.machine.enter, sys.executable, "-P", "-m", "csp.cli", "gateway"]
         words += ["--port", str(self.port), *self._options]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                words,
-                cwd=self.dir,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self._start(words)
 
     def _ready(self) -> RunningRoom | None:
         return inside(self.machine, super()._ready)

@@ -49,16 +49,7 @@ class OnlyGateway(LiveRoom):
 
     def launch(self) -> None:
         command = [sys.executable, "-P", "-m", "csp.cli", "gateway", "--port", str(self.port)]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.dir,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self._start(command)
 
 
 class Scene:
