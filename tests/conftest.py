@@ -10,8 +10,10 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.suite.leftovers import leftovers
 from tests.suite.sockets import SocketOrigins
 from tests.suite.times import TimesByFolder, import_share, in_order, longest_first
+from tests.waiting import comes_true_sync
 
 # A token or an address in the developer's shell must not reach a test.
 for _name in [name for name in os.environ if name.startswith("CSP_")]:
@@ -39,6 +41,8 @@ settings.register_profile(
 )
 settings.load_profile("ci")
 
+#: What was told to end may need this long for it on a busy machine.
+LONGEST_END_S: Final = 60.0
 _NOT_RUN: Final = ("skipped", "xfailed", "xpassed")
 _WORKER_KEY: Final = "csp_deselected"
 
@@ -143,3 +147,19 @@ def _logging_as_before() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_process_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail if something that a test has started is still running after the last one."""
+    folder = tmp_path_factory.getbasetemp()
+    yield
+    left: list[str] = []
+
+    def are_all_gone() -> bool:
+        left[:] = leftovers(folder)
+        return not left
+
+    if not comes_true_sync(are_all_gone, LONGEST_END_S):
+        lines = "\n".join(left)
+        pytest.fail(f"tests have left processes running:\n{lines}", pytrace=False)

@@ -145,6 +145,8 @@ def test_the_action_comments_on_a_pull_request_with_the_common_result(tmp_path: 
                 )
             place.watch()
             assert step.returncode == 0, f"{name}: {(place.folder / 'step.log').read_text()}"
+        # GitHub ends what its steps have left running.
+        assert place.csp("down", "--room", "review").code == 0
         asked = "\n".join(text for exchange in models.exchanges() for text in exchange.ask.texts)
 
         assert comment.read_text() == "pr comment 7 --body-file\nBoth found the lost tabs.\n"
