@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     Receive = Callable[[int], bytes]
+    #: Called with each part of a streamed body as it arrives.
+    OnPart = Callable[[bytes], None]
 
 _READ_BYTES = 1 << 16
 _MAX_HEAD_BYTES = 1 << 16
@@ -80,11 +82,13 @@ def exchange(
     on_sent: "Callable[[], None]",
     connect_s: float = 0.0,
     is_alive: "Callable[[], bool] | None" = None,
+    on_part: "OnPart | None" = None,
 ) -> tuple[int, bytes]:
     """Send a request; return the status and body of the response.
 
     Raise ConnectionError if the response is invalid or incomplete. `connect_s` limits the time to connect.
     `is_alive` is asked whenever the response has been silent for a second; False raises TimeoutError.
+    A body of unknown length is passed to `on_part` as it arrives, and is not returned.
     """
     lines = [f"{method} {url.prefix}{path} HTTP/1.1", f"Host: {url.authority}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -97,7 +101,8 @@ def exchange(
             connection.settimeout(timeout_s)
         connection.sendall(request)
         on_sent()
-        return _read_answer(_watched(connection, timeout_s, is_alive) if is_alive else connection.recv)
+        receive = _watched(connection, timeout_s, is_alive) if is_alive else connection.recv
+        return _read_answer(receive, on_part)
     finally:
         connection.close()
 
@@ -148,7 +153,7 @@ def _secured(connection: _socket.socket, url: Url, timeout_s: float) -> _socket.
         raise
 
 
-def _read_answer(receive: "Receive") -> tuple[int, bytes]:
+def _read_answer(receive: "Receive", on_part: "OnPart | None" = None) -> tuple[int, bytes]:
     status, fields, body = _read_head(receive, bytearray())
     while 100 <= status < 200:
         status, fields, body = _read_head(receive, body)
@@ -164,7 +169,10 @@ def _read_answer(receive: "Receive") -> tuple[int, bytes]:
                 return status, bytes(content)
             start = end + 2
             _read_up_to(receive, body, start + size + 2)
-            content += body[start : start + size]
+            if on_part is None:
+                content += body[start : start + size]
+            else:
+                on_part(bytes(body[start : start + size]))
             del body[: start + size + 2]
     length = fields.get(b"content-length")
     if length is not None:

@@ -26,6 +26,8 @@ from csp.room.sessions.modes import mode_entries
 Context = ServerRequestContext[Any, Any]
 #: A function that returns the room client for a call.
 DoorOf = Callable[[Context], RoomClient]
+#: Over HTTP, a random id of the client, for clients that repeat requests whose response was lost.
+CALLER_HEADER: Final = "x-csp-caller"
 _TOOLS_FILE: Final = "tools.md"
 _MODES_FILE: Final = "start_modes.md"
 #: The error code in the older specification; the stateless one uses the same code for both errors.
@@ -103,12 +105,13 @@ class ServedRoom:
 
     def _key(self, ctx: Context, params: types.CallToolRequestParams) -> str:
         """Return an idempotency id for a call; repeated requests have the same id."""
-        if ctx.request is not None or ctx.request_id is None:
-            # Over HTTP, several clients use the same request ids.
+        # Over HTTP, several clients use the same request ids; only one that names itself can repeat a call.
+        caller = self._instance if ctx.request is None else ctx.request.headers.get(CALLER_HEADER)
+        if caller is None or ctx.request_id is None:
             return f"mcp-{uuid4().hex}"
         # A client may reuse an id for different calls.
-        asked = dumps([ctx.request_id, params.name, params.arguments or {}])
-        return f"mcp-{self._instance}-{sha256(asked.encode()).hexdigest()[:32]}"
+        asked = dumps([caller, ctx.request_id, params.name, params.arguments or {}])
+        return f"mcp-{sha256(asked.encode()).hexdigest()[:32]}"
 
     # --- resources -------------------------------------------------------------------------------
 

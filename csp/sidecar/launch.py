@@ -32,6 +32,9 @@ DEFAULT_SIZE = (24, 80)
 DEFAULT_INJECTION_TIMEOUT_S = 10.0
 #: With -P, because a folder named csp in the user's directory must not shadow our package.
 _PYTHON = (sys.executable, "-P")
+_MCP_SERVER = (
+    "import sys; sys.path.append(sys.argv[1]); import csp.sidecar.mcp_bridge as it; it.serve(sys.argv[2])"
+)
 #: Settings that the CLI does not inherit, because it is an agent in the room and not the room's owner.
 _OURS = ("CSP_ROOM", "CSP_HISTORY_DIR", "CSP_TRANSCRIPT")
 
@@ -127,7 +130,7 @@ def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_
         rules_text(seat.agent, order.role, order.prompt, has_tools=has_server),
         cwd=order.cwd,
         worktrees=_worktrees(room),
-        server=[*_PYTHON, "-m", "csp.cli", "mcp"] if has_server else [],
+        server=mcp_server(seat.folder) if has_server else [],
         has_peers=order.has_peers,
     )
     wired = wire(order.profile.capture, run)
@@ -159,6 +162,12 @@ def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_
 
         os._exit(relay(plan))
     exec_relay(plan, child_environment(HELPER, order.env), f"csp-sidecar-{seat.agent}")
+
+
+def mcp_server(folder: str) -> list[str]:
+    """Return the command of the CLI's MCP server, in an interpreter without site-packages."""
+    package = os.path.abspath(f"{__file__}/../../..")
+    return [sys.executable, "-I", "-S", "-c", _MCP_SERVER, package, folder]
 
 
 def _worktrees(room: RoomAddress) -> str:

@@ -44,6 +44,23 @@ def ask(url: Url, body: bytes | None = None, on_sent: Callable[[], None] = lambd
     return exchange(url, "POST", "/x?a=1", {"X-Auth-Token": "t"}, body, 5.0, on_sent)
 
 
+def test_a_stream_is_passed_on_in_parts_and_not_returned() -> None:
+    parts: list[bytes] = []
+    stream = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
+    with server(stream) as (url, _):
+        answer = exchange(url, "POST", "/x", {}, b"body", 5.0, lambda: None, on_part=parts.append)
+
+    assert (answer, parts) == ((200, b""), [b"hel", b"lo"])
+
+
+def test_a_body_of_known_length_is_returned_whole() -> None:
+    parts: list[bytes] = []
+    with server(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") as (url, _):
+        answer = exchange(url, "POST", "/x", {}, b"body", 5.0, lambda: None, on_part=parts.append)
+
+    assert (answer, parts) == ((200, b"{}"), [])
+
+
 def test_a_request_has_what_a_server_needs() -> None:
     sent: list[int] = []
     with server(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") as (url, asked):

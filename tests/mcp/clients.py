@@ -1,8 +1,10 @@
 """The SDK's own client, over stdio or HTTP."""
 
+import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -12,6 +14,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from csp.http_client import GatewayClient
+from csp.sidecar.launch import mcp_server
+from csp.sidecar.record_file import write_record
 from tests.rooms import LiveRoom
 
 #: With the handshake of before, without one as it is now; the version that each comes to.
@@ -34,6 +38,13 @@ def over_stdio(
         cwd=str(room.dir),
     )
     return Client(stdio_client(server), mode=mode)
+
+
+def in_a_pane(url: str, folder: Path, token: str, mode: str = "auto") -> Client:
+    """Return a client of the server that a sidecar gives its CLI, with a record in `folder`."""
+    write_record(str(folder), {"pid": os.getpid(), "url": url, "token": token})
+    command, *args = mcp_server(str(folder))
+    return Client(stdio_client(StdioServerParameters(command=command, args=args)), mode=mode)
 
 
 def join(room: LiveRoom, name: str, role: str = "agent") -> dict[str, str]:

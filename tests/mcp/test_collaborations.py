@@ -3,14 +3,16 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import requests
+from mcp.client.client import Client
 
 from csp.http_client import GatewayClient
-from tests.mcp.clients import call, over_http, over_stdio, refused
+from tests.mcp.clients import call, in_a_pane, over_http, over_stdio, refused
 from tests.rooms import LiveRoom
 
 pytestmark = pytest.mark.xdist_group("mcp")
@@ -57,9 +59,9 @@ def at_work(pair: list[Answering]) -> Iterator[None]:
             one.thread.join()
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("way", ["stdio", "http", "pane"])
 async def test_it_waits_for_the_end_and_tells_each_step(
-    room: LiveRoom, pair: list[Answering], way: str
+    room: LiveRoom, pair: list[Answering], way: str, tmp_path: Path
 ) -> None:
     told: list[tuple[float, float | None, str | None]] = []
 
@@ -67,8 +69,12 @@ async def test_it_waits_for_the_end_and_tells_each_step(
         told.append((progress, total, message))
 
     with at_work(pair):
-        # One way by the protocol of now, the other by that of before.
-        way_in = over_stdio(room) if way == "stdio" else over_http(room, room.token, "legacy")
+        # One way by the protocol of before, the others by that of now.
+        way_in: AbstractAsyncContextManager[Client] = over_stdio(room)
+        if way == "http":
+            way_in = over_http(room, room.token, "legacy")
+        elif way == "pane":
+            way_in = in_a_pane(room.url, tmp_path, room.token)
         async with way_in as client:
             # Without a name of its own, it speaks as the person at the keyboard.
             listed = await call(client, "list_agents")
