@@ -13,6 +13,8 @@ from tests.docs.reference import toctrees
 MAX_README_BYTES = 8192
 
 
+# It only computes, for minutes on a machine that computes for others too.
+@pytest.mark.timeout(1200)
 def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
     command = [
         sys.executable,

@@ -95,19 +95,23 @@ def test_emphasis_that_lies_too_deep_is_shown_as_its_signs() -> None:
 
 
 def test_time_grows_with_the_text_and_no_faster() -> None:
-    costs = {}
-    for piece in PIECES:
-        costs[piece] = [_seconds(piece * (size // len(piece))) for size in (1_000, MAX_CHARS)]
+    # A collection of garbage may fall into a try.
+    steep = {piece: costs for piece in PIECES if _is_steep(costs := _costs(piece))}
 
-    # Twenty times as long; with the square of the length it would be 400 times.
-    assert {piece: pair for piece, pair in costs.items() if pair[1] > 100 * max(pair[0], 0.001)} == {}
+    assert {piece: again for piece in steep if _is_steep(again := _costs(piece, tries=3))} == {}
+
+
+def _is_steep(costs: list[float]) -> bool:
+    """The longer text is twenty times as long; with the square of the length it would take 400 times."""
+    return costs[1] > 100 * max(costs[0], 0.001)
+
+
+def _costs(piece: str, tries: int = 1) -> list[float]:
+    """Return the least CPU time that a short text and a long one take."""
+    return [min(_seconds(piece * (size // len(piece))) for _ in range(tries)) for size in (1_000, MAX_CHARS)]
 
 
 def _seconds(text: str) -> float:
-    """Return the least CPU time of three tries: a collection of garbage may fall into one."""
-    taken = []
-    for _ in range(3):
-        began = time.thread_time()
-        markdown_tokens(text)
-        taken.append(time.thread_time() - began)
-    return min(taken)
+    began = time.thread_time()
+    markdown_tokens(text)
+    return time.thread_time() - began

@@ -16,6 +16,9 @@ from csp.protocol.session_parts import EndReason
 from csp.room.sessions.modes import build_catalogue
 from tests.room.playing import Play
 
+# One worker reads the sources, once for all tests.
+pytestmark = pytest.mark.xdist_group("notices")
+
 CSP = Path(__file__).parents[2] / "csp"
 SOURCES = [path for path in sorted(CSP.rglob("*.py")) if path != CSP / "protocol" / "notices.py"]
 #: Methods that look for a text in another one.
