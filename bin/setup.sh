@@ -143,8 +143,9 @@ ensure_uv() {
     find_uv || die "uv could not be installed; see https://docs.astral.sh/uv/ and run this again"
 }
 
+# Whether the system has the Python that is wanted.
 has_system_python() {
-    UV_PYTHON_PREFERENCE=only-system "$UV" python find --system '>=3.11' >/dev/null 2>&1
+    UV_PYTHON_PREFERENCE=only-system "$UV" python find --system "${UV_PYTHON:->=3.11}" >/dev/null 2>&1
 }
 
 # sync_venv [UV-SYNC-OPTION...]   sync .venv with uv.lock

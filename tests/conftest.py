@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.suite.leftovers import leftovers
+from tests.suite.optional_packages import has_word_vectors
 from tests.suite.sockets import SocketOrigins
 from tests.suite.times import TimesByFolder, import_share, in_order, longest_first
 from tests.waiting import comes_true_sync
@@ -101,6 +102,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: an exhaustive or long test that only ./bin/test --full runs")
+    config.addinivalue_line("markers", "word_vectors: a test of search by meaning, which needs WordLlama")
     if config.getoption("--full") and not config.getoption("--hypothesis-profile"):
         settings.load_profile("full")
     config.pluginmanager.register(NoSkipGate(config), "csp-no-skip-gate")
@@ -129,10 +131,15 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests marked `full` out, unless they are asked for or named one by one."""
+    """Leave the tests marked `full` out, unless they are asked for or named one by one.
+
+    Those of the word vectors are left out only where the extra `search` does without them.
+    """
     named = {argument for argument in config.args if "::" in argument}
     if not config.getoption("--full") and not named:
         items[:] = [item for item in items if item.get_closest_marker("full") is None]
+    if not has_word_vectors():
+        items[:] = [item for item in items if item.get_closest_marker("word_vectors") is None]
     if config.getoption("--longest-first"):
         longest_first(items)
     if order := config.getoption("--in-order"):

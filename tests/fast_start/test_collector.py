@@ -36,7 +36,9 @@ def test_nothing_is_collected_meanwhile_and_everything_is_kept() -> None:
         gc.unfreeze()
 
 
-@pytest.mark.parametrize("load", ["_load", "load_meaning_search"])
+@pytest.mark.parametrize(
+    "load", ["_load", pytest.param("load_meaning_search", marks=pytest.mark.word_vectors)]
+)
 def test_large_parts_are_loaded_without_a_full_collection(load: str) -> None:
     code = [sys.executable, "-c", _LOAD.replace("{load}", load)]
 

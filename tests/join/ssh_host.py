@@ -3,20 +3,18 @@
 import contextlib
 import getpass
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from csp.panes.processes import family
+from tests.join.sshd import Sshd, find_sshd
 from tests.rooms import Room, free_port
 from tests.waiting import wait_until_sync
-
-SSHD: Final = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
 
 
 class SshHost:
@@ -26,12 +24,18 @@ class SshHost:
     """
 
     def __init__(
-        self, folder: Path, room: Room, address: str = "127.0.0.1", enter: Sequence[str] = ()
+        self,
+        folder: Path,
+        room: Room,
+        address: str = "127.0.0.1",
+        enter: Sequence[str] = (),
+        sshd: Sshd | None = None,
     ) -> None:
         self._folder = folder
         self._room = room
         self._address = address
         self._enter = enter
+        self._sshd = sshd or find_sshd()
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._config = folder / "sshd_config"
@@ -43,6 +47,7 @@ class SshHost:
             f"ListenAddress {address}\nPort {self._port}\nHostKey {folder}/host\nPidFile none\n"
             f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nUsePAM no\nLogLevel VERBOSE\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+            f"{self._sshd.config}"
         )
         host_key = (folder / "host.pub").read_text().rsplit(" ", 1)[0]
         (folder / "known").write_text(f"[{address}]:{self._port} {host_key}\n")
@@ -70,14 +75,13 @@ class SshHost:
 
     def start(self) -> None:
         """Start sshd; return when it listens."""
-        assert SSHD is not None, "openssh-server is not installed"
-        if os.geteuid() == 0:
-            # Where it confines itself; the service of the distribution makes the folder.
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         with (self._folder / "sshd.log").open("ab") as log:
-            words = [*self._enter, SSHD, "-D", "-e", "-f", str(self._config)]
             self._process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                self._sshd.words(self._config, self._enter),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         wait_until_sync(lambda: "Server listening" in self.said(), what="sshd")
 

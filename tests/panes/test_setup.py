@@ -336,6 +336,8 @@ def test_packages_that_cannot_be_downloaded_leave_no_stamp(clone: Path, run: Run
     [
         ({}, UV, "only-system"),
         ({"UV_PYTHON_PREFERENCE": "managed"}, UV, "managed"),
+        ({"UV_PYTHON": "3.14"}, UV, ""),
+        ({"UV_PYTHON": "3.14"}, UV.replace("system >=3.11", "system 3.14"), "only-system"),
         ({}, UV.replace("python) ", "python) exit 2; "), ""),
     ],
 )

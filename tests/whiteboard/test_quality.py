@@ -51,6 +51,7 @@ def rooms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rooms]:
         room.close()
 
 
+@pytest.mark.word_vectors
 def test_a_few_questions_are_answered_as_well_as_was_measured(rooms: Rooms) -> None:
     few = [one for one in read_queries() if one.is_held_out][::5]
     found = [sum(ndcg(room.ask(one.q), one.grades) for one in few) / len(few) for room in rooms]
@@ -59,6 +60,7 @@ def test_a_few_questions_are_answered_as_well_as_was_measured(rooms: Rooms) -> N
 
 
 @pytest.mark.full
+@pytest.mark.word_vectors
 def test_meaning_finds_more_than_words(rooms: Rooms) -> None:
     words, meaning, rerank = (room.quality(is_held_out=True) for room in rooms)
 

@@ -18,6 +18,7 @@ from csp.protocol.enums import AgentId
 from csp.protocol.events import AnyEvent
 from csp.protocol.notes import FoundBy, NoteKind
 from csp.whiteboard import whiteboard as module
+from csp.whiteboard import word_vectors
 from csp.whiteboard.note_index import Entry, Filter, NoteIndex
 from csp.whiteboard.whiteboard import AT_ONCE, Whiteboard, elapsed_ms, load_meaning_search
 from tests.journal.making import commit, encoded, said
@@ -314,6 +315,7 @@ def test_an_index_that_is_half_on_the_disk_is_gone_with_its_board(journal: Jsonl
     assert not (journal.folder / "board.sqlite").exists()
 
 
+@pytest.mark.word_vectors
 def test_numpy_is_loaded_with_one_thread_and_the_setting_is_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +336,16 @@ def test_numpy_is_loaded_with_one_thread_and_the_setting_is_put_back(
     assert root.handlers == before
     assert said == [("OPENBLAS_NUM_THREADS", "1"), ("OPENBLAS_NUM_THREADS", "7")]
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+
+
+def test_without_its_package_search_by_meaning_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_spec(name: str) -> None:
+        assert name == "wordllama"
+
+    monkeypatch.setattr(word_vectors, "load_word_vectors", word_vectors.load_word_vectors.__wrapped__)
+    monkeypatch.setattr("importlib.util.find_spec", find_spec)
+
+    assert load_meaning_search() is None
 
 
 def test_time_is_told_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:

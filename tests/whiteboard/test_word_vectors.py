@@ -89,6 +89,7 @@ def test_light_words_are_compared_as_part_of_the_whole_text_alone(model: WordVec
     assert near == pytest.approx(float(model.embed("cat .") @ model.embed(".")), abs=1e-5)
 
 
+@pytest.mark.word_vectors
 def test_installed_weights_know_what_words_mean() -> None:
     model = load_word_vectors()
 
@@ -98,6 +99,7 @@ def test_installed_weights_know_what_words_mean() -> None:
     assert near > far + 0.1
 
 
+@pytest.mark.word_vectors
 def test_weights_that_cannot_be_read_turn_the_search_off(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,6 +113,7 @@ def test_weights_that_cannot_be_read_turn_the_search_off(
     assert "search by meaning is off" in caplog.text
 
 
+@pytest.mark.word_vectors
 def test_weights_of_another_type_turn_the_search_off(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -126,6 +129,7 @@ def test_weights_of_another_type_turn_the_search_off(
     assert "search by meaning is off" in caplog.text
 
 
+@pytest.mark.word_vectors
 def test_pieces_and_vectors_are_those_of_the_package() -> None:
     # Importing wordllama configures the root logger, unless that has a handler.
     import wordllama
@@ -142,6 +146,7 @@ def test_pieces_and_vectors_are_those_of_the_package() -> None:
         assert ours._tokenizer.encode(clean, add_special_tokens=False).ids == known, name
 
 
+@pytest.mark.word_vectors
 def test_no_step_of_the_loading_reads_the_whole_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call into the tokenizers keeps all other threads waiting, for as long as its vocabulary is large."""
     import tokenizers
@@ -175,6 +180,7 @@ def test_no_step_of_the_loading_reads_the_whole_tokenizer(monkeypatch: pytest.Mo
     assert after[1] < 0.8 * len(described["merges"])
 
 
+@pytest.mark.word_vectors
 def test_loading_imports_the_tokenizers_but_not_the_package_of_the_weights() -> None:
     code = "import sys; from csp.whiteboard.word_vectors import *; load_word_vectors(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
