@@ -204,6 +204,9 @@ _ESCAPE: Final = "\x1b"
 #: The first characters of drafts that are not for the model.
 _COMMANDS: Final = frozenset("/!?#")
 _STOPS: Final = frozenset("\x1b\x03")
+_STOP_BYTES: Final = b"\x1b\x03"
+#: Keys typed one by one; a longer piece or another control character may insert a whole text.
+_TYPING: Final = re.compile(rb"[\x20-\xff\x08\r]{1,64}")
 _WIPES: Final = frozenset("\r\x03\x15")
 _BACKSPACES: Final = frozenset("\x7f\x08")
 
@@ -219,6 +222,9 @@ class DraftTracker(msgspec.Struct, kw_only=True):
     #: When the person last pressed any key, and last pressed one that interrupts the CLI's answer.
     last_key: float | None = None
     last_stop: float | None = None
+    #: When the person last pressed a key that is not just a stop, and last pasted or recalled text.
+    last_edit: float | None = None
+    last_insert: float | None = None
     #: When Enter was last pressed on a draft that is not one of the CLI's commands, so that a turn follows.
     last_sent: float | None = None
     _rest: bytes = b""
@@ -239,6 +245,7 @@ class DraftTracker(msgspec.Struct, kw_only=True):
         if not data:
             return False
         self.last_key = now
+        self._note_edit(_SPELT.sub(_spell, data), now)
         end = 0
         for paste in _PASTE.finditer(data):
             self._count_keys(data[end : paste.start()], now)
@@ -252,6 +259,13 @@ class DraftTracker(msgspec.Struct, kw_only=True):
     def clear(self) -> None:
         """Forget the draft, because the screen shows an empty composer."""
         self.typed = 0
+
+    def _note_edit(self, data: bytes, now: float) -> None:
+        if not data.strip(_STOP_BYTES):
+            return
+        self.last_edit = now
+        if _TYPING.fullmatch(data) is None:
+            self.last_insert = now
 
     def _count_keys(self, data: bytes, now: float) -> None:
         if _RECALLS.search(data):

@@ -126,7 +126,7 @@ def _claude(home: Path, cwd: Path, url: str, set_up: SetUp) -> dict[str, str]:
     config = home / "config"
     state: dict[str, Any] = {
         "hasCompletedOnboarding": True,
-        "lastOnboardingVersion": "2.1.327",
+        "lastOnboardingVersion": "2.1.328",
         "theme": "dark",
         "numStartups": 5,
         "projects": {},

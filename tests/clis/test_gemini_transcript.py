@@ -14,6 +14,7 @@ from csp.protocol.requests import Usage
 from csp.terminal.reply_tracker import (
     Asked,
     Attached,
+    CapturedReply,
     Counted,
     Ended,
     Item,
@@ -23,6 +24,7 @@ from csp.terminal.reply_tracker import (
     Submitted,
     Switched,
     ToolCalled,
+    Tracker,
     Using,
     Wrote,
 )
@@ -144,11 +146,104 @@ def test_the_line_of_the_next_prompt_may_come_before_its_hook(chat: Chat) -> Non
     assert texts(begun) == ["two"]
 
 
+OURS = "[from human #7]\nhello\n[end #7]"
+OTHER = "[from human #8]\nhello again\n[end #8]"
+
+
+def unhooked(first: str, second: str, *, is_first_answered: bool = True) -> list[HookEvent | Line]:
+    """Return what Gemini writes if two prompts have the same number: the second one has no hook."""
+    story: list[HookEvent | Line] = [hook(1, "BeforeAgent", prompt=first), user(1, first)]
+    story += [line(2, "gemini", "to the first")] if is_first_answered else []
+    return [*story, user(3, second), line(4, "gemini", "to the second"), hook(5, "AfterAgent", prompt=first)]
+
+
+def replies(items: list[Item]) -> list[tuple[str | None, str, Ending]]:
+    """Return the tag, the text and the ending of each reply."""
+    reader = Tracker()
+    outcomes = [one for item in items for one in reader.feed(item)]
+    assert not reader.is_open
+    return [(one.tag, one.text, one.how) for one in outcomes if isinstance(one, CapturedReply)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "tags"),
+    [(OURS, "person", ("7", None)), ("person", OURS, (None, "7")), (OURS, OTHER, ("7", "8"))],
+)
+@pytest.mark.parametrize("is_at_once", [True, False])
+def test_a_prompt_without_a_hook_has_an_answer_of_its_own(
+    chat: Chat, first: str, second: str, tags: tuple[str | None, str | None], is_at_once: bool
+) -> None:
+    story = unhooked(first, second)
+    items = chat.read(*story) if is_at_once else [item for one in story for item in chat.read(one)]
+
+    assert replies(items) == [(tags[0], "to the first", Ending.DONE), (tags[1], "to the second", Ending.DONE)]
+
+
+def test_an_answer_to_a_person_is_not_the_reply_of_a_message_without_one(chat: Chat) -> None:
+    items = chat.read(*unhooked(OURS, "person", is_first_answered=False))
+
+    assert replies(items) == [("7", "", Ending.INTERRUPTED), (None, "to the second", Ending.DONE)]
+
+
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [(("info", CANCELLED), Ending.INTERRUPTED), (("error", "it broke"), Ending.FAILED)],
+)
+def test_how_the_second_prompt_ends_is_not_how_the_first_one_did(
+    chat: Chat, end: tuple[str, str], how: Ending
+) -> None:
+    story = unhooked(OURS, "person")
+    story[4] = line(4, *end)
+
+    assert replies(chat.read(*story)) == [("7", "to the first", Ending.DONE), (None, "", how)]
+
+
+@pytest.mark.parametrize("text", ["Please continue.", "System: Potential loop detected."])
+def test_a_turn_that_gemini_continues_is_one_turn(chat: Chat, text: str) -> None:
+    items = chat.read(*unhooked(OURS, text))
+
+    assert replies(items) == [("7", "to the first\n\nto the second", Ending.DONE)]
+
+
+def test_old_lines_that_are_recorded_again_take_no_answer(chat: Chat) -> None:
+    """Before a step of a turn Gemini may compress the conversation; the step's results follow."""
+    old = [user(2.1, "an old question"), line(2.1, "gemini", [{"text": "an old answer"}]), user(2.1, OURS)]
+    result = line(2.2, "user", [{"functionResponse": {}}])
+    items = chat.read(hook(1, "BeforeAgent", prompt=OURS), user(1, OURS), *old, result)
+    items += chat.read(line(3, "gemini", "Hi."), hook(4, "AfterAgent", prompt=OURS))
+
+    assert replies(items) == [("7", "Hi.", Ending.DONE)]
+
+
+def test_a_hint_for_a_step_is_no_prompt(chat: Chat) -> None:
+    hint = line(2, "user", [{"functionResponse": {}}, {"text": "User hints: hurry"}])
+    items = chat.read(hook(1, "BeforeAgent", prompt=OURS), user(1, OURS), hint)
+    items += chat.read(line(3, "gemini", "Hi."), hook(4, "AfterAgent", prompt=OURS))
+
+    assert replies(items) == [("7", "Hi.", Ending.DONE)]
+
+
+def test_a_prompt_that_was_ended_by_its_line_is_not_begun_by_its_late_hook(chat: Chat) -> None:
+    chat.read(*unhooked("person", OURS))
+
+    assert chat.read(hook(4.5, "BeforeAgent", prompt=OURS)) == []
+    # The person sends it once more.
+    assert chat.read(hook(8, "BeforeAgent", prompt=OURS)) == [Submitted(text=OURS)]
+
+
+def test_the_tags_that_are_remembered_are_the_newest(chat: Chat) -> None:
+    for number in range(600):
+        chat.prompt(1, f"[from human #{number}]\nhello\n[end #{number}]")
+
+    assert len(chat.reader._state.accepted) == 512
+
+
 def test_a_line_that_was_answered_begins_no_turn_later(chat: Chat) -> None:
     chat.prompt(1, "one")
-    chat.read(user(2, "two"), line(3, "gemini", "To both."))
+    items = chat.read(user(2, "two"), line(3, "gemini", "To two."))
 
-    assert chat.read(hook(4, "BeforeAgent", prompt="two")) == [Submitted(text="two")]
+    assert items[0] == Submitted(text="two")
+    assert chat.read(hook(4, "BeforeAgent", prompt="two")) == []
 
 
 def test_a_cancelled_request_is_interrupted(chat: Chat) -> None:
@@ -427,15 +522,14 @@ def test_a_file_is_told_where_gemini_writes_down_other_words(chat: Chat, is_line
     assert Attached(id="r1 files", path="a, b") in items
 
 
-def test_files_of_a_prompt_that_has_not_begun_belong_to_no_other(chat: Chat) -> None:
+def test_files_of_a_prompt_belong_to_no_other(chat: Chat) -> None:
     chat.read(hook(1, "BeforeAgent", prompt="before"))
     chat.read(user(1, "before"))
     items = chat.read(line(2, "user", with_files(WRITTEN, "a")))
-    assert not [item for item in items if isinstance(item, Attached)]
-    items = chat.read(hook(3, "BeforeAgent", prompt=TYPED))
 
-    kinds = [type(item).__name__ for item in items if isinstance(item, Prompted | Attached)]
-    assert kinds == ["Prompted", "Attached"]
+    kinds = [item for item in items if isinstance(item, Prompted | Attached)]
+    assert kinds == [Prompted(id="r2", text=WRITTEN), Attached(id="r2 files", path="a")]
+    assert chat.read(hook(3, "BeforeAgent", prompt=TYPED)) == []
 
 
 def test_a_file_without_a_name_is_told_too(chat: Chat) -> None:

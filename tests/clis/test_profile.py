@@ -103,7 +103,7 @@ def test_a_command_chooses_its_profile(command: list[str], name: str) -> None:
         ("claude", "2.2.0 (Claude Code)", False),
         ("claude", "2.0.99", False),
         ("claude", "12.1.0", False),
-        ("claude", "2.1.327 (Claude Code)", True),
+        ("claude", "2.1.328 (Claude Code)", True),
         ("codex", "codex-cli 0.166.0", True),
         ("codex", "codex-cli 0.169.0", True),
         ("codex", "codex-cli 0.170.0-alpha.1", False),

@@ -40,7 +40,7 @@ MEANINGS: Final = {
     "screen.composer.placeholder": "the grey text of an empty input box",
     "screen.composer.placeholder_colours": "colours of that text",
     "screen.composer.is_placeholder_faint": "whether that text is drawn faint",
-    "screen.composer.paste_marker": "what the CLI shows in place of a long paste",
+    "screen.composer.paste_marker": "what is shown in place of a long paste; group `breaks`: its line breaks",
     "screen.dialog.choice": "a numbered choice, with the groups `mark`, `number` and `label`",
     "screen.dialog.listed": "a choice without a number, with the groups `mark` and `label`",
     "screen.dialog.yes": "the label that says yes",

@@ -9,11 +9,16 @@ attachments, which say nothing of a turn, are left out.
 
 import asyncio
 import json
+import os
+import random
 import re
 import shutil
+import signal
 import sys
+import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -203,6 +208,54 @@ async def _overlap(stage: Stage) -> None:
     await stage.ask("2", "hello", "Hi there.")
 
 
+async def _unhooked(stage: Stage) -> None:
+    """Two prompts that Gemini gives the same number, so that the second one has no hook.
+
+    That needs luck too: record again until the story holds.
+    """
+    terminal = stage.run.terminal
+    await stage.ask("1", "hello", "Hi there.")
+    terminal.paste("[from human #2]\nhello\n[end #2]")
+    await asyncio.sleep(1.0)
+    with _slowed(terminal.process.pid):
+        terminal.send(ENTER)
+        await asyncio.sleep(random.choice((0.01, 0.03)))
+        for key in b"ok then":
+            terminal.send(bytes([key]))
+            await asyncio.sleep(0.002)
+        await asyncio.sleep(0.25)
+        terminal.send(ENTER)
+        await asyncio.sleep(0.3)
+    await stage.run.reply("2")
+    await stage.run.reply(None, 20.0)
+    await stage.run.idle()
+    assert [event.hook.hook_event_name for event in stage.events].count("BeforeAgent") == 2
+    stage.expect("2", "Hi there.")
+    stage.expect(None, "ok")
+    await stage.ask("3", "hello", "Hi there.")
+
+
+@contextmanager
+def _slowed(pid: int) -> Iterator[None]:
+    """Let a process run for a few milliseconds now and then, as on a machine with much else to do."""
+    is_over = threading.Event()
+
+    def slow_down() -> None:
+        while not is_over.is_set():
+            os.kill(pid, signal.SIGSTOP)
+            is_over.wait(0.04)
+            os.kill(pid, signal.SIGCONT)
+            is_over.wait(0.004)
+
+    brake = threading.Thread(target=slow_down)
+    brake.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        brake.join()
+
+
 async def _joined(stage: Stage) -> None:
     """Prompts that are taken in the midst of a turn, which only Claude does."""
     await stage.run.say("1", "tools please, slowly")
@@ -297,6 +350,7 @@ STORIES: Final[dict[str, Story]] = {
     "limit": _limit,
     "queue": _queue,
     "overlap": _overlap,
+    "unhooked": _unhooked,
     "joined": _joined,
     "clear": _clear,
     "resume": _resume,

@@ -3,15 +3,20 @@
 import asyncio
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, PropertyMock
 
 import pytest
 
+from csp.clis.profile import load_profile
 from csp.protocol.enums import Ending
 from csp.sidecar.brain.cli_outcomes import STOPPED_S, CliOutcomes
 from csp.terminal import reply_tracker as tracker
+from csp.terminal.gates import DraftTracker
+from csp.terminal.returned_prompt import PastedPrompt
+from csp.terminal.screen_reader import Composer
 
 REPLY = tracker.CapturedReply(id="r", text="done", tag="7")
+PASTED = PastedPrompt(tag="7", line_breaks=16, pasted_at=40.0)
 
 
 class Brain:
@@ -22,9 +27,13 @@ class Brain:
         self.cli.profile = SimpleNamespace(
             delivery=SimpleNamespace(proof=proof), keys=SimpleNamespace(clear=("\x15", "x"))
         )
+        self.cli.profile.rules = load_profile("claude").rules
         self.cli.pane.has_session = False
+        self.cli.pane.ledger = DraftTracker()
+        self.cli.tracker.is_open, self.cli.tracker.tags, self.cli.stopped_at = False, ("7",), 50.0
         self.follower = Mock() if has_follower else None
         self.progress, self.injector, self.poster, self.reporter = Mock(), Mock(), Mock(), Mock()
+        self.progress.pasted, self.progress.is_touching = {"7": PASTED}, False
         self.on_applied = Mock()
         self.outcomes = CliOutcomes(
             self.cli,
@@ -169,7 +178,16 @@ async def test_a_turn_that_the_screen_calls_stopped_is_interrupted() -> None:
     brain.cli.was_stopped.assert_called_with(STOPPED_S)
     brain.cli.tracker.feed.assert_called_once_with(tracker.Ended(how=Ending.INTERRUPTED))
     assert brain.cli.is_end_known is False
-    brain.cli.port.write.assert_not_called()
+    assert cleared(brain) == []
+
+
+def showing(text: str) -> Composer:
+    return Composer(text=text, is_empty=not text)
+
+
+def cleared(brain: Brain) -> list[str]:
+    """Return the keys that were pressed to clear the composer."""
+    return [call.args[1].decode() for call in brain.cli.port.write_unless.call_args_list]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +195,9 @@ async def test_a_turn_that_the_screen_calls_stopped_is_interrupted() -> None:
     [
         ("[from human #7] hello [end #7]", True, ["\x15"]),
         ("[from human #7] hello [end #7]", False, []),
+        ("[Pasted text #8 +16 lines]", True, ["\x15"]),
+        ("[Pasted text #8 +16 lines]", False, []),
+        ("[Pasted text #8 +17 lines]", True, []),
         ("what a person has typed", True, []),
     ],
 )
@@ -186,11 +207,42 @@ async def test_only_a_prompt_of_ours_that_was_put_back_is_cleared_away(
     brain = Brain(has_follower=False)
     brain.cli.was_stopped.return_value = True
     brain.cli.tracker.feed.return_value = []
-    brain.cli.pane.reading.composer = SimpleNamespace(text=text)
+    brain.cli.pane.reading.composer = showing(text)
     brain.progress.is_proven = lambda tag: is_proven and tag == "7"
     await brain.watch()
 
-    assert [call.args[0].decode() for call in brain.cli.port.write.call_args_list] == keys
+    assert cleared(brain) == keys
+
+
+async def test_a_prompt_may_be_put_back_late_and_is_cleared_away_once() -> None:
+    brain = Brain(has_follower=False)
+    brain.cli.was_stopped.side_effect = [True, False, False, False]
+    brain.cli.is_disk_full = False
+    brain.cli.tracker.feed.return_value = []
+    shown = iter(
+        [None, showing(""), showing("[Pasted text #8 +16 lines]"), showing("[Pasted text #8 +16 lines]")]
+    )
+    type(brain.cli.pane.reading).composer = PropertyMock(side_effect=lambda: next(shown))
+    await brain.watch(4)
+
+    assert cleared(brain) == ["\x15"]
+
+
+@pytest.mark.parametrize("how", ["turn", "paste", "time"])
+async def test_what_comes_after_the_stop_is_not_taken_for_it(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain = Brain(has_follower=False)
+    brain.cli.was_stopped.return_value = True
+    brain.cli.tracker.feed.return_value = []
+    brain.cli.tracker.is_open = how == "turn"
+    brain.progress.is_touching = how == "paste"
+    if how == "time":
+        monkeypatch.setattr("csp.sidecar.brain.cli_outcomes.RETURNED_S", 0.0)
+    brain.cli.pane.reading.composer = showing("[Pasted text #8 +16 lines]")
+    await brain.watch()
+
+    assert cleared(brain) == []
 
 
 @pytest.mark.parametrize(

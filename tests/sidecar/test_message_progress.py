@@ -2,7 +2,8 @@
 
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
-from csp.sidecar.inject.message_progress import KEPT, MessageProgress, SentPrompt
+from csp.sidecar.inject.message_progress import KEPT, PASTES, MessageProgress, SentPrompt
+from csp.terminal.prompt_builder import Prompt
 
 
 def test_the_log_keeps_the_newest_messages_and_their_turns() -> None:
@@ -45,3 +46,13 @@ def test_nothing_is_typed_at_first() -> None:
     progress = MessageProgress()
 
     assert progress.typing is None and not progress.is_touching and not progress.is_at("t-1")
+
+
+def test_the_last_pastes_are_known_by_their_line_breaks() -> None:
+    progress = MessageProgress()
+    for number in (*range(PASTES), 0, PASTES):
+        text = "\n".join("x" * (number + 3))
+        progress.note_pasted(Prompt(tag=str(number), header="", footer="", text=text), float(number))
+
+    assert sorted(map(int, progress.pasted)) == [0, *range(2, PASTES + 1)]
+    assert progress.pasted["2"].line_breaks == 4 and progress.pasted["2"].pasted_at == 2.0

@@ -105,6 +105,9 @@ CLAUDE: Final = {
         "Esc to cancel",
     ),
     "history-326": draft("tool"),
+    # Claude Code 2.1.328 puts a prompt that was stopped early back as a paste, with a new number.
+    "pasted-328": Seen(draft="[Pasted text #1 +16 lines]", marker=True),
+    "returned-328": Seen(draft="[Pasted text #2 +16 lines]", marker=True),
     "login-326-hint": Seen(draft="", title_says=None),
     "login-326-placeholder": Seen(draft="", blocked="login"),
     "auto-nudge-326": Seen(

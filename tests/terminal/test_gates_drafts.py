@@ -112,6 +112,17 @@ def test_keys_that_stop_an_answer_are_noted() -> None:
     assert fed(b"\x1b[A", b"x").last_stop is None
 
 
+def test_a_key_that_only_stops_edits_nothing() -> None:
+    assert fed(b"\x1b", b"\x03", b"\x1b[99;5u").last_edit is None
+    assert fed(b"x", b"\x1b").last_edit == 0.0
+    assert fed(b"\x1b", b"\x1b[B").last_edit == 1.0
+
+
+def test_typing_inserts_no_text_as_a_whole() -> None:
+    assert fed(b"x", b"\x7f", b"hello there\r").last_insert is None
+    assert fed(b"x", b"\x1b[200~hello\x1b[201~").last_insert == 1.0
+
+
 def test_an_empty_screen_clears_the_count() -> None:
     ledger = fed(b"hello")
     ledger.clear()

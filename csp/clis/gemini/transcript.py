@@ -8,6 +8,11 @@ If two prompts are sent at nearly the same time, Gemini accepts both, and Before
 either is answered; AfterAgent may then run only for the last one. They are answered one after the other, each
 after its own line in the chat file. So that line shows which prompt is answered next, whether it is read
 before the hook or after it.
+
+Gemini gives two such prompts the same number if the second one is sent before the first one is drawn. It then
+runs BeforeAgent and AfterAgent only for the first. The line of a prompt of ours is proof enough. Any other
+line without a hook may also be an old one that is recorded again, or a note for the model; it was a prompt if
+an answer follows it directly.
 """
 
 import re
@@ -33,6 +38,11 @@ _CONTEXT: Final = "<session_context>"
 #: The separator between a prompt and the files named in its text.
 _FILES: Final = "\n--- Content from referenced files ---"
 _FILE: Final = "Content from @"
+#: The starts of requests with which Gemini itself continues a turn.
+_CONTINUATIONS: Final = ("Please continue.", "System: ")
+#: How long after the line of a prompt its hook may be stamped.
+_HOOK_DELAY_S: Final = 2.0
+_REMEMBERED: Final = 512
 _LIMITS: Final = ("RESOURCE_EXHAUSTED", "quota", "rate limit", "usage limit", '"code":429')
 _NOTHING: Final = msgspec.Raw(b"{}")
 _SESSION: Final = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
@@ -106,6 +116,12 @@ class _State(msgspec.Struct):
     waiting: list[_Prompt] = []
     #: The last user line, if no hook has reported it yet and nothing was answered since.
     written: str = ""
+    #: The id, text and time of a user line without a hook, if nothing has followed it yet.
+    unhooked: tuple[str, str, float] | None = None
+    #: The tags of our prompts that Gemini has accepted.
+    accepted: dict[str, None] = {}
+    #: The last prompt that was accepted by its line, and until when its hook may still be stamped.
+    lined: tuple[str, float] = ("", 0.0)
     #: The id of that line and the files attached to it, until their prompt has begun.
     files: tuple[str, str] | None = None
     fault: str = ""
@@ -165,7 +181,7 @@ class GeminiReader(TranscriptReader):
         match hook.hook_event_name:
             case "SessionStart":
                 yield tracker.Started()
-            case "BeforeAgent":
+            case "BeforeAgent" if not (_is_same(hook.prompt, state.lined[0]) and at < state.lined[1]):
                 yield from self._accept(f"{hook.session_id}@{hook.timestamp or at}", hook.prompt)
             case "AfterAgent":
                 yield from self._begin(hook.prompt)
@@ -192,6 +208,10 @@ class GeminiReader(TranscriptReader):
         state = self._state
         known = [*state.waiting, *([state.prompt] if state.prompt else [])]
         if not any(_is_same(text, prompt.text) for prompt in known):
+            for tag in tags_in(text):
+                state.accepted[tag] = None
+                if len(state.accepted) > _REMEMBERED:
+                    del state.accepted[next(iter(state.accepted))]
             state.waiting.append(_Prompt(name, text))
             yield tracker.Submitted(text=text)
             if state.prompt and _is_same(text, state.written):
@@ -223,34 +243,67 @@ class GeminiReader(TranscriptReader):
             state.prompt, state.fault, state.fault_due, state.tools = None, "", None, []
             yield ended
 
+    def _begin_unhooked(self) -> Iterator[tracker.Item]:
+        """Begin the prompt of the last line that has no hook, because Gemini has reacted to it."""
+        state = self._state
+        if state.unhooked and state.is_open:
+            name, text, when = state.unhooked
+            yield from self._accept_line(name, text, when)
+            yield from self._begin(text)
+        state.unhooked = None
+
     def _forget_turns(self) -> None:
         state = self._state
+        state.unhooked = None
         state.prompt, state.waiting, state.fault, state.fault_due = None, [], "", None
         state.written, state.files, state.tools = "", None, []
 
-    def _message(self, record: _Record, at: float, now: float) -> Iterator[tracker.Item]:
+    def _message(self, record: _Record, when: float, now: float) -> Iterator[tracker.Item]:
         state = self._state
-        if at < state.since:
+        if when < state.since:
             return
         match record.type:
             case "user":
                 parts = [part.text for part in record.content if isinstance(part, _Part)]
                 at = parts.index(_FILES) if _FILES in parts else len(parts)
                 text = "".join(parts[:at])
-                if not state.has_hooks and text and not text.startswith(_CONTEXT):
-                    yield from self._accept(record.id, text)
+                yield from self._begin_line(record.id, text, when, is_whole=all(parts))
                 state.written = text or state.written
                 named = [part.strip() for part in parts[at:] if _FILE in part[:20]]
                 files = ", ".join(name.removesuffix(":").removeprefix(_FILE) for name in named) or "a file"
                 state.files = (record.id, files) if at < len(parts) else None
                 yield from self._begin(text)
             case "gemini" if state.is_open and isinstance(record.content, str):
+                yield from self._begin_unhooked()
                 yield from self._begin()
                 yield from self._answer(record, record.content)
             case "info" if record.content == _CANCELLED:
+                yield from self._begin_unhooked()
                 yield from self._end(tracker.Ended(how=Ending.INTERRUPTED))
             case "error" if state.is_open and isinstance(record.content, str):
+                yield from self._begin_unhooked()
                 state.fault, state.fault_due = record.content, now + FAILURE_WAIT_S
+
+    def _begin_line(self, name: str, text: str, when: float, *, is_whole: bool) -> Iterator[tracker.Item]:
+        """Accept the prompt of a user line if no hook reports it."""
+        state = self._state
+        state.unhooked = None
+        if not text or text.startswith(_CONTEXT):
+            return
+        tags = tags_in(text)
+        known = [*state.waiting, *([state.prompt] if state.prompt else [])]
+        if not state.has_hooks:
+            yield from self._accept(name, text)
+        elif any(_is_same(text, prompt.text) for prompt in known):
+            return
+        elif any(tag not in state.accepted for tag in tags):
+            yield from self._accept_line(name, text, when)
+        elif is_whole and not text.startswith(_CONTINUATIONS):
+            state.unhooked = (name, text, when)
+
+    def _accept_line(self, name: str, text: str, when: float) -> Iterator[tracker.Item]:
+        self._state.lined = (text, when + _HOOK_DELAY_S)
+        yield from self._accept(name, text)
 
     def _answer(self, record: _Record, text: str) -> Iterator[tracker.Item]:
         state = self._state

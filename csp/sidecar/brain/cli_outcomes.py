@@ -13,10 +13,13 @@ from csp.sidecar.inject.injector import Injector
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
 from csp.terminal import reply_tracker as tracker
-from csp.terminal.prompt_builder import tag_at_end, tag_in
+from csp.terminal.returned_prompt import PastedPrompt, returned_tag
 
 #: A person may stop an answer without a trace in any record; the screen must then be idle for this long.
 STOPPED_S: Final = 1.5
+#: How long after that the CLI may take to put the prompt back into its composer.
+RETURNED_S: Final = 10.0
+LOOK_S: Final = 0.5
 
 
 class CliOutcomes:
@@ -39,6 +42,8 @@ class CliOutcomes:
         self._on_applied = on_applied
         #: The current session of the CLI.
         self.session = session
+        #: The prompts of a turn that was just stopped, and until when the CLI may put one of them back.
+        self._stopped: tuple[list[PastedPrompt], float] | None = None
 
     async def follow(self) -> None:
         """Apply the CLI's record, if there is one, as it is written, until cancelled."""
@@ -100,17 +105,33 @@ class CliOutcomes:
 
     async def watch_for_stops(self) -> None:
         """End turns that were stopped without a record, once the screen has been idle for long enough."""
+        cli, progress = self._cli, self._progress
         while True:
-            await self._cli.wait(time.monotonic() + 0.5 if self._cli.tracker.is_open else None)
-            if self._cli.was_stopped(STOPPED_S):
+            is_looking = cli.tracker.is_open or self._stopped is not None
+            await cli.wait(time.monotonic() + LOOK_S if is_looking else None)
+            if cli.was_stopped(STOPPED_S):
+                pasted = [progress.pasted[tag] for tag in cli.tracker.tags if tag in progress.pasted]
+                self._stopped = pasted, time.monotonic() + RETURNED_S
                 self.feed([tracker.Ended(how=Ending.INTERRUPTED)])
-                self._cli.is_end_known = False
-                # The CLI may have put one of our prompts back into the composer.
-                composer = self._cli.pane.reading.composer
-                tag = tag_in(composer.text) or tag_at_end(composer.text) if composer else None
-                keys = self._cli.profile.keys.clear
-                if tag is not None and self._progress.is_proven(tag) and keys:
-                    self._cli.port.write(keys[0].encode())
-            elif self._cli.is_disk_full and self._cli.has_rested(STOPPED_S):
+                cli.is_end_known = False
+            elif cli.is_disk_full and cli.has_rested(STOPPED_S):
                 # The hook could not write the event that reports the end.
                 self.feed([tracker.Ended()])
+            if self._stopped is not None:
+                self._clear_returned(*self._stopped)
+
+    def _clear_returned(self, pasted: list[PastedPrompt], until: float) -> None:
+        """Clear the composer if the CLI has put a prompt of the stopped turn back into it."""
+        cli, composer = self._cli, self._cli.pane.reading.composer
+        if cli.tracker.is_open or self._progress.is_touching or time.monotonic() >= until:
+            self._stopped = None
+            return
+        if composer is None or composer.is_empty:
+            return
+        marker, ledger = cli.profile.rules.composer.paste_marker, cli.pane.ledger
+        tag = returned_tag(composer.text, marker, pasted, ledger, stopped_at=cli.stopped_at)
+        keys = cli.profile.keys.clear
+        if tag is not None and self._progress.is_proven(tag) and keys:
+            # Pressed once: a second one could end the CLI. A key of the person on its way comes first.
+            cli.port.write_unless(cli.pane.keys_seen, keys[0].encode())
+            self._stopped = None

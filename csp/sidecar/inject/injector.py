@@ -245,6 +245,7 @@ class Injector:
         cli = self._cli
         self._progress.remember(job.item)
         job.pasted_at = time.monotonic()
+        self._progress.note_pasted(job.prompt, job.pasted_at)
         cli.disregard_work()
         cli.pane.was_asked = True
         job.landing, job.see_at = cli.land(job.prompt), None

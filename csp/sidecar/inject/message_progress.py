@@ -14,9 +14,12 @@ from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
 from csp.terminal.generic_screen import PasteLocator
 from csp.terminal.prompt_builder import Prompt, tag_of
+from csp.terminal.returned_prompt import PastedPrompt
 from csp.terminal.submit_machine import SubmitMachine
 
 KEPT: Final = 500
+#: The number of pastes that are remembered, because the CLI may put one of them back into its composer.
+PASTES: Final = 20
 
 
 class SentPrompt(msgspec.Struct, frozen=True, array_like=True):
@@ -63,6 +66,8 @@ class MessageProgress:
     def __init__(self, sent: Mapping[str, SentPrompt] | None = None) -> None:
         self.sent = dict(sent or {})
         self.current: Injection | None = None
+        #: The last pastes, by tag.
+        self.pasted: dict[str, PastedPrompt] = {}
         #: A message that an earlier brain began to paste into the CLI, which is still running.
         self.left_standing: str | None = None
 
@@ -86,6 +91,14 @@ class MessageProgress:
         turn = item.turn if item.kind is DeliverKind.TURN else None
         found = self.sent.get(tag_of(item), SentPrompt(""))
         self._keep(tag_of(item), msgspec.structs.replace(found, id=item.id, turn=turn))
+
+    def note_pasted(self, prompt: Prompt, at: float) -> None:
+        """Record the prompt that is being pasted, to recognise it if the CLI puts it back."""
+        self.pasted.pop(prompt.tag, None)
+        breaks = prompt.text.count("\n")
+        self.pasted[prompt.tag] = PastedPrompt(tag=prompt.tag, line_breaks=breaks, pasted_at=at)
+        if len(self.pasted) > PASTES:
+            del self.pasted[next(iter(self.pasted))]
 
     def find(self, tag: str | None) -> SentPrompt | None:
         """Return the message of a prompt; None for a prompt without one, such as the initial prompt."""

@@ -202,9 +202,13 @@ class CliState:
 
     def was_stopped(self, for_s: float) -> bool:
         """Return whether an open turn was stopped without a report: by a stop key and then a long rest."""
-        began = self.turn_began or 0.0
-        stops = [at for at in (self.pane.ledger.last_stop, self.interrupted_at) if at and at > began]
-        return bool(stops) and self.has_rested(for_s, max(stops))
+        stopped_at = self.stopped_at
+        return stopped_at > (self.turn_began or 0.0) and self.has_rested(for_s, stopped_at)
+
+    @property
+    def stopped_at(self) -> float:
+        """When the key that stops an answer was last pressed, by us or by a person; 0 for never."""
+        return max(self.pane.ledger.last_stop or 0.0, self.interrupted_at or 0.0)
 
     def has_rested(self, for_s: float, since: float | None = None) -> bool:
         """Return whether a turn is open but the screen has shown no work for `for_s` since `since`."""
