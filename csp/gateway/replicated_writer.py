@@ -132,7 +132,7 @@ class ReplicatedWriter(RoomWriter):
         self._waiting[call_id] = waiting
         waiting.result.add_done_callback(partial(self._forget, call_id))
         self.on_stop(waiting.result, interrupts)
-        if self._expiring is None:
+        if self._expiring is None or self._expiring.done():
             self._expiring = self._loop.create_task(self._expire())
         if self.is_leading:
             try:
@@ -157,8 +157,8 @@ class ReplicatedWriter(RoomWriter):
             result.exception()
 
     async def _expire(self) -> None:
-        """Refuse what has waited for too long."""
-        while True:
+        """Refuse what has waited for too long, until nothing waits."""
+        while self._waiting:
             await asyncio.sleep(PATIENCE_S / 20)
             for waiting in list(self._waiting.values()):
                 if time.monotonic() - waiting.since < PATIENCE_S:
