@@ -89,6 +89,7 @@ class ReplicatedWriter(RoomWriter):
         #: Called with every command of this gateway and the interrupts that it will cause.
         self.on_stop: Callable[[Result, tuple[Interrupt, ...]], None] = lambda result, interrupts: None
         self._process = cluster.process
+        self._name = cluster.name
         self._epoch = 0
         self._is_stepping_down = False
         self._has_room_id = False
@@ -400,7 +401,7 @@ class ReplicatedWriter(RoomWriter):
         if lines:
             self.journal.room_id = room_id_in(lines[0]) or self.journal.room_id
         elif not self._has_room_id:
-            self.journal.room_id = str(uuid5(NAMESPACE_OID, owner))
+            self.journal.room_id = str(uuid5(NAMESPACE_OID, f"{self._name}\n{owner}"))
         self._has_room_id = True
 
     def _apply(self, line: bytes) -> tuple[AnyEvent, bytes] | None:

@@ -113,9 +113,8 @@ class Scene:
         report.opened_s = time.monotonic() - began
         cpu = [cpu_s(hub.pid) for hub in hubs]
         await asyncio.sleep(rest_s)
-        report.cpu_at_rest = [
-            round((cpu_s(hub.pid) - before) / rest_s, 3) for hub, before in zip(hubs, cpu, strict=True)
-        ]
+        spent = [cpu_s(hub.pid) - before for hub, before in zip(hubs, cpu, strict=True)]
+        report.cpu_at_rest = [round(one / rest_s, 3) for one in spent] if rest_s else []
         report.after_kb = [rss_kb(hub.pid) for hub in hubs]
         working = [asyncio.create_task(self._send(n, name)) for n, name in enumerate(self._active)]
         await self._until(lambda: all(len(times) > 3 for times in self._times.values()))
