@@ -46,7 +46,7 @@ class SafeClient(Client):
 
 
 class Listener:
-    """What the base class uses of a subscription; each message goes to a function at once."""
+    """A subscription, as the base class uses it; each message goes to a function at once."""
 
     __slots__ = ("_on_message", "_pending_size", "_received", "id")
 

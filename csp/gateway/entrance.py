@@ -1,4 +1,4 @@
-"""Where requests enter: the one room of a gateway, or one of the many rooms of a hub."""
+"""The entrance of requests: to the one room of a gateway, or to one of the many rooms of a hub."""
 
 from collections import Counter
 from typing import Protocol

@@ -42,7 +42,7 @@ FileEndpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]
 
 
 class _Target(NamedTuple):
-    """What a method of a path calls: a route of a room, or a file, which is the same in every room."""
+    """The target of a method of a path: a route of a room, or a file, which is the same in every room."""
 
     serve: Endpoint | None = None
     serve_file: FileEndpoint | None = None

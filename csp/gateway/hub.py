@@ -137,7 +137,8 @@ class Hub:
     def own_answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
         """See `Entrance.own_answer`."""
         if request.method == "GET" and request.path == "/health":
-            return json_response(200, encode(self.health()))
+            health = self.health()
+            return json_response(200 if health.status == "ok" else LogLost.status, encode(health))
         found = _PATH.fullmatch(request.path)
         if request.method == "GET" and found is not None and found[2] is None:
             # The files of the page are found relative to the room.

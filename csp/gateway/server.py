@@ -55,7 +55,7 @@ Serve = Callable[[OnReady], int]
 
 
 class Work(Protocol):
-    """What a process does with its listener until `stop` is set; see `serve`."""
+    """The work of a process with its listener, until `stop` is set; see `serve`."""
 
     async def __call__(
         self,

@@ -7,6 +7,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from playwright.async_api import async_playwright, expect
 
 from csp.client.client import Client
 from csp.errors import NotFound, Unauthenticated
@@ -15,6 +16,7 @@ from tests.chaos.hubs import Scene
 from tests.cluster.hubs import Hubs, LiveHub, room_token
 from tests.cluster.nats_servers import NatsServer
 from tests.waiting import wait_until_sync
+from tests.web import browser as chromium
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +140,25 @@ def test_an_idle_room_is_let_go_and_opens_again_with_everything(
 
         assert texts(hub.at("idle"))[-3:] == ["before", "elsewhere", "after"]
         assert not hubs.all[0].at("idle").get("/health")["replica"]
+
+
+async def test_the_page_of_a_room_works_below_its_path(hub: LiveHub) -> None:
+    links = {name: hub.at(name).post("/page/link", {})["path"] for name in ("first", "second")}
+    async with async_playwright() as playwright:
+        browser = await chromium.launch(playwright)
+        context = await chromium.new_context(browser)
+        troubles = chromium.Troubles()
+        troubles.listen(context)
+        page = await context.new_page()
+        # In one tab, so that both rooms share what the browser stores for it.
+        for name, link in links.items():
+            await page.goto(f"{hub.url}/r/{name}{link}")
+            await page.wait_for_selector(chromium.LIVE)
+            hub.at(name).post("/message", {"to": "all", "content": f"hello {name}"})
+            await expect(page.get_by_text(f"hello {name}")).to_be_visible()
+        await page.goto(f"{hub.url}/r/first")
+        await page.wait_for_selector(chromium.LIVE)
+        await expect(page.get_by_text("hello first")).to_be_visible()
+        assert page.url == f"{hub.url}/r/first/"
+        assert troubles.unexpected == []
+        await browser.close()
