@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -38,7 +38,7 @@ from csp.journal.search_index import SearchIndex
 from csp.protocol import events
 from csp.protocol.enums import AgentId, DeliveryState, Role
 from csp.protocol.responses import JournalHealth
-from csp.room.commands import AnswerQuery, AnyCommand, Leave, Rejoin, Tick
+from csp.room.commands import AnswerQuery, AnyCommand, Leave, Rejoin, RoomRules, Tick
 from csp.room.orchestrator import log_text
 from csp.room.sessions.steering import next_deadline
 from csp.room.visibility import is_visible_to
@@ -65,6 +65,15 @@ class OpenSocket(Protocol):
     def drop_if_stale(self) -> None: ...
 
 
+class SharedParts(NamedTuple):
+    """What a process with many rooms has opened for one of them, or has only once."""
+
+    #: Opened in a thread, because that syncs files.
+    journal: JsonlJournal
+    rules: RoomRules
+    disk: DiskThread
+
+
 class Gateway:
     """The parts of one room that request handlers use; `close` ends it."""
 
@@ -74,14 +83,14 @@ class Gateway:
         folder: Path,
         clock: Callable[[], float],
         cluster: ClusterRoom | None = None,
-        disk: DiskThread | None = None,
+        shared: "SharedParts | None" = None,
     ) -> None:
         self.cluster = cluster
         self.settings = settings
         self.folder = folder
         self.clock = clock
         self.started = clock()
-        journal = JsonlJournal.open(folder)
+        journal = shared.journal if shared is not None else JsonlJournal.open(folder)
         self.index = SearchIndex(journal)
         self.history = History(journal, self.index, settings.history_cap, self.is_visible)
         self.history.load_recent()
@@ -96,11 +105,12 @@ class Gateway:
         self.throttle = Throttle(lambda: self.pacer.is_busy or self.broadcast.is_behind())
         # All participants can read the boards, so a token that an agent printed must not be stored there.
         secrets = (self.tokens.room_token,)
-        self.rules = replace(load_rules(settings), secrets=secrets)
+        rules = shared.rules if shared is not None else load_rules(settings)
+        self.rules = replace(rules, secrets=secrets)
         self.board = Whiteboard(journal, self.is_visible, secrets)
         self.metrics = Metrics()
         self.presence = Presence(clock, settings.offline_after_s)
-        self.writer = self._open_writer(journal, disk or DiskThread())
+        self.writer = self._open_writer(journal, DiskThread() if shared is None else shared.disk)
         self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self._pages_read_at = 0.0

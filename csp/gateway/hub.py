@@ -28,10 +28,11 @@ from csp.errors import CspError, LogLost, NotFound, TooMany, Unauthenticated
 from csp.gateway import journal_maintenance
 from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, TokenStore, read_offered_token, read_token
 from csp.gateway.entrance import OpenRoom
-from csp.gateway.gateway import LOST_S, Gateway
+from csp.gateway.gateway import LOST_S, Gateway, SharedParts
 from csp.gateway.page_tokens import page_hash
 from csp.gateway.responses import HEADERS, json_response
-from csp.journal import DiskThread
+from csp.gateway.rules_from_settings import load_rules
+from csp.journal import DiskThread, JsonlJournal
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId
 from csp.room.sessions.steering import next_deadline
@@ -89,6 +90,7 @@ class Hub:
         #: The rooms that are just being opened or closed.
         self._opening: dict[str, asyncio.Task[OpenRoom]] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
+        self._rules = load_rules(settings)
         self._disk = DiskThread()
         self._slots = asyncio.Semaphore(AT_ONCE)
         #: Journals are scrubbed one after the other.
@@ -216,7 +218,13 @@ class Hub:
         async with self._slots:
             cluster = await self._node.room(name)
             folder = settings.history_dir / name
-            gateway = Gateway(settings, folder, self._clock, cluster, self._disk.shared())
+            journal = await asyncio.to_thread(JsonlJournal.open, folder)
+            parts = SharedParts(journal, self._rules, self._disk.shared())
+            try:
+                gateway = Gateway(settings, folder, self._clock, cluster, parts)
+            except BaseException:
+                journal.close()
+                raise
             try:
                 await gateway.join_cluster()
                 await self._wait_for_owner(cluster)

@@ -17,6 +17,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from aiohttp import web
@@ -100,9 +101,8 @@ class SteadyClock:
         return now
 
 
-def run(options: GatewayOptions, work: "Work | None" = None) -> int:
+def run(options: GatewayOptions, work: Work | None = None) -> int:
     """Serve the room, or do other work, until a stop signal arrives; return the exit code."""
-    work = work or serve
     tls = None
     if options.tls_cert is not None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -123,15 +123,14 @@ def run(options: GatewayOptions, work: "Work | None" = None) -> int:
     logging.getLogger("aiohttp.server").addFilter(is_our_failure)
     listener = bind(options.settings)
     lan: LanListener | None = None
+    serve_forever = _serve_forever if work is None else partial(_serve_forever, work=work)
     try:
         if options.lan:
             port = listener.getsockname()[1]
             lan = open_lan(options.lan, port, certificate_folder(process_environment()))
         if options.supervise:
-            return supervise(
-                lambda ready: _serve_forever(work, options, listener, tls, ready, os.getppid(), lan)
-            )
-        return _serve_forever(work, options, listener, tls, lambda: None, None, lan)
+            return supervise(lambda ready: serve_forever(options, listener, tls, ready, os.getppid(), lan))
+        return serve_forever(options, listener, tls, lambda: None, None, lan)
     finally:
         listener.close()
         if lan is not None:
@@ -155,19 +154,21 @@ def is_our_failure(record: logging.LogRecord) -> bool:
 
 
 def _serve_forever(
-    work: "Work",
     options: GatewayOptions,
     listener: socket.socket,
     tls: ssl.SSLContext | None,
     on_ready: OnReady,
     supervisor: int | None,
     lan: LanListener | None,
+    work: Work | None = None,
 ) -> int:
     async def serve_until_signalled() -> None:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await work(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor, lan=lan)
+        await (work or serve)(
+            options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor, lan=lan
+        )
 
     # Objects loaded so far are never freed; scanning them in every garbage collection would delay the room.
     gc.freeze()

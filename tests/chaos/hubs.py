@@ -7,7 +7,6 @@ killed. Measured are the memory that a room costs, and how long each active room
 
 import argparse
 import asyncio
-import itertools
 import json
 import logging
 import os
@@ -15,6 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -41,10 +41,16 @@ class Report:
     after_kb: list[int] = field(default_factory=list)
     #: The share of a core that each hub uses while its rooms rest.
     cpu_at_rest: list[float] = field(default_factory=list)
-    #: The longest time without an answer of each active room of the killed hub.
+    #: How long the slowest message of each active room of the killed hub took, from the kill on.
     silence_s: list[float] = field(default_factory=list)
+    #: How long a message took before that.
+    answer_s: list[float] = field(default_factory=list)
     acknowledged: int = 0
     lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    #: How often hubs have lost their connection to NATS, and a room to another hub, though nothing was cut.
+    reconnected: int = 0
+    taken: int = 0
 
     @property
     def kb_per_room(self) -> float:
@@ -64,15 +70,22 @@ class Report:
                 "p50": round(statistics.median(self.silence_s), 2),
                 "max": round(max(self.silence_s), 2),
             },
+            "answer_s": {
+                "p50": round(statistics.median(self.answer_s), 3),
+                "max": round(max(self.answer_s), 3),
+            },
             "acknowledged": self.acknowledged,
             "lost": self.lost[:5],
+            "doubled": self.doubled[:5],
+            "reconnected": self.reconnected,
+            "taken": self.taken,
         }
 
 
 class Scene:
     """The servers, the hubs and the clients of a run."""
 
-    def __init__(self, folder: Path, rooms: int, active: int, hubs: int = 3, pause_s: float = 0.2) -> None:
+    def __init__(self, folder: Path, rooms: int, active: int, hubs: int = 3, pause_s: float = 1.0) -> None:
         self._nats = NatsCluster(folder / "nats")
         self._folder = folder
         self._names = [f"room-{number}" for number in range(rooms)]
@@ -81,6 +94,8 @@ class Scene:
         self._pause_s = pause_s
         self._times: dict[str, list[float]] = {name: [] for name in self._active}
         self._texts: dict[str, list[str]] = {name: [] for name in self._active}
+        #: When each message was first sent, and how long it took to be acknowledged.
+        self._answers: dict[str, list[tuple[float, float]]] = {name: [] for name in self._active}
         self._is_over = False
         self.report = Report(rooms)
 
@@ -118,13 +133,15 @@ class Scene:
         report.after_kb = [rss_kb(hub.pid) for hub in hubs]
         working = [asyncio.create_task(self._send(n, name)) for n, name in enumerate(self._active)]
         await self._until(lambda: all(len(times) > 3 for times in self._times.values()))
+        report.answer_s = [took for answers in self._answers.values() for _, took in answers]
         killed_at = time.monotonic()
         await asyncio.to_thread(hubs[0].kill9)
         await self._until(lambda: all(times[-1] > killed_at + after_s for times in self._times.values()))
         self._is_over = True
         await asyncio.gather(*working)
         for name in self._active[:: len(hubs)]:
-            report.silence_s.append(longest_hole(self._times[name], killed_at))
+            took = [took for began, took in self._answers[name] if began + took > killed_at]
+            report.silence_s.append(max(took))
         report.acknowledged = sum(len(times) for times in self._times.values())
         await self._compare(hubs[1])
 
@@ -136,13 +153,16 @@ class Scene:
     async def _send(self, number: int, name: str) -> None:
         """Send messages to a room, at its own hub first."""
         hubs, at, sent = self._hubs.all, number, 0
+        began = time.monotonic()
         while not self._is_over:
             text = f"message {sent}"
             if await self._post(hubs[at % len(hubs)], name, text):
+                self._answers[name].append((began, time.monotonic() - began))
                 self._times[name].append(time.monotonic())
                 self._texts[name].append(text)
                 sent += 1
                 await asyncio.sleep(self._pause_s)
+                began = time.monotonic()
             else:
                 at += 1
 
@@ -166,22 +186,28 @@ class Scene:
     async def _compare(self, hub: LiveHub) -> None:
         """Note what was acknowledged and is not in the history exactly once."""
         for name in self._active:
-            client = hub.at(name)
-            texts: list[str] = []
-            after = 0
-            while True:
-                page = await asyncio.to_thread(client.get, f"/history?after={after}&limit=500")
-                texts += [item.get("text", "") for item in page["items"]]
-                if len(page["items"]) < 500:
-                    break
-                after = page["items"][-1]["seq"]
-            self.report.lost += [f"{name}: {text}" for text in self._texts[name] if texts.count(text) != 1]
+            # Its answer comes after everything before it.
+            await self._until_sent(hub, name)
+            counts = Counter(await asyncio.to_thread(all_texts, hub, name))
+            self.report.lost += [f"{name}: {text}" for text in self._texts[name] if not counts[text]]
+            self.report.doubled += [f"{name}: {text}" for text in self._texts[name] if counts[text] > 1]
+        logs = [one.said() for one in self._hubs.all]
+        self.report.reconnected = sum(log.count("connection to NATS lost") for log in logs)
+        self.report.taken = sum(log.count("another gateway has taken the room") for log in logs)
+
+    async def _until_sent(self, hub: LiveHub, name: str) -> None:
+        async with asyncio.timeout(STUCK_S):
+            while not await self._post(hub, name, "the last message"):
+                pass
 
 
-def longest_hole(times: list[float], since: float) -> float:
-    """Return the longest time between two answers, of which the later one came after `since`."""
-    pairs = itertools.pairwise(times)
-    return max((later - earlier for earlier, later in pairs if later > since), default=0.0)
+def all_texts(hub: LiveHub, name: str) -> list[str]:
+    """Return the texts of a room."""
+    client, texts, after = hub.at(name), list[str](), 0
+    while items := client.get(f"/history?after={after}&limit=500")["items"]:
+        texts += [item.get("text", "") for item in items]
+        after = items[-1]["seq"]
+    return texts
 
 
 def rss_kb(pid: int) -> int:
@@ -209,7 +235,7 @@ def main(argv: list[str] | None = None) -> int:
         report = asyncio.run(scene.play())
     load = [round(load, 1) for load in os.getloadavg()]
     print(json.dumps(report.figures() | {"load": load}, indent=1))
-    return 1 if report.lost else 0
+    return 1 if report.lost or report.doubled else 0
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def texts(client: GatewayClient) -> list[str]:
 
 
 async def test_rooms_of_a_killed_hub_go_on_at_the_others(tmp_path: Path) -> None:
-    report = await Scene(tmp_path, rooms=30, active=30).play(rest_s=0, after_s=1)
+    report = await Scene(tmp_path, rooms=30, active=30, pause_s=0.2).play(rest_s=0, after_s=1)
 
     assert report.lost == []
     assert len(report.silence_s) == 10
