@@ -72,6 +72,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8765
+    public_name: str = ""
     gateway_url: str = ""
     ca_file: Path | None = None
     auth_token: str = field(default="", repr=False)
@@ -203,6 +204,9 @@ ROWS: Final = (
     _row("host", "room", types.LINE, "address the gateway listens on", flag="--host"),
     _row("port", "room", types.PORT,
          "port the gateway listens on; 0 for any free port", flag="--port", default=_NEXT),
+    _row("public_name", "", types.HOSTS,
+         "names at which clients reach the gateway through a balancer, separated by commas",
+         flag="--public-name"),
     _row("gateway_url", "", types.GATEWAYS,
          "gateway to use instead of looking for a running room; of several, separated by commas, "
          "the next one is used when one is lost"),
@@ -284,6 +288,8 @@ class GatewayOptions:
     supervise: bool = False
     #: Whether this gateway of several works on review runs.
     hosts_runs: bool = False
+    #: How long a room of a hub may be idle before it is let go.
+    idle_s: float = 600.0
     dir: Path
 
 

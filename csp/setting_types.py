@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar
 from csp.errors import BadInput
 
 T = TypeVar("T")
+_HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9._-]{1,253}", re.ASCII)
 _ROOM_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 _URL: Final = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 _ON: Final = ("1", "true", "yes", "on")
@@ -71,6 +72,13 @@ def _read_urls(text: str) -> str:
     return ",".join(_read_url(one.strip()) for one in text.split(","))
 
 
+def _read_hosts(text: str) -> str:
+    names = [name.strip() for name in text.split(",")]
+    if not all(_HOST_NAME.fullmatch(name) for name in names):
+        raise ValueError
+    return ",".join(names)
+
+
 def _read_boolean(text: str) -> bool:
     if text.lower() not in _ON + _OFF:
         raise ValueError
@@ -129,6 +137,7 @@ VARIABLE: Final = SettingType(
     "the name of an environment variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))
 )
 WEB: Final = SettingType("an http or https URL without a user name", _read_url)
+HOSTS: Final = SettingType("host names without a port, separated by commas", _read_hosts)
 GATEWAYS: Final = SettingType(
     "an http or https URL without a user name, or several separated by commas", _read_urls
 )

@@ -9,7 +9,7 @@ from csp.cli.arguments import WHOLE, Forms, read_as, takes, value
 from csp.cli.output import put, talk
 from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, Refused
-from csp.setting_types import PORT
+from csp.setting_types import PORT, ROOM, read_text
 
 _FORMS: Final = Forms("cluster", default="config")
 _HOSTS: Final = "nats1.example,nats2.example,nats3.example"
@@ -26,7 +26,8 @@ _KINDS: Final = ("nats", "systemd", "compose")
         "FORM",
         "config nats, config systemd or config compose: print a file; "
         "key FILE: make the gateways' key for the servers and print its public half; "
-        "secret FILE: make the secret that the gateways share",
+        "secret FILE: make the secret that the gateways share; "
+        "token ROOM: print the token of a room, from the secret",
         nargs="*",
     ),
     value("--hosts", "A,B,C", f"hosts of the NATS servers, each as HOST or HOST:PORT; default: {_HOSTS}"),
@@ -39,6 +40,7 @@ _KINDS: Final = ("nats", "systemd", "compose")
         f"default: {_FOLDER} for a server, {_GATEWAY_FOLDER} for a gateway",
     ),
     value("--store", "DIR", f"with config nats: folder for the server's data; default: {_STORE}"),
+    value("--secret-file", "FILE", "with token: the secret that the gateways share"),
     value(
         "--gateway-port",
         "N",
@@ -48,6 +50,7 @@ _KINDS: Final = ("nats", "systemd", "compose")
     examples=(
         "csp cluster key gateway.nk",
         "csp cluster secret secret",
+        "csp cluster token review --secret-file secret",
         "csp cluster config nats --hosts n1.lan,n2.lan,n3.lan --number 2 --key U... > nats.conf",
         "csp cluster config systemd --hosts n1.lan,n2.lan,n3.lan --room review > csp-review.service",
         "csp cluster config compose --hosts nats1,nats2,nats3 --room review > compose.yaml",
@@ -122,6 +125,18 @@ def _secret(call: VerbCall, words: list[str]) -> int:
     path = _new_file(call, words)
     _write_new(path, f"{secrets.token_urlsafe(32)}\n".encode())
     talk(f"wrote {path}; every gateway of the cluster needs the same file")
+    return 0
+
+
+@_FORMS.form("token", 1, ("secret_file",))
+def _token(call: VerbCall, words: list[str]) -> int:
+    from csp.cluster.node import read_secret, room_key
+    from csp.gateway.auth import TokenStore  # loads aiohttp
+
+    if not words:
+        raise BadInput("expected the name of a room", "csp cluster token ROOM --secret-file FILE")
+    secret = read_secret(call.settings.secret_file)
+    put(TokenStore(room_key(secret, read_text(ROOM, words[0], "ROOM"))).room_token)
     return 0
 
 

@@ -24,22 +24,28 @@ JOURNAL: Final = value(
     "SERVERS",
     "NATS servers, such as nats://a,nats://b, that keep the journal for several gateways",
 )
-#: The options that define how a gateway can be reached.
-REACH: Final = (
-    LAN,
+SECRET_FILE: Final = value(
+    "--secret-file", "FILE", "file with the secret that all gateways of a cluster share"
+)
+PUBLIC_NAME: Final = value(
+    "--public-name", "NAMES", "names at which clients reach this through a balancer, separated by commas"
+)
+TLS: Final = (
     value("--tls-cert", "FILE", "certificate file in PEM format"),
     value("--tls-key", "FILE", "private key file in PEM format"),
-    INSECURE,
 )
+#: The options that define how a gateway can be reached.
+REACH: Final = (LAN, *TLS, INSECURE)
 
 
 @takes(
     value("--host", "ADDRESS", "address to listen on"),
     value("--port", "N", "port to listen on; 0 for any free port"),
+    PUBLIC_NAME,
     HISTORY_DIR,
     value("--durability", "LEVEL", "none, flush or fsync"),
     JOURNAL,
-    value("--secret-file", "FILE", "file with the secret that all gateways of a cluster share"),
+    SECRET_FILE,
     *NATS,
     *REACH,
     switch("--supervise", "restart the gateway if it dies"),

@@ -33,6 +33,7 @@ VERBS: Final = (
     Verb("chat", "talk to the room from this terminal", "chat"),
     Verb("web", "open the room in a browser", "web"),
     Verb("gateway", "run a room's gateway", "gateway"),
+    Verb("hub", "run many rooms of a cluster in one process", "hub"),
     Verb("sidecar", "run a CLI in this pane as an agent", "sidecar"),
     Verb("agent", "run an API model as an agent", "agent"),
     Verb("mcp", "serve the room to an MCP client on stdin", "mcp"),

@@ -128,7 +128,8 @@ def other_link(call: VerbCall, base: str, host: str) -> str:
         return ""
     name = f"[{host}]" if ":" in host else host
     port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{name}{port}" + field(call.gateway.post("/page/link", {}), "path", str)
+    path = field(call.gateway.post("/page/link", {}), "path", str)
+    return f"{parts.scheme}://{name}{port}{parts.path}{path}"
 
 
 def why_no_browser(env: Mapping[str, str], platform: str = sys.platform) -> str:

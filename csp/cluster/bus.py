@@ -20,9 +20,8 @@ from csp.errors import Broken, LogLost, Refused
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
-    from nats.aio.subscription import Subscription
 
-    from csp.cluster.nats_client import SafeClient
+    from csp.cluster.nats_client import Listener, SafeClient
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +31,8 @@ PING_S: Final = 0.3
 DEAD_S: Final = 0.9
 CONNECT_S: Final = 2.0
 PAUSE_S: Final = 0.1
+#: After a loss thousands of rooms may want to read at once, and no request must time out because of that.
+READS_AT_ONCE: Final = 64
 
 
 class Message(Protocol):
@@ -49,15 +50,17 @@ class Bus:
 
     def __init__(self, servers: NatsServers) -> None:
         self._servers = servers
-        self._client: Client | None = None
+        self._client: SafeClient | None = None
         self._is_connected = asyncio.Event()
         self._readers: dict[str, dict[int, OnMessage]] = {}
         #: Those of the present connection.
-        self._subscriptions: dict[str, Subscription] = {}
+        self._listeners: dict[str, Listener] = {}
         self._numbers = iter(range(1 << 62))
         self._keeping: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
         self._connected_at = self._lost_at = 0.0
+        #: Held by those that read from streams.
+        self.reading = asyncio.Semaphore(READS_AT_ONCE)
         #: Whether at the last attempt every machine answered, and none of them ran a server.
         self.is_refused = False
 
@@ -152,20 +155,20 @@ class Bus:
         """Call `on_message` with every message from now on; return the function that ends it."""
         number = next(self._numbers)
         self._readers.setdefault(subject, {})[number] = on_message
-        if self._client is not None and self.is_connected and subject not in self._subscriptions:
+        if self._client is not None and self.is_connected and subject not in self._listeners:
             with contextlib.suppress(Exception):
                 # Without a connection the next one subscribes.
-                await self._subscribe(self._client, subject)
+                await self._listen(self._client, subject)
 
         async def end() -> None:
             readers = self._readers.get(subject, {})
             readers.pop(number, None)
             if not readers:
                 self._readers.pop(subject, None)
-                subscription = self._subscriptions.pop(subject, None)
-                if subscription is not None:
+                listener = self._listeners.pop(subject, None)
+                if listener is not None and self._client is not None:
                     with contextlib.suppress(Exception):
-                        await subscription.unsubscribe()
+                        await self._client.ignore(listener)
 
         return end
 
@@ -254,10 +257,11 @@ class Bus:
                     )
                     connected.set()
                     _check_version(client)
-                    self._subscriptions.clear()
+                    self._listeners.clear()
                     # Readers may come meanwhile.
-                    while missing := [one for one in self._readers if one not in self._subscriptions]:
-                        await self._subscribe(client, missing[0])
+                    while missing := [one for one in self._readers if one not in self._listeners]:
+                        for subject in missing:
+                            await self._listen(client, subject)
             except (Broken, asyncio.CancelledError):
                 await _abandon(client)
                 raise
@@ -273,12 +277,12 @@ class Bus:
         self.is_refused = refused == len(urls)
         raise LogLost(f"no NATS server can be reached ({'; '.join(problems)})", "are they running?")
 
-    async def _subscribe(self, client: "Client", subject: str) -> None:
-        async def on_message(message: "Msg") -> None:
+    async def _listen(self, client: "SafeClient", subject: str) -> None:
+        def on_message(message: "Msg") -> None:
             for reader in list(self._readers.get(subject, {}).values()):
                 reader(message)
 
-        self._subscriptions[subject] = await client.subscribe(subject, cb=on_message)
+        self._listeners[subject] = await client.listen(subject, on_message)
 
 
 def _client_class() -> "type[SafeClient]":

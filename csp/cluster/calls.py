@@ -148,10 +148,12 @@ class Calls:
         self._owner = owner
         self._repeat()
 
-    def refresh(self) -> None:
-        """Repeat the calls if none of them has been answered for a while."""
-        if self._open and time.monotonic() - self._repeated_at > UNANSWERED_S:
+    def refresh(self) -> bool:
+        """Repeat the calls if none of them has been answered for a while; return whether that is so."""
+        is_late = bool(self._open) and time.monotonic() - self._repeated_at > UNANSWERED_S
+        if is_late:
             self._repeat()
+        return is_late
 
     def probe(self) -> None:
         """Find out whether the owner listens."""

@@ -22,9 +22,9 @@ def log_subject(room: str) -> str:
     return f"csp.j.{shard_of(room)}.{room}"
 
 
-def patch_subject(room: str, first_seq: str) -> str:
-    """Return the subject of what stands for a removed batch; `*` for all of a room."""
-    return f"csp.p.{shard_of(room)}.{room}.{first_seq}"
+def patch_subject(room: str, first_seq: str, shard: str = "") -> str:
+    """Return the subject of what stands for a removed batch; `*` for all, of a room or of a shard."""
+    return f"csp.p.{shard or shard_of(room)}.{room}.{first_seq}"
 
 
 def news_subject(room: str) -> str:

@@ -13,6 +13,7 @@ from csp.cluster.calls import Calls
 from csp.cluster.names import shard_of
 from csp.cluster.page_store import PageStore
 from csp.cluster.peers import Peers
+from csp.cluster.rounds import Rounds
 from csp.cluster.seat import Seat
 from csp.cluster.servers import NatsServers
 from csp.cluster.setup import REPLICAS, open_stream
@@ -31,7 +32,10 @@ class Node:
     def __init__(self, bus: Bus, secret: bytes) -> None:
         self.bus = bus
         self.peers = Peers(bus)
+        self.rounds = Rounds(bus, self.peers)
         self._secret = secret
+        #: The streams that this process has found or created.
+        self._streams: set[int] = set()
 
     @classmethod
     async def open(cls, servers: NatsServers | Sequence[str], secret: bytes) -> Self:
@@ -44,6 +48,7 @@ class Node:
             except LogLost as error:
                 await wait_or_raise(error, deadline)
         await node.peers.open()
+        await node.rounds.open()
         return node
 
     async def room(self, name: str) -> "ClusterRoom":
@@ -51,21 +56,29 @@ class Node:
         deadline = time.monotonic() + START_S
         while True:
             try:
-                await open_stream(self.bus, shard_of(name), REPLICAS, or_one=True)
                 room = ClusterRoom(self, name)
-                await room.pages.open(REPLICAS)
+                if shard_of(name) not in self._streams:
+                    await open_stream(self.bus, shard_of(name), REPLICAS, or_one=True)
+                    await room.pages.open(REPLICAS)
+                    self._streams.add(shard_of(name))
                 return room
             except LogLost as error:
                 await wait_or_raise(error, deadline)
 
     def key_of(self, room: str) -> bytes:
         """Return the key from which the tokens of a room are derived."""
-        return hmac.new(self._secret, room.encode(), sha256).digest()
+        return room_key(self._secret, room)
 
     async def close(self) -> None:
         """Say that this process ends, and disconnect."""
+        await self.rounds.close()
         await self.peers.close()
         await self.bus.close()
+
+
+def room_key(secret: bytes, room: str) -> bytes:
+    """Return the key from which the tokens of a room are derived, given the secret of the cluster."""
+    return hmac.new(secret, room.encode(), sha256).digest()
 
 
 class ClusterRoom:
@@ -79,7 +92,7 @@ class ClusterRoom:
         self.log = StreamLog(node.bus, name)
         self.pages = PageStore(node.bus, name)
         self.calls = Calls(node.bus, self.process, name)
-        self.seat = Seat(self.log, node.bus, node.peers, self.calls, name)
+        self.seat = Seat(self.log, node.bus, node.peers, node.rounds, self.calls, name)
 
 
 def read_secret(path: Path | None) -> bytes:

@@ -18,6 +18,8 @@ DEAF_S: Final = 0.3
 DEAF_STEP_S: Final = 0.1
 #: The same if the owner has said that it leaves, or if the room never had one.
 FREE_STEP_S: Final = 0.1
+#: Gateways with a higher rank do not wait any longer; most of them may serve other rooms.
+MOST_STEPS: Final = 5
 #: A gateway with a younger connection may be the one that was cut off, so it does not claim.
 YOUNG_S: Final = 1.0
 
@@ -34,7 +36,8 @@ class OwnerSigns(NamedTuple):
     """The observations of a gateway; all times are those of its own clock."""
 
     me: str
-    #: The writer of the last claim that this gateway has read, "" if there is none, and when it was read.
+    #: The writer of the last claim that this gateway has read, and when it was read; "" if there is none, or
+    #: if that owner has left the room.
     owner: str
     claimed_at: float
     #: Whether this gateway decides for the room at present.
@@ -67,7 +70,7 @@ def _free_at(signs: OwnerSigns) -> float:
     """Return when the room counts as free."""
     if not signs.owner:
         assert signs.connected_at is not None
-        return signs.connected_at + YOUNG_S + FREE_STEP_S * signs.rank
+        return max(signs.connected_at + YOUNG_S, signs.claimed_at) + FREE_STEP_S * signs.rank
     # A claim is a sign of life too, and a new connection has not had the time to hear one.
     heard_at = max(signs.heard_at, signs.claimed_at, signs.connected_at or 0.0)
     times = [heard_at + SILENT_S + SILENT_STEP_S * signs.rank]
@@ -79,9 +82,13 @@ def _free_at(signs: OwnerSigns) -> float:
 
 
 def rank_of(me: str, room: str, others: frozenset[str]) -> int:
-    """Return the position of a gateway among those that live; the order differs from room to room."""
+    """Return the position of a gateway among those that live, at most the last one that matters.
+
+    The order differs from room to room.
+    """
 
     def weight(gateway: str) -> bytes:
         return sha256(f"{room}\n{gateway}".encode()).digest()
 
-    return sum(weight(other) > weight(me) for other in others if other != me)
+    own = weight(me)
+    return min(sum(weight(other) > own for other in others if other != me), MOST_STEPS)

@@ -70,11 +70,24 @@ class PageStore:
         """Report all logins as they are now."""
         body = json.dumps({"multi_last": [page_subject(self._room, "*")], "batch": _AT_ONCE}).encode()
         subject = f"$JS.API.DIRECT.GET.{STREAM}"
-        async for message in self._bus.request_many(subject, body, timeout_s=API_S):
+        async with self._bus.reading:
+            found = [one async for one in self._bus.request_many(subject, body, timeout_s=API_S)]
+        for message in found:
             headers = message.headers or {}
             if "Status" in headers:
                 return
             _report(message, headers["Nats-Subject"], on_page)
+
+    async def expiry(self, page: str) -> float:
+        """Return when the login of a page expires; 0 if there is none."""
+        found: list[float] = []
+        body = json.dumps({"last_by_subj": page_subject(self._room, page)}).encode()
+        async with self._bus.reading:
+            message = await self._bus.request(f"$JS.API.DIRECT.GET.{STREAM}", body, timeout_s=API_S)
+        headers = message.headers or {}
+        if "Status" not in headers:
+            _report(message, headers["Nats-Subject"], lambda _, expires: found.append(expires))
+        return found[0] if found else 0.0
 
     async def _read_again(self, on_page: OnPage) -> None:
         with contextlib.suppress(LogLost):

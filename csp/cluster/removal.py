@@ -6,12 +6,12 @@ overwrites it on every server. Each step may be repeated, so another gateway can
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from csp.cluster.bus import Bus
-from csp.cluster.names import log_subject, patch_subject, shard_of, stream_name
+from csp.cluster.names import SHARDS, log_subject, patch_subject, shard_of, stream_name
 from csp.cluster.stored_batches import (
     EXPECTED,
     StoredBatch,
@@ -23,6 +23,9 @@ from csp.errors import Broken, LogLost
 from csp.journal import Batch
 from csp.journal.line_reader import intact_seq
 
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
 API_S: Final = 10.0
 _AGAIN_S: Final = 0.2
 #: JetStream's codes: no such message, or the expected one is not the last.
@@ -31,6 +34,29 @@ _WRONG_LAST: Final = frozenset({10071, 10164})
 
 #: Changes a line, given its seq.
 Change = Callable[[int, bytes], bytes | None]
+
+
+async def follow_removals(bus: Bus, on_room: Callable[[str], None], on_gap: Callable[[], None]) -> None:
+    """Report each room from which text is removed from now on, and gaps in which one may have been missed."""
+
+    def hear(message: "Msg | None") -> None:
+        if message is None:
+            on_gap()
+        else:
+            on_room(message.subject.split(".")[3])
+
+    await bus.follow(patch_subject("*", "*", shard="*"), hear)
+
+
+async def rooms_with_removals(bus: Bus) -> list[str]:
+    """Return the rooms from which text was ever removed."""
+    rooms: dict[str, None] = {}
+    for shard in range(SHARDS):
+        asked = {"subjects_filter": patch_subject("*", "*", shard=str(shard))}
+        answer = await bus.ask(f"STREAM.INFO.{stream_name(shard)}", asked, timeout_s=API_S)
+        subjects = answer.get("state", {}).get("subjects") or {}
+        rooms |= dict.fromkeys(subject.split(".")[3] for subject in subjects)
+    return list(rooms)
 
 
 class StreamRemoval:

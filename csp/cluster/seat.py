@@ -4,24 +4,27 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from csp.cluster.background import end_task
 from csp.cluster.bus import Bus
 from csp.cluster.calls import Calls
+from csp.cluster.names import shard_of, stream_name
 from csp.cluster.ownership import OwnerSigns, Step, next_step, rank_of
-from csp.cluster.peers import HEARTBEAT_S, Peers
+from csp.cluster.peers import Peers
+from csp.cluster.rounds import Rounds
 from csp.cluster.starting import START_S, wait_or_raise
 from csp.errors import Broken, Deposed, LogLost
 from csp.journal import Batch, Log, Place
 
 log = logging.getLogger(__name__)
 
-TICK_S: Final = 0.05
-#: After a longer pause between two ticks, this process was stopped, and what it knows is old.
-PAUSED_S: Final = 0.8
-#: An owner whose heartbeat is later than this is asked whether it listens.
-LATE_S: Final = HEARTBEAT_S + 0.05
+
+class FollowedLog(Log, Protocol):
+    """The log of a room, as a seat follows it."""
+
+    def look(self) -> None:
+        """Look for new batches now, in case some were not heard of."""
 
 
 class Member(Protocol):
@@ -54,18 +57,25 @@ class Member(Protocol):
 class Seat:
     """Follows the log for a member, and claims the room when it is free."""
 
-    def __init__(self, commit_log: Log, bus: Bus, peers: Peers, calls: Calls, room: str) -> None:
+    def __init__(
+        self, commit_log: FollowedLog, bus: Bus, peers: Peers, rounds: Rounds, calls: Calls, room: str
+    ) -> None:
         self._log = commit_log
         self._bus = bus
         self._peers = peers
+        self._rounds = rounds
         self._calls = calls
         self._room = room
+        #: The stream that holds the room.
+        self.stream = stream_name(shard_of(room))
         self._owner = ""
         self._epoch = 0
         self._claimed_at = 0.0
         self._deaf_since: float | None = None
-        self._fresh_since = 0.0
-        self._tasks: list[asyncio.Task[None]] = []
+        self._is_catching_up = True
+        self._following: asyncio.Task[None] | None = None
+        #: The claim, or the end of a lead, that is under way.
+        self._acting: asyncio.Task[None] | None = None
         #: Called when the log cannot be followed any more.
         self.on_failure: Callable[[Broken], None] = lambda error: None
         calls.on_echo = self._on_echo
@@ -80,14 +90,20 @@ class Seat:
         self._member = member
         await self._catch_up(after)
         member.check_start()
+        self._is_catching_up = False
         await self._calls.open()
-        self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._watch())]
+        self._following = asyncio.create_task(self._follow())
+        self._rounds.add(self)
 
     async def close(self) -> None:
         """Stop following."""
-        for task in self._tasks:
-            await end_task(task)
+        await self._stop()
         await self._calls.close()
+
+    async def _stop(self) -> None:
+        self._rounds.discard(self)
+        await end_task(self._following)
+        await end_task(self._acting)
 
     async def _catch_up(self, after: Place) -> None:
         deadline = time.monotonic() + START_S
@@ -113,7 +129,8 @@ class Seat:
 
     async def _receive(self, place: Place, batch: Batch) -> None:
         member = self._member
-        if batch.owner and batch.epoch >= self._epoch:
+        # Without lines it is a claim, or the last word of an owner that has left.
+        if (batch.owner or not batch.lines) and batch.epoch >= self._epoch:
             self._note_owner(batch)
         if place.mark <= member.place.mark:
             return
@@ -129,51 +146,57 @@ class Seat:
         if (batch.owner, batch.epoch) == (self._owner, self._epoch):
             return
         self._owner, self._epoch = batch.owner, batch.epoch
-        self._claimed_at, self._deaf_since = time.monotonic(), None
-        log.info("room has an owner", extra={"owner": batch.owner, "epoch": batch.epoch})
+        # A claim is a sign of life, but not one that is read long after.
+        self._claimed_at, self._deaf_since = 0.0 if self._is_catching_up else time.monotonic(), None
+        log.info("room has an owner", extra={"room": self._room, "owner": batch.owner, "epoch": batch.epoch})
         self._calls.redirect(batch.owner)
 
     # --- ownership -------------------------------------------------------------------------------
 
-    async def _watch(self) -> None:
-        ticked_at = time.monotonic()
-        while True:
-            await asyncio.sleep(TICK_S)
-            now = time.monotonic()
-            if now - ticked_at > PAUSED_S:
-                self._fresh_since = now
-            ticked_at = now
-            self._calls.refresh()
-            self._ask_late_owner(now)
-            match next_step(self.signs(now), now):
-                case Step.CLAIM:
-                    await self._claim()
-                case Step.STEP_DOWN:
-                    await self._member.step_down()
+    @property
+    def is_uneasy(self) -> bool:
+        """See `Ticked.is_uneasy`."""
+        if self._owner == self._peers.me:
+            return not self._member.is_leading
+        return self._member.is_leading or self._deaf_since is not None or self._calls.open_bytes > 0
+
+    def look(self) -> None:
+        """See `Ticked.look`."""
+        self._log.look()
+
+    def tick(self, now: float, *, is_owner_late: bool) -> None:
+        """See `Ticked.tick`."""
+        if self._calls.refresh():
+            # The answer may have been in a batch that was not heard.
+            self._log.look()
+        if (is_owner_late or self._deaf_since is not None) and self._bus.is_connected:
+            self._probe()
+        if self._acting is not None and not self._acting.done():
+            return
+        match next_step(self.signs(now), now):
+            case Step.CLAIM:
+                self._acting = asyncio.create_task(self._claim())
+            case Step.STEP_DOWN:
+                self._acting = asyncio.create_task(self._member.step_down())
 
     def signs(self, now: float) -> OwnerSigns:
         """Return what is known about the owner."""
         is_connected = self._bus.is_connected
-        connected_at = max(now - self._bus.connected_for_s, self._fresh_since) if is_connected else None
-        heard_at = self._peers.heard_at(self._owner)
-        if self._deaf_since is not None and heard_at > self._deaf_since:
-            self._deaf_since = None
+        connected_at = now - self._bus.connected_for_s
         return OwnerSigns(
             me=self._peers.me,
             owner=self._owner,
             claimed_at=self._claimed_at,
             is_leading=self._member.is_leading,
             rank=rank_of(self._peers.me, self._room, self._peers.living() - {self._owner}),
-            connected_at=connected_at,
-            heard_at=heard_at,
+            connected_at=max(connected_at, self._rounds.fresh_since) if is_connected else None,
+            heard_at=self._peers.heard_at(self._owner),
             deaf_since=self._deaf_since,
             left_at=self._peers.left_at(self._owner),
         )
 
-    def _ask_late_owner(self, now: float) -> None:
-        if self._owner in ("", self._peers.me) or not self._bus.is_connected:
-            return
-        if now - self._peers.heard_at(self._owner) > LATE_S:
+    def _probe(self) -> None:
+        if self._owner not in ("", self._peers.me):
             self._calls.probe()
 
     def _on_echo(self, is_heard: bool) -> None:
@@ -193,11 +216,27 @@ class Seat:
             if epoch > self._epoch:
                 self._note_owner(claim)
             if (self._owner, self._epoch) == (self._peers.me, epoch) and member.place.mark <= place.mark:
-                log.info("room claimed", extra={"epoch": epoch, "seq": place.seq})
+                log.info("room claimed", extra={"room": self._room, "epoch": epoch, "seq": place.seq})
                 member.lead(place, epoch)
         except Deposed as error:
-            log.info("claim refused", extra={"epoch": epoch, "why": error.message})
+            log.info("claim refused", extra={"room": self._room, "epoch": epoch, "why": error.message})
         except LogLost as error:
-            log.warning("claim failed", extra={"epoch": epoch, "why": error.message})
+            log.warning("claim failed", extra={"room": self._room, "epoch": epoch, "why": error.message})
         finally:
             self._calls.release()
+
+    async def leave(self) -> None:
+        """Stop following; a room that is decided here is left without an owner, so that others may claim it.
+
+        Otherwise another gateway would first have to find out that nobody listens here any more.
+        """
+        await self._stop()
+        member = self._member
+        if member.is_leading:
+            await member.step_down()
+            free = Batch(lines=(), first_seq=member.place.seq + 1, epoch=self._epoch + 1)
+            try:
+                await self._log.append(free, member.place)
+            except Broken as error:
+                log.info("room not left in order", extra={"room": self._room, "why": error.message})
+        await self._calls.close()

@@ -38,8 +38,10 @@ log = logging.getLogger(__name__)
 
 PUBLISH_S: Final = 0.4
 AGAIN_S: Final = 0.05
-#: A reader that has received nothing for this long asks whether it has missed messages.
+#: A reader that has received nothing for this long asks whether it has missed messages. As long as nothing
+#: comes it asks half as often each time, because most of many rooms are silent.
 SILENCE_S: Final = 1.0
+MOST_SILENCE_S: Final = 32.0
 MESSAGES_AT_ONCE: Final = 256
 BYTES_AT_ONCE: Final = 1 << 20
 #: While less than this is free, the log counts as full.
@@ -200,7 +202,7 @@ class StreamLog:
                 except LogLost:
                     await asyncio.sleep(AGAIN_S)
                     continue
-                while (message := await _next(news)) is not None:
+                while (message := await self._next_message(news, here.mark)) is not None:
                     stored = _from_news(message)
                     if stored.place.mark <= here.mark:
                         continue
@@ -212,42 +214,56 @@ class StreamLog:
             self._tails.discard(news)
             await end()
 
+    async def _next_message(self, news: "asyncio.Queue[Msg | None]", mark: int) -> "Msg | None":
+        """Return the next message; None if some were missed, or may have been."""
+        silence_s = SILENCE_S
+        while True:
+            try:
+                return await _next(news, silence_s)
+            except TimeoutError:
+                silence_s = min(2 * silence_s, MOST_SILENCE_S)
+            try:
+                if await self._following(mark) is not None:
+                    return None
+            except LogLost:
+                silence_s = SILENCE_S
+
+    def look(self) -> None:
+        """Look for new batches now, in case some were not heard of."""
+        for news in self._tails:
+            news.put_nowait(None)
+
     async def close(self) -> None:
         """See `Log.close`."""
         self._is_closed = True
-        for news in self._tails:
-            news.put_nowait(None)
+        self.look()
 
     async def _read_on(self, mark: int) -> AsyncIterator[StoredBatch]:
         """Yield what one of the replicas has after a mark."""
         while True:
             asked = {"seq": mark + 1, "next_by_subj": self._subject, "batch": MESSAGES_AT_ONCE}
             body = json.dumps(asked | {"max_bytes": BYTES_AT_ONCE}).encode()
-            count = 0
             subject = f"$JS.API.DIRECT.GET.{self._stream}"
-            async for message in self._bus.request_many(subject, body, timeout_s=READ_S):
+            async with self._bus.reading:
+                found = [one async for one in self._bus.request_many(subject, body, timeout_s=READ_S)]
+            stored = [one for one in found if "Status" not in (one.headers or {})]
+            for message in stored:
                 headers = message.headers or {}
-                if "Status" in headers:
-                    break
                 mark = int(headers["Nats-Sequence"])
-                count += 1
                 yield read_stored(headers, message.data, mark)
-            if not count:
+            if not stored:
                 return
 
     async def _following(self, mark: int) -> StoredBatch | None:
         """Return the first message of the room after a mark, as the leader of the stream has it."""
         asked = {"seq": mark + 1, "next_by_subj": self._subject}
-        return await find_message(self._bus, self._room, asked)
+        async with self._bus.reading:
+            return await find_message(self._bus, self._room, asked)
 
 
-async def _next(news: "asyncio.Queue[Msg | None]") -> "Msg | None":
-    """Return the next message; None if some may have been missed, or after a long silence."""
-    try:
-        async with asyncio.timeout(SILENCE_S):
-            return await news.get()
-    except TimeoutError:
-        return None
+async def _next(news: "asyncio.Queue[Msg | None]", silence_s: float) -> "Msg | None":
+    async with asyncio.timeout(silence_s):
+        return await news.get()
 
 
 def _from_news(message: "Msg") -> StoredBatch:

@@ -151,8 +151,9 @@ def read_offered_token(request: web.BaseRequest) -> str:
 class HostGuard:
     """Rejects requests that a browser sends for a foreign page or a rebound host name."""
 
-    def __init__(self, bound_host: str) -> None:
-        self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()}
+    def __init__(self, bound_host: str, public_names: str = "") -> None:
+        public = {name.strip().lower() for name in public_names.split(",")}
+        self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()} | (public - {""})
         # A cache of accepted values, because callers send the same ones with every request.
         self._good: set[str] = set()
         if not is_loopback(bound_host):

@@ -168,10 +168,14 @@ def token_in(head: bytes) -> str:
 
 
 class Connections:
-    """All connections of a gateway; `too_fast` returns the error for an agent over its rate."""
+    """All connections of a process.
+
+    `identify` returns the caller with a token, given the head of its request; `too_fast` returns the error
+    for an agent over its rate. The agents of several rooms have ids that differ.
+    """
 
     def __init__(
-        self, identify: Callable[[str], Caller], too_fast: Callable[[AgentId], TooMany | None]
+        self, identify: Callable[[str, bytes], Caller], too_fast: Callable[[AgentId], TooMany | None]
     ) -> None:
         self.places = places_for(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._identify = identify
@@ -273,7 +277,7 @@ class Connections:
         if not token:
             return None
         try:
-            caller = self._identify(token)
+            caller = self._identify(token, head)
         except CspError:
             return None
         if is_person(caller):

@@ -8,7 +8,7 @@ answered for a moment; the event follows.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -72,10 +72,16 @@ class EarlyStop:
         self._subject = interrupt_subject(cluster.name)
         self._tell = tell
         self._tasks: set[asyncio.Task[None]] = set()
+        self._end: Callable[[], Awaitable[None]] | None = None
 
     async def open(self) -> None:
         """Listen to the other gateways."""
-        await self._bus.follow(self._subject, self._hear)
+        self._end = await self._bus.follow(self._subject, self._hear)
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._end is not None:
+            await self._end()
 
     def send_unless(self, done: "asyncio.Future[Any]", interrupts: tuple[Interrupt, ...]) -> None:
         """Send interrupts if a command is not committed in a moment."""

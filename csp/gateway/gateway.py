@@ -6,11 +6,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from csp.cluster.bus import Bus
 from csp.cluster.node import ClusterRoom
 from csp.config import Settings
 from csp.errors import Broken, LogLost, NotFound, StorageFull, TooMany, Unauthenticated
@@ -39,7 +38,7 @@ from csp.journal.search_index import SearchIndex
 from csp.protocol import events
 from csp.protocol.enums import AgentId, DeliveryState, Role
 from csp.protocol.responses import JournalHealth
-from csp.room.commands import AnswerQuery, AnyCommand, Leave, Rejoin, Tick
+from csp.room.commands import AnswerQuery, AnyCommand, Leave, Rejoin, RoomRules, Tick
 from csp.room.orchestrator import log_text
 from csp.room.sessions.steering import next_deadline
 from csp.room.visibility import is_visible_to
@@ -66,6 +65,15 @@ class OpenSocket(Protocol):
     def drop_if_stale(self) -> None: ...
 
 
+class SharedParts(NamedTuple):
+    """What a process with many rooms has opened for one of them, or has only once."""
+
+    #: Opened in a thread, because that syncs files.
+    journal: JsonlJournal
+    rules: RoomRules
+    disk: DiskThread
+
+
 class Gateway:
     """The parts of one room that request handlers use; `close` ends it."""
 
@@ -75,13 +83,14 @@ class Gateway:
         folder: Path,
         clock: Callable[[], float],
         cluster: ClusterRoom | None = None,
+        shared: "SharedParts | None" = None,
     ) -> None:
         self.cluster = cluster
         self.settings = settings
         self.folder = folder
         self.clock = clock
         self.started = clock()
-        journal = JsonlJournal.open(folder)
+        journal = shared.journal if shared is not None else JsonlJournal.open(folder)
         self.index = SearchIndex(journal)
         self.history = History(journal, self.index, settings.history_cap, self.is_visible)
         self.history.load_recent()
@@ -89,18 +98,19 @@ class Gateway:
         self.tokens = TokenStore(secret, settings.auth_token)
         pages = None if cluster is None else cluster.pages
         self.page_tokens = PageTokens(folder, secret, self.tokens.room_token, clock, pages)
-        self.host_guard = HostGuard(settings.host)
+        self.host_guard = HostGuard(settings.host, settings.public_name)
         self.broadcast = Broadcast(self.is_visible)
         self.pacer = Pacer()
         # Agents wait until their earlier messages have been forwarded.
         self.throttle = Throttle(lambda: self.pacer.is_busy or self.broadcast.is_behind())
         # All participants can read the boards, so a token that an agent printed must not be stored there.
         secrets = (self.tokens.room_token,)
-        self.rules = replace(load_rules(settings), secrets=secrets)
+        rules = shared.rules if shared is not None else load_rules(settings)
+        self.rules = replace(rules, secrets=secrets)
         self.board = Whiteboard(journal, self.is_visible, secrets)
         self.metrics = Metrics()
         self.presence = Presence(clock, settings.offline_after_s)
-        self.writer = self._open_writer(journal)
+        self.writer = self._open_writer(journal, DiskThread() if shared is None else shared.disk)
         self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self._pages_read_at = 0.0
@@ -121,11 +131,12 @@ class Gateway:
         self.remote_boards = RemoteBoards(settings, self.writer, self.board)
         self.agent_launcher = AgentLauncher(settings.room)
         self._pushes: dict[AgentId, set[DeliveryPush]] = {}
+        self._early_stop: EarlyStop | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def _open_writer(self, journal: JsonlJournal) -> RoomWriter:
-        disk, cluster, settings = DiskThread(), self.cluster, self.settings
+    def _open_writer(self, journal: JsonlJournal, disk: DiskThread) -> RoomWriter:
+        cluster, settings = self.cluster, self.settings
         if cluster is None:
             commit_log = LocalLog(journal, disk, is_synced=settings.durability == "fsync")
             return RoomWriter(
@@ -142,12 +153,11 @@ class Gateway:
             assert isinstance(self.writer, ReplicatedWriter)
             self.cluster.seat.on_failure = self.writer.fail
             await self.cluster.seat.open(self.writer, self.writer.start)
-            early = EarlyStop(self.cluster, self._send_live)
-            self.writer.on_stop = early.send_unless
-            await early.open()
+            self._early_stop = EarlyStop(self.cluster, self._send_live)
+            self.writer.on_stop = self._early_stop.send_unless
+            await self._early_stop.open()
             await self.cluster.pages.follow(self._note_page)
             await self.cluster.pages.read(self.page_tokens.record)
-            self.spawn(self._watch_log(self.cluster.node.bus))
             self.spawn(PresenceSharing(self.presence, self.cluster).work())
             self.spawn(SharedScreens(self.screen_watch, self.presence, self.cluster).work())
             assert self.removals is not None
@@ -160,16 +170,22 @@ class Gateway:
         self.drop_stale_sockets()
         self.broadcast.wake(None)
 
-    async def _watch_log(self, bus: Bus) -> None:
+    def check_log(self) -> None:
         """Notice that the log is out of reach, and send the clients of this gateway to another one."""
+        assert self.cluster is not None
+        bus = self.cluster.node.bus
+        had_lost, self.has_lost_log = self.has_lost_log, bus.lost_for_s > LOST_S
+        # If the machine of the servers refuses connections, no server runs, for other gateways either.
+        if self.has_lost_log and not had_lost and not bus.is_refused:
+            log.warning("the log is out of reach", extra={"room": self.settings.room})
+            for socket in list(self.sockets):
+                socket.drop(1013, "this gateway cannot reach the room's log; use another one")
+
+    async def watch_log(self) -> None:
+        """Check the log from time to time, until cancelled."""
         while True:
             await asyncio.sleep(LOST_S / 8)
-            had_lost, self.has_lost_log = self.has_lost_log, bus.lost_for_s > LOST_S
-            # If the machine of the servers refuses connections, no server runs, for other gateways either.
-            if self.has_lost_log and not had_lost and not bus.is_refused:
-                log.warning("the log is out of reach")
-                for socket in list(self.sockets):
-                    socket.drop(1013, "this gateway cannot reach the room's log; use another one")
+            self.check_log()
 
     def _begin_to_lead(self) -> None:
         """Do what only the owner of a room does, and what the last owner may have left undone."""
@@ -432,8 +448,11 @@ class Gateway:
 
         task.add_done_callback(end)
 
-    async def close(self) -> None:
-        """Stop the clock and the background work, then write all accepted events to disk."""
+    async def close(self, *, is_leaving: bool = False) -> None:
+        """Stop the clock and the background work, then write all accepted events to disk.
+
+        With `is_leaving` the process goes on, and leaves the room of a cluster to the others.
+        """
         if self._alarm is not None:
             self._alarm.cancel()
         for task in list(self._tasks):
@@ -444,6 +463,8 @@ class Gateway:
         await asyncio.to_thread(self.index.close)
         await asyncio.to_thread(self.board.close)
         if self.cluster is not None:
-            await self.cluster.seat.close()
+            if self._early_stop is not None:
+                await self._early_stop.close()
+            await (self.cluster.seat.leave() if is_leaving else self.cluster.seat.close())
             await self.cluster.pages.close()
         await self.writer.close()

@@ -183,4 +183,13 @@ class PageTokens:
                 raise StorageFull("cannot save page sessions", "free some space on the disk") from exc
 
     def _hash(self, token: str) -> str:
-        return hmac.new(self._key, token.encode(errors="replace"), sha256).hexdigest()
+        return _hash_with(self._key, token)
+
+
+def page_hash(secret: bytes, room_token: str, token: str) -> str:
+    """Return the hash under which the token of a page is stored."""
+    return _hash_with(secret + room_token.encode(), token)
+
+
+def _hash_with(key: bytes, token: str) -> str:
+    return hmac.new(key, token.encode(errors="replace"), sha256).hexdigest()

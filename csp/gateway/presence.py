@@ -35,12 +35,14 @@ class Presence:
         self._last_call: dict[AgentId, float] = {}
         #: The agents that are connected to each other gateway.
         self._elsewhere: dict[str, frozenset[AgentId]] = {}
-        #: Called when an agent connects or disconnects.
+        #: Called when an agent connects or disconnects, and with the first call after a rest.
         self.on_change: Callable[[], None] = lambda: None
+        self._is_resting = False
 
     def touch(self, agent: AgentId) -> None:
         """Record a call by `agent`."""
         self._last_call[agent] = self._clock()
+        self.wake()
 
     def connect(self, agent: AgentId) -> None:
         """Record an open WebSocket of `agent`."""
@@ -89,6 +91,17 @@ class Presence:
         ages = {agent: now - at for agent, at in self._last_call.items()}
         return {agent: age for agent, age in ages.items() if age < self._offline_after_s}
 
+    def rest(self) -> bool:
+        """Return whether there is nothing to tell the others, until `on_change` is called."""
+        self._is_resting = not self.connected() and not self.ages() and not any(self._elsewhere.values())
+        return self._is_resting
+
+    def wake(self) -> None:
+        """End a rest."""
+        if self._is_resting:
+            self._is_resting = False
+            self.on_change()
+
     def hear(self, process: str, connected: Iterable[AgentId], ages: Mapping[AgentId, float]) -> None:
         """Record what another gateway knows."""
         now = self._clock()
@@ -132,7 +145,7 @@ class PresenceSharing:
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(REPEAT_S):
+                    async with asyncio.timeout(None if self._presence.rest() else REPEAT_S):
                         await self._news.wait()
                 await asyncio.sleep(GATHER_S)
                 self._news.clear()
@@ -157,3 +170,6 @@ class PresenceSharing:
             return
         if told.process != self._process:
             self._presence.hear(told.process, told.connected, told.ages)
+            if told.connected:
+                # A gateway that dies is noticed by those that do not rest.
+                self._presence.wake()

@@ -89,6 +89,7 @@ class ReplicatedWriter(RoomWriter):
         #: Called with every command of this gateway and the interrupts that it will cause.
         self.on_stop: Callable[[Result, tuple[Interrupt, ...]], None] = lambda result, interrupts: None
         self._process = cluster.process
+        self._name = cluster.name
         self._epoch = 0
         self._is_stepping_down = False
         self._has_room_id = False
@@ -132,7 +133,7 @@ class ReplicatedWriter(RoomWriter):
         self._waiting[call_id] = waiting
         waiting.result.add_done_callback(partial(self._forget, call_id))
         self.on_stop(waiting.result, interrupts)
-        if self._expiring is None:
+        if self._expiring is None or self._expiring.done():
             self._expiring = self._loop.create_task(self._expire())
         if self.is_leading:
             try:
@@ -157,8 +158,8 @@ class ReplicatedWriter(RoomWriter):
             result.exception()
 
     async def _expire(self) -> None:
-        """Refuse what has waited for too long."""
-        while True:
+        """Refuse what has waited for too long, until nothing waits."""
+        while self._waiting:
             await asyncio.sleep(PATIENCE_S / 20)
             for waiting in list(self._waiting.values()):
                 if time.monotonic() - waiting.since < PATIENCE_S:
@@ -400,7 +401,7 @@ class ReplicatedWriter(RoomWriter):
         if lines:
             self.journal.room_id = room_id_in(lines[0]) or self.journal.room_id
         elif not self._has_room_id:
-            self.journal.room_id = str(uuid5(NAMESPACE_OID, owner))
+            self.journal.room_id = str(uuid5(NAMESPACE_OID, f"{self._name}\n{owner}"))
         self._has_room_id = True
 
     def _apply(self, line: bytes) -> tuple[AnyEvent, bytes] | None:

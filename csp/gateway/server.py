@@ -17,7 +17,8 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -54,6 +55,22 @@ OnReady = Callable[[], None]
 Serve = Callable[[OnReady], int]
 
 
+class Work(Protocol):
+    """The work of a process with its listener, until `stop` is set; see `serve`."""
+
+    async def __call__(
+        self,
+        options: GatewayOptions,
+        listener: socket.socket,
+        stop: asyncio.Event,
+        *,
+        tls: ssl.SSLContext | None = None,
+        on_ready: OnReady = lambda: None,
+        supervisor: int | None = None,
+        lan: LanListener | None = None,
+    ) -> None: ...
+
+
 def passed_s() -> float:
     """Return the machine's uptime, including suspended time where the system counts it."""
     boot_clock: int | None = getattr(time, "CLOCK_BOOTTIME", None)
@@ -84,8 +101,8 @@ class SteadyClock:
         return now
 
 
-def run(options: GatewayOptions) -> int:
-    """Serve the room until a stop signal arrives; return the exit code."""
+def run(options: GatewayOptions, work: Work | None = None) -> int:
+    """Serve the room, or do other work, until a stop signal arrives; return the exit code."""
     tls = None
     if options.tls_cert is not None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -106,13 +123,14 @@ def run(options: GatewayOptions) -> int:
     logging.getLogger("aiohttp.server").addFilter(is_our_failure)
     listener = bind(options.settings)
     lan: LanListener | None = None
+    serve_forever = _serve_forever if work is None else partial(_serve_forever, work=work)
     try:
         if options.lan:
             port = listener.getsockname()[1]
             lan = open_lan(options.lan, port, certificate_folder(process_environment()))
         if options.supervise:
-            return supervise(lambda ready: _serve_forever(options, listener, tls, ready, os.getppid(), lan))
-        return _serve_forever(options, listener, tls, lambda: None, None, lan)
+            return supervise(lambda ready: serve_forever(options, listener, tls, ready, os.getppid(), lan))
+        return serve_forever(options, listener, tls, lambda: None, None, lan)
     finally:
         listener.close()
         if lan is not None:
@@ -142,12 +160,15 @@ def _serve_forever(
     on_ready: OnReady,
     supervisor: int | None,
     lan: LanListener | None,
+    work: Work | None = None,
 ) -> int:
     async def serve_until_signalled() -> None:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor, lan=lan)
+        await (work or serve)(
+            options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor, lan=lan
+        )
 
     # Objects loaded so far are never freed; scanning them in every garbage collection would delay the room.
     gc.freeze()
@@ -256,6 +277,8 @@ def start_background(gateway: Gateway) -> None:
     gateway.set_alarm()
     gateway.spawn(gateway.answer_queries())
     gateway.spawn(gateway.watch_presence())
+    if gateway.cluster is not None:
+        gateway.spawn(gateway.watch_log())
     if gateway.hosts_runs:
         gateway.spawn(gateway.run_worker.work())
     for worker in (gateway.board_summaries, gateway.remote_boards):

@@ -94,7 +94,7 @@ class SharedScreens:
                 await self._repeat()
                 self._forget_old()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(REPEAT_S):
+                    async with asyncio.timeout(REPEAT_S if self._wanted or self._wishes else None):
                         await self._changed.wait()
         finally:
             await end()
@@ -129,6 +129,9 @@ class SharedScreens:
         if wish.process == self._process:
             return
         if wish.is_on:
+            if not self._wishes:
+                # From now on wishes may be forgotten.
+                self._changed.set()
             self._wishes.setdefault(wish.agent, {})[wish.process] = time.monotonic() + FORGOTTEN_S
             self._watch.remind(wish.agent)
         elif wish.agent in self._wishes:

@@ -36,6 +36,10 @@ class DiskThread:
         self._todo.put(None)
         await asyncio.to_thread(self._thread.join)
 
+    def shared(self) -> "DiskThread":
+        """Return this thread for one of many users; closing it waits, but does not end the thread."""
+        return _Shared(self)
+
     def _run(self) -> None:
         while (task := self._todo.get()) is not None:
             work, done = task
@@ -45,6 +49,19 @@ class DiskThread:
             except BaseException as exc:
                 error = exc
             self._loop.call_soon_threadsafe(_end, done, result, error)
+
+
+class _Shared(DiskThread):
+    """A user of a thread that others use too."""
+
+    def __init__(self, disk: DiskThread) -> None:
+        self._disk = disk
+
+    def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return self._disk.run(work)
+
+    async def close(self) -> None:
+        await self._disk.settle()
 
 
 def _end(done: "asyncio.Future[Any]", result: object, error: BaseException | None) -> None:

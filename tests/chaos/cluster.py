@@ -28,7 +28,8 @@ import msgspec
 
 from csp.client.client import Client
 from csp.cluster.bus import Bus
-from csp.cluster.names import shard_of, stream_name
+from csp.cluster.names import news_subject, shard_of, stream_name
+from csp.cluster.rounds import ELECTED
 from csp.cluster.stream_log import StreamLog
 from csp.errors import CspError
 from tests.cluster.gateways import ROOM, TOKEN, Gateways
@@ -70,6 +71,10 @@ class Report:
     failures: list[str] = field(default_factory=list)
     #: The longest hole between two acknowledgements, by fault.
     silence_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    #: The same for faults of gateways during which NATS servers elected a leader by themselves.
+    elected_s: list[float] = field(default_factory=list)
+    #: For each fault of an owner, how long after it the next claim was committed.
+    claimed_s: list[float] = field(default_factory=list)
     are_mirrors_equal: bool = False
     is_stream_equal: bool = False
 
@@ -88,13 +93,19 @@ class Report:
             "doubled": len(self.doubled),
             "reordered": len(self.reordered),
             "failures": self.failures[:5],
-            "silence_s": {
-                name: {"p50": round(statistics.median(holes), 2), "max": round(max(holes), 2)}
-                for name, holes in self.silence_s.items()
-            },
+            "silence_s": {name: _spread(holes) for name, holes in self.silence_s.items()},
+            "with_election_s": [round(hole, 2) for hole in self.elected_s],
+            "claimed_s": _spread(self.claimed_s),
             "mirrors_equal": self.are_mirrors_equal,
             "stream_equal": self.is_stream_equal,
         }
+
+
+def _spread(times: list[float]) -> dict[str, float]:
+    if not times:
+        return {}
+    p95 = sorted(times)[int(0.95 * (len(times) - 1))]
+    return {"p50": round(statistics.median(times), 2), "p95": round(p95, 2), "max": round(max(times), 2)}
 
 
 class Sender:
@@ -151,6 +162,9 @@ class Scene:
         self._senders = senders
         self._pause_s = pause_s
         self._calm_s = calm_s
+        #: When a claim was committed, and when servers elected a leader of the room's stream.
+        self._claims: list[float] = []
+        self._elections: list[float] = []
 
     async def play(self, faults: list[str], tell: Callable[[str], None] = lambda text: None) -> Report:
         """Run the faults under load, then compare everything."""
@@ -172,6 +186,7 @@ class Scene:
             for number in range(self._senders)
         ]
         self.senders = senders
+        await self._watch()
         working = [asyncio.create_task(sender.run()) for sender in senders]
         for number, name in enumerate(faults, 1):
             await self._calm()
@@ -180,13 +195,40 @@ class Scene:
             await self._calm(began)
             hole = self._hole_after(began)
             self.report.silence_s[name].append(hole)
-            tell(f"{number}/{len(faults)} {name}: {hole:.2f} s")
+            tell(f"{number}/{len(faults)} {name}: {hole:.2f} s{self._cause(name, began, hole)}")
         for sender in senders:
             sender.is_over = True
         for end in await asyncio.gather(*working, return_exceptions=True):
             if isinstance(end, BaseException):
                 self.report.failures.append(f"a client ended: {end!r}")
         await self._compare()
+
+    async def _watch(self) -> None:
+        """Note claims and elections, which explain a silence."""
+
+        def hear_batch(message: Any) -> None:
+            if message is not None and not message.data:
+                self._claims.append(time.monotonic())
+
+        def hear_election(message: Any) -> None:
+            if message is not None:
+                self._elections.append(time.monotonic())
+
+        await self.bus.follow(news_subject(ROOM), hear_batch)
+        await self.bus.follow(f"{ELECTED}.{stream_name(shard_of(ROOM))}", hear_election)
+
+    def _cause(self, name: str, began: float, hole: float) -> str:
+        """Note what happened during a fault; return it in words."""
+        whom = name.split()[0]
+        claims = [at - began for at in self._claims if at > began]
+        said = ""
+        if whom == "owner" and claims:
+            self.report.claimed_s.append(claims[0])
+            said += f", claimed after {claims[0]:.2f} s"
+        if whom != "nats" and any(began - 1 < at < began + WINDOW_S for at in self._elections):
+            self.report.elected_s.append(hole)
+            said += ", and the servers elected a leader"
+        return said
 
     async def _calm(self, since: float = 0.0) -> None:
         """Wait until every sender is acknowledged, and everything has been up for a while."""

@@ -304,9 +304,9 @@ async def test_news_that_were_missed_are_fetched(store: StreamStore, monkeypatch
 
     rests, next_of = list[bool](), stream_log._next
 
-    async def next_noted(news: asyncio.Queue[Any]) -> object:
+    async def next_noted(news: asyncio.Queue[Any], silence_s: float) -> object:
         rests.append(news.empty())
-        return await next_of(news)
+        return await next_of(news, silence_s)
 
     monkeypatch.setattr(store.bus, "follow", follow_badly)
     monkeypatch.setattr(stream_log, "_next", next_noted)

@@ -172,6 +172,15 @@ def test_a_gateway_answers_to_its_own_names_alone(
             guard.check(request(host=host, reached=reached))
 
 
+def test_a_gateway_answers_to_the_names_of_its_balancer() -> None:
+    guard = HostGuard("127.0.0.1", "Chat.example, b.example")
+    for host in ("chat.example", "CHAT.example:443", "b.example"):
+        guard.check(request(host=host, reached="10.0.0.1"))
+    for host in ("example", "a.chat.example", ""):
+        with pytest.raises(Forbidden):
+            guard.check(request(host=host, reached="10.0.0.1"))
+
+
 OWN = ("Origin", "http://localhost:8765")
 
 

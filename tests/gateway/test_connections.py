@@ -31,7 +31,7 @@ class Door:
         few = {"people": 2, "agents": 4, "strangers": 3, "per_agent": 2} | places
         self.connections.places = Places(**few)
 
-    def _identify(self, token: str) -> Caller:
+    def _identify(self, token: str, head: bytes) -> Caller:
         if token not in CALLERS:
             raise Unauthenticated("unknown token")
         return CALLERS[token]

@@ -19,7 +19,7 @@ POLICY: Final = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 EMPTY: Final = b"<!doctype html><html lang=en><title>text</title><main></main>"
-START: Final = b'<script type="module" src="/page/main.js"></script>'
+START: Final = b'<script type="module" src="page/main.js"></script>'
 
 
 class _Files(http.server.SimpleHTTPRequestHandler):

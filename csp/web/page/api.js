@@ -1,6 +1,6 @@
 // Calls to the gateway.
 
-import { forget, token } from "./access.js";
+import { forget, token, pathOf } from "./access.js";
 import { pause, Topic } from "./topic.js";
 
 /** Delays before repeating an action whose response was lost; a dead gateway is back in a second or two. */
@@ -45,7 +45,7 @@ export async function call(method, path, body) {
 async function send(method, path, body) {
   const headers = { "X-Auth-Token": token() ?? "" };
   try {
-    const response = await fetch(path, {
+    const response = await fetch(pathOf(path), {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),

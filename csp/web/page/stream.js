@@ -1,6 +1,6 @@
 // The WebSocket to the room: delivers every event once and in order, even if the connection is lost.
 
-import { token } from "./access.js";
+import { token, pathOf } from "./access.js";
 import { pause } from "./topic.js";
 
 const FIRST_WAIT_MS = 300;
@@ -69,7 +69,7 @@ export class Stream {
 
   /** Serve one connection; return its close code. */
   #once() {
-    const url = new URL(`/ws?after=${this.seq}`, location.href);
+    const url = new URL(pathOf(`/ws?after=${this.seq}`), location.href);
     url.protocol = url.protocol.replace("http", "ws");
     return new Promise((closed) => {
       const socket = new WebSocket(url, ["csp", `csp-token.${token() ?? ""}`]);
