@@ -112,7 +112,7 @@ def test_the_human_pane_keeps_the_borders_true_and_up_leaves_them_to_it(room: Pl
     room.wait(lambda: room.pane("ann")["state"] == "idle", "the end of the pause")
 
 
-def test_add_splits_where_there_is_room_and_gives_a_taken_name_a_number(room: Place) -> None:
+def test_add_splits_where_there_is_room_and_refuses_a_taken_name(room: Place) -> None:
     done = room.csp("add", "bob", "--profile", "generic", "--json", "--", *tui(room.folder / "bob.log"))
     assert done.code == 0, done.err
     assert done.json == {"agent": "bob", "state": "idle", "problem": ""}
@@ -121,6 +121,10 @@ def test_add_splits_where_there_is_room_and_gives_a_taken_name_a_number(room: Pl
     assert abs(ann["rows"] - bob["rows"]) <= 1
     room.wait(lambda: room.pane("bob")["state"] == "idle", "its border")
     done = room.csp("add", "bob", "--profile", "generic", "--", *tui(room.folder / "two.log"))
+    assert done.code == 1
+    assert done.err == "csp: bob is already in the room (choose another name, such as bob-2)\n"
+    assert "bob-2" not in room.online()
+    done = room.csp("add", "bob", "--number", "--profile", "generic", "--", *tui(room.folder / "two.log"))
 
     assert done.code == 0, done.err
     assert done.err == "bob-2 is here (idle); the name 'bob' was taken\n"
