@@ -445,6 +445,8 @@ def _remember(names: dict[str, None], name: str) -> None:
 def _sum(counted: list[Usage]) -> Usage | None:
     if not counted:
         return None
+    # Calls of subagents have a context of their own, so they do not state one.
+    last = next((usage for usage in reversed(counted) if usage.context), Usage())
     return Usage(
         input=sum(usage.input for usage in counted),
         output=sum(usage.output for usage in counted),
@@ -453,4 +455,6 @@ def _sum(counted: list[Usage]) -> Usage | None:
         reasoning=sum(usage.reasoning for usage in counted),
         model=next((usage.model for usage in reversed(counted) if usage.model), None),
         calls=len(counted),
+        context=last.context,
+        window=last.window,
     )

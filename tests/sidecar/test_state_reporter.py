@@ -254,6 +254,17 @@ def test_a_busy_agent_tells_the_tool_that_it_has_called_last_and_how_it_ended() 
     assert one.doing == ""
 
 
+def test_an_idle_agent_tells_how_the_last_tool_of_its_last_reply_ended() -> None:
+    one = reporter()
+    called = CapturedActivity(id="1", text="", tag=None, tool="Bash", arguments='{"command": "pytest"}')
+    one.note_tool(called)
+    one.note_returned(Returned(id="1", ending="exit 127"))
+    one.note_reply(CapturedReply(id="2", text="done", tag=None))
+    assert one.last_tool == "last: Bash: pytest: exit 127"
+    one.note_reply(CapturedReply(id="3", text="hello", tag=None))
+    assert one.last_tool == ""
+
+
 def test_a_detail_is_cut_to_what_the_room_takes() -> None:
     assert _cut("x" * MAX_DETAIL) == "x" * MAX_DETAIL
     assert _cut("x" * (MAX_DETAIL + 1)) == "x" * (MAX_DETAIL - 1) + "…"

@@ -388,6 +388,18 @@ def test_a_tool_runs_from_its_call_until_it_returns() -> None:
     assert not tracker.runs_tool
 
 
+def test_a_turn_states_the_context_of_its_last_call_and_of_no_subagent() -> None:
+    tracker = Tracker()
+    counts = [(5, 10), (7, 20), (0, 0)]
+    items = [
+        Counted(id=str(number), usage=Usage(input=1, context=context, window=window))
+        for number, (context, window) in enumerate(counts)
+    ]
+    feed(tracker, prompt("p", "1"), *items)
+
+    assert tracker.usage == Usage(input=3, calls=3, context=7, window=20)
+
+
 def test_a_tool_that_only_a_hook_tells_of_runs_too() -> None:
     tracker = Tracker()
     assert feed(tracker, prompt("p"), Using(id="shell@1")) == [OPEN]

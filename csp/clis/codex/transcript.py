@@ -60,6 +60,7 @@ class _Info(msgspec.Struct):
 
     total_token_usage: _Tokens = _NO_TOKENS
     last_token_usage: _Tokens = _NO_TOKENS
+    model_context_window: int | None = None
 
 
 class _Payload(msgspec.Struct):
@@ -80,6 +81,7 @@ class _Payload(msgspec.Struct):
     response_id: str | None = None
     error: _Fault | None = None
     reason: str | None = None
+    model_context_window: int | None = None
 
 
 class _Record(msgspec.Struct):
@@ -92,6 +94,8 @@ class _State(msgspec.Struct):
     since: float
     path: str = ""
     model: str | None = None
+    #: The size of the model's context, from the start of the last turn.
+    window: int = 0
     is_started: bool = False
     #: The total of each rollout; the same total twice means the same call.
     totals: dict[str, int] = {}
@@ -129,7 +133,7 @@ class CodexReader(TranscriptReader):
             return
         if is_side and record.type == "turn_context" and payload.model:
             self._state.models[path] = payload.model
-        counted = self._counted(path, record, payload)
+        counted = self._counted(path, record, payload, is_side=is_side)
         if seconds(record.timestamp) < self._state.since:
             return
         yield from counted
@@ -151,11 +155,14 @@ class CodexReader(TranscriptReader):
             case "turn_context":
                 self._state.model = payload.model
 
-    def _counted(self, path: str, record: _Record, payload: _Payload) -> list[tracker.Item]:
+    def _counted(self, path: str, record: _Record, payload: _Payload, *, is_side: bool) -> list[tracker.Item]:
         """Return the usage of a call, which Codex may report twice: in its own record and as an event.
 
         The event repeats the last call whenever another of its fields has changed.
         """
+        if not is_side:
+            said = payload.info.model_context_window if payload.info else payload.model_context_window
+            self._state.window = said or self._state.window
         if record.type == "token_usage_record" and payload.usage:
             tokens, total = payload.usage, payload.thread_token_usage.total_tokens
         elif record.type == "event_msg" and payload.type == "token_count" and payload.info:
@@ -173,6 +180,8 @@ class CodexReader(TranscriptReader):
             cache_write=tokens.cache_write_input_tokens,
             reasoning=tokens.reasoning_output_tokens,
             model=self._state.models.get(path) or self._state.model,
+            context=0 if is_side else tokens.input_tokens + tokens.output_tokens,
+            window=0 if is_side else self._state.window,
         )
         return [tracker.Counted(id=name, usage=usage)]
 
