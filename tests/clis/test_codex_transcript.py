@@ -184,6 +184,33 @@ def test_the_size_of_the_context_is_that_of_the_turn_and_of_no_subagent() -> Non
     assert (found["s"].context, found["s"].window) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ({"cmd": "pytest -q"}, "pytest -q"),
+        (
+            {"cmd": "touch a", "sandbox_permissions": "require_escalated", "justification": "please"},
+            "touch a",
+        ),
+        ({"cmd": "pytest -q", "workdir": "/elsewhere"}, ""),
+        ({"cmd": "pytest -q", "shell": "/tmp/sh"}, ""),
+        ({"cmd": "pytest -q", "sandbox_permissions": "with_additional_permissions"}, ""),
+        ({"cmd": ["pytest"]}, ""),
+    ],
+)
+def test_a_call_of_the_shell_says_its_command_if_nothing_else_changes_it(
+    arguments: dict[str, object], command: str
+) -> None:
+    words = json.dumps(arguments)
+    (called,) = read(
+        line("response_item", type="function_call", call_id="c", name="exec_command", arguments=words)
+    )
+    (other,) = read(line("response_item", type="function_call", call_id="c", name="other", arguments=words))
+
+    assert isinstance(called, ToolCalled) and called.command == command
+    assert isinstance(other, ToolCalled) and other.command == ""
+
+
 def test_a_hook_that_asks_is_told_after_the_lines() -> None:
     hooks = [
         {"hook_event_name": name, "tool_name": "shell", "tool_input": msgspec.Raw(b'{"a":1}')}

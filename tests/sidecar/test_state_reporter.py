@@ -74,6 +74,29 @@ def test_of_two_permissions_at_once_none_is_told_as_a_command() -> None:
     assert reporter.asked_command == ""
 
 
+@pytest.mark.parametrize(
+    ("subject", "command", "told"),
+    [
+        ("$ touch a", "touch a", "touch a"),
+        ("Reason: it is needed\n\n$ touch a", "touch a", "touch a"),
+        ("$ touch a b", "touch a", ""),
+        ("edit a file", "touch a", ""),
+        ("$ touch a", "", ""),
+    ],
+)
+def test_a_call_that_the_dialog_shows_is_the_command_it_asks_for(
+    subject: str, command: str, told: str
+) -> None:
+    dialog = ScreenDialog(kind="permission", question="Run it?", subject=subject, choices=())
+    pane = SimpleNamespace(is_asking=False, reading=SimpleNamespace(dialog=dialog))
+    cli = SimpleNamespace(pane=pane, tracker=SimpleNamespace(open_command=command))
+    reporter = StateReporter(cast("Any", cli), cast("Any", None))
+    assert reporter.asked_command == told
+
+    pane.reading = SimpleNamespace(dialog=None)
+    assert reporter.asked_command == ""
+
+
 def test_a_command_that_would_be_cut_is_not_told_as_one() -> None:
     pane = SimpleNamespace(is_asking=True)
     reporter = StateReporter(cast("Any", SimpleNamespace(pane=pane)), cast("Any", None))

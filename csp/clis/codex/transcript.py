@@ -6,7 +6,7 @@ one for each of its sessions; the one in which a turn starts is the current one.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
 
 _SEARCH: Final = "web_search_call"
+_SHELL_TOOL: Final = "exec_command"
 _CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", _SEARCH)
 _RESULTS: Final = ("function_call_output", "custom_tool_call_output")
 #: The number of characters of a result that are searched for the exit code, which precedes the output.
@@ -24,6 +25,20 @@ _TOLD: Final = 300
 _EXIT_CODE: Final = re.compile(r"(?:exited with code|Exit code:) (\d+)")
 _LIMIT: Final = "usage_limit"
 _NOTHING: Final = msgspec.Raw(b"")
+
+
+class _ShellInput(msgspec.Struct, forbid_unknown_fields=True):
+    """The input of the shell tool; another field, such as a directory, would change what its command does."""
+
+    cmd: str
+    justification: str = ""
+    sandbox_permissions: Literal["use_default", "require_escalated"] = "use_default"
+    #: The beginning of commands that the dialog offers to allow from now on.
+    prefix_rule: list[str] = []
+    login: Literal[True] = True
+    tty: bool = False
+    yield_time_ms: float | None = None
+    max_output_tokens: float | None = None
 
 
 class _Part(msgspec.Struct):
@@ -144,8 +159,7 @@ class CodexReader(TranscriptReader):
             case "event_msg":
                 yield from self._event(path, payload)
             case "response_item" if payload.type in _CALLS:
-                arguments = payload.arguments or payload.input or bytes(payload.action).decode()
-                yield tracker.ToolCalled(id=name, tool=payload.name or payload.type, arguments=arguments)
+                yield _called(name, payload)
                 if payload.type == _SEARCH:
                     # This record is written at the end of the call, which nothing else reports.
                     yield tracker.Returned(id=name)
@@ -207,3 +221,10 @@ class CodexReader(TranscriptReader):
                 yield failed(fault.message, is_limit=_LIMIT in bytes(fault.codex_error_info).decode())
             case "task_complete":
                 yield tracker.Ended()
+
+
+def _called(name: str, payload: _Payload) -> tracker.ToolCalled:
+    arguments = payload.arguments or payload.input or bytes(payload.action).decode()
+    tool = payload.name or payload.type
+    shell = decoded(arguments.encode(), _ShellInput) if tool == _SHELL_TOOL else None
+    return tracker.ToolCalled(id=name, tool=tool, arguments=arguments, command=shell.cmd if shell else "")

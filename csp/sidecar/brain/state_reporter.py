@@ -19,6 +19,7 @@ from csp.protocol.requests import Dialog as DialogBody
 from csp.room.dialogs import subject_of
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
+from csp.terminal.dialog_command import shows_command
 from csp.terminal.gates import agent_state, asks_permission
 from csp.terminal.reply_tracker import Asked, Attached, Bypassed, CapturedActivity, CapturedReply, Returned
 from csp.terminal.screen_reader import Limit, ScreenDialog
@@ -131,7 +132,13 @@ class StateReporter:
     @property
     def asked_command(self) -> str:
         """The whole command line that the CLI is asking to run; empty if it is asking for anything else."""
-        command = self.asked.command if self.asked is not None and self._cli.pane.is_asking else ""
+        command = ""
+        if self._cli.pane.is_asking:
+            command = self.asked.command if self.asked is not None else ""
+        elif dialog := self._cli.pane.reading.dialog:
+            # Codex does not report its questions, but it records a call before it asks.
+            command = self._cli.tracker.open_command
+            command = command if shows_command(dialog.subject, command) else ""
         return command if len(command) <= MAX_COMMAND else ""
 
     def note_tool(self, piece: CapturedActivity) -> None:
