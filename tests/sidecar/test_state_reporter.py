@@ -284,6 +284,7 @@ def test_an_idle_agent_tells_how_the_last_tool_of_its_last_reply_ended() -> None
     one.note_returned(Returned(id="1", ending="exit 127"))
     one.note_reply(CapturedReply(id="2", text="done", tag=None))
     assert one.last_tool == "last: Bash: pytest: exit 127"
+    one.note_returned(Returned(id="unknown", ending="exit 0"))
     one.note_reply(CapturedReply(id="3", text="hello", tag=None))
     assert one.last_tool == ""
 

@@ -165,7 +165,7 @@ class StateReporter:
 
     def note_reply(self, reply: CapturedReply) -> None:
         """Record the limit that a reply ran into, or that there is none any more."""
-        self.last_tool = f"last: {self.doing}" if self._ending else ""
+        self.last_tool = f"last: {self.doing}" if self._tool and self._ending else ""
         self._tool = self._ending = ""
         self.worked.set()
         if reply.how is Ending.LIMITED:
