@@ -76,7 +76,8 @@ def context_text(item: Object) -> str:
     used, window = int(item.get("context") or 0), int(item.get("window") or 0)
     if used and window:
         return f"{max(0, 100 * (window - used) // window)}% context left"
-    return f"{max(1, round(used / 1000))}k tokens in context" if used else ""
+    size = f"{round(used / 1000)}k" if used >= 1000 else str(used)
+    return f"{size} tokens in context" if used else ""
 
 
 def models_of(usage: object) -> dict[str, str]:

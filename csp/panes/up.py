@@ -365,7 +365,8 @@ def with_free_id(
         return renamed(member, free)
     if wanted in online:
         raise Refused(f"{wanted} is already in the room", f"choose another name, such as {free}")
-    raise Refused(f"{wanted} has ended, but still has a pane", f"start it again: csp restart {wanted}")
+    hint = f"start it again: csp restart {wanted}; or close its pane: csp remove {wanted} --end"
+    raise Refused(f"{wanted} still has a pane", hint)
 
 
 def in_worktree(member: PaneMember, history: Path, room: str, env: Mapping[str, str]) -> PaneMember:

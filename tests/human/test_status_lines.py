@@ -114,7 +114,7 @@ def test_an_agent_is_shown_with_what_it_does() -> None:
     [
         (0, 0, "cli"),
         (48_200, 0, "cli, 48k tokens in context"),
-        (300, 0, "cli, 1k tokens in context"),
+        (300, 0, "cli, 300 tokens in context"),
         (64_600, 258_400, "cli, 75% context left"),
         (300_000, 258_400, "cli, 0% context left"),
     ],

@@ -205,6 +205,8 @@ def test_the_program_of_a_removed_agent_ends_only_where_a_person_says_so(room: P
     assert "stay" not in room.online()
     assert not room.pane("stay")["dead"]
     assert is_running(program)
+    room.up()
+    assert "stay" not in room.online()
 
     assert room.csp("remove", "stay", "--end").err == "removed stay\n"
     assert [pane["agent"] for pane in room.panes()] == before

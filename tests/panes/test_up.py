@@ -628,7 +628,11 @@ def joining(
     ("online", "problem", "hint"),
     [
         (True, "ann is already in the room", "choose another name, such as ann-3"),
-        (False, "ann has ended, but still has a pane", "start it again: csp restart ann"),
+        (
+            False,
+            "ann still has a pane",
+            "start it again: csp restart ann; or close its pane: csp remove ann --end",
+        ),
     ],
 )
 def test_a_taken_name_is_refused(
