@@ -14,6 +14,8 @@ from csp.human.status_lines import rule_lines
 from csp.protocol.attention import AttentionKind
 
 _DETAIL: Final = 200
+#: The kinds of items whose title already says that they need you.
+_NEEDS_SAID: Final = (AttentionKind.PLAN, AttentionKind.DECISION, AttentionKind.STUCK)
 _AGENT: Final = value("agent", "AGENT", "the agent's id")
 #: Answers that are possible only in a pane of the room.
 _IN_THE_ROOM: Final = ("/focus", "@")
@@ -78,7 +80,8 @@ def needs_lines(items: list[Object], now: float) -> Iterator[str]:
     """Yield the items that need a person, each with the commands that answer it."""
     for item in items:
         age = duration(max(0.0, now - field(item, "since", float)))
-        yield f"needs you: {item.get('title')} ({age})"
+        what = str(item.get("title"))
+        yield f"{what if item.get('kind') in _NEEDS_SAID else f'needs you: {what}'} ({age})"
         detail = one_line(str(item.get("detail") or ""), _DETAIL)
         if detail:
             yield f"    {detail}"

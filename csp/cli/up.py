@@ -21,6 +21,7 @@ from csp.config import AgentSpec, Settings, earlier_rooms, load_settings, proces
 from csp.errors import BadInput, CspError, Refused
 from csp.fast_start import failure_report
 from csp.fast_start.child_environment import USER, child_environment
+from csp.http_client import objects
 from csp.model_providers import variables_of, well_known
 from csp.panes.members import MemberRequest, PaneMember, member_for, model_for, need
 from csp.panes.room_processes import RoomProcesses, locked
@@ -161,6 +162,7 @@ def down(call: VerbCall) -> int:
     value("name", "NAME", "name of the agent in the room"),
     PROFILE,
     value("--dir", "DIR", "directory the agent works in; default: the room's"),
+    switch("--number", "if the name is taken, add a number to it instead of refusing"),
     value("--provider", "P", f"an API model instead of a command: {', '.join(well_known())}, ..."),
     value("--model", "M", "with --provider: the model's name there"),
     value("--base-url", "URL", "with --provider: address of the API; default: the provider's own"),
@@ -208,13 +210,13 @@ def add_cli(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]
         joining = AddAgents(settings, call.address, progress.show)
         dir = call.directory(args.dir) if args.dir else joining.dir
         member = member_for(args.name, args.command, settings, dir, args.profile or "")
-        return member.agent, joining.add(need(member, env))
+        return member.agent, joining.add(need(member, env), may_number=args.number)
 
 
 def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcome]":
     """Start a model in a pane, or without one if the room has no panes."""
     from csp.agents.api.requirements import wanted
-    from csp.panes.up import AddAgents, sidecar_argv
+    from csp.panes.up import AddAgents, sidecar_argv, with_free_id
     from csp.panes.wait_ready import start_in_background
 
     args, settings, room = call.args, call.settings, call.address.room
@@ -228,11 +230,14 @@ def add_model(call: VerbCall, env: Mapping[str, str]) -> "tuple[str, StartOutcom
             joining = AddAgents(settings, call.address, progress.show)
             member = model_of(args, dir or joining.dir)
             # The room was opened in another environment, which may not contain the key.
-            return member.agent, joining.add(member, {variable: found.key} if found.key else {})
-        member = model_of(args, dir or call.cwd)
-        argv, gateway = sidecar_argv(member, room, member.command), call.gateway
+            keys_env = {variable: found.key} if found.key else {}
+            return member.agent, joining.add(member, keys_env, may_number=args.number)
+        gateway, asked = call.gateway, model_of(args, dir or call.cwd)
+        online = {str(item.get("id")) for item in objects(gateway.get("/agents")) if item.get("online")}
+        member = with_free_id(asked, online, (), may_number=args.number)
+        argv = sidecar_argv(member, room, member.command)
         processes = RoomProcesses(settings.state_dir, room)
-        return member.agent, start_in_background(
+        return asked.agent, start_in_background(
             processes, gateway, member.name, argv, member.cwd, env, progress.show, keys
         )
 

@@ -233,10 +233,11 @@ class Client:
         notice: AgentNotice | None = None,
         *,
         asks: str = "",
+        work: str = "",
     ) -> None:
         """Report the state of this participant, its dialog of kind `asks`, and details for people."""
         body = requests.StateBody(
-            state=state, detail=detail, until=until, dialog=dialog, notice=notice, asks=asks
+            state=state, detail=detail, until=until, dialog=dialog, notice=notice, asks=asks, work=work
         )
         await self._ask("state", body)
 

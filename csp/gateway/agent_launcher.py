@@ -86,7 +86,7 @@ def start_argv(body: StartBody, room: str) -> list[str]:
     given = [(name, getattr(body, name)) for name in ("provider", "model", "base_url", "key_env")]
     words = [f"--{name.replace('_', '-')}={value}" for name, value in given if value]
     words += [f"--role={body.role}"] if body.role is not JoinRole.AGENT else []
-    return [*_CSP, "add", body.name, f"--room={room}", "--json", *words]
+    return [*_CSP, "add", body.name, f"--room={room}", "--json", "--number", *words]
 
 
 async def _run(argv: list[str], keys: tuple[str, ...], patience_s: float) -> tuple[int, str, tuple[str, str]]:

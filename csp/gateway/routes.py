@@ -113,6 +113,7 @@ def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.Ag
     room = gateway.writer.room
     participant = room.participants[agent]
     is_sealed = is_hidden(participant.seals, agent, caller.reader, room.sessions)
+    is_own = may_watch(agent, caller.reader)
     return fill(
         responses.AgentView,
         participant,
@@ -120,7 +121,10 @@ def agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> responses.Ag
         queued=len(participant.queue),
         last_seen=gateway.presence.last_seen(agent, participant.seen),
         detail="" if is_sealed else participant.detail,
-        dialog=participant.dialog if may_watch(agent, caller.reader) else None,
+        work="" if is_sealed else participant.work,
+        dialog=participant.dialog if is_own else None,
+        context=participant.context if is_own else 0,
+        window=participant.window if is_own else 0,
     )
 
 

@@ -13,7 +13,10 @@ MAX_AWAY: Final = 30
 MAX_EARLIER: Final = 8
 #: The rows below the conversation on the first screen: the room, a hint, the input line and the state.
 _BELOW: Final = 4
-_HINT: Final = "@name speaks to one agent, @all to all of them; /help lists the commands"
+_HINT: Final = (
+    "@name speaks to one agent, @all to all of them; /help lists the commands; "
+    'try: /mode debate "tabs or spaces"'
+)
 
 
 def room_line(look: Theme, name: str, who: str) -> str:

@@ -39,7 +39,7 @@ SURE: Final = "yes"
 #: Allstop ends a mode; without one, it is unclear which of the agents' own work to stop.
 _NOTHING: Final = "No mode is running. To stop an agent: /interrupt AGENT"
 #: The word that also ends the program of a removed agent.
-_END: Final = "end"
+END: Final = "end"
 _NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- COMMAND"
 
 
@@ -82,15 +82,15 @@ async def restart(chat: "Chat", words: list[str]) -> None:
 async def remove(chat: "Chat", words: list[str]) -> None:
     """Remove an agent from the room; close its pane if its program has ended or should be ended."""
     agent, *rest = words
-    if rest not in ([], [_END]):
-        raise BadInput(f"expected nothing or {_END}, got {rest[0]!r}", f"/remove {agent} {_END}")
+    if rest not in ([], [END]):
+        raise BadInput(f"expected nothing or {END}, got {rest[0]!r}", f"/remove {agent} {END}")
     if MARK in chat.order.env:
         from csp.panes.down import RemovedPane
 
         done = json.loads(await _csp(chat, "remove", agent, "--json", *(["--end"] if rest else [])))
         if done["pane"] == RemovedPane.RUNNING:
             _report(
-                chat, f"{chat.look.name(agent)} still runs in its pane; end it with: /remove {agent} {_END}"
+                chat, f"{chat.look.name(agent)} still runs in its pane; end it with: /remove {agent} {END}"
             )
     else:
         await chat.ask("DELETE", f"/agents/{segment(agent)}")

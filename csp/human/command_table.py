@@ -100,8 +100,10 @@ async def run(chat: "Chat", command: human_input.CommandLine) -> None:
         command = human_input.CommandLine(name="answer", rest=command.name)
     row = find(command.name)
     given = human_input.read_arguments(row, command.rest)
+    # An agent that was removed may still have a pane.
+    is_gone = row.name == "remove" and given[1:] == [command_actions.END]
     words = [
-        chat.known(word) if kind in _AGENTS and word else word
+        chat.known(word) if kind in _AGENTS and word and not is_gone else word
         for kind, word in zip(row.takes, given, strict=False)
     ]
     if row.takes == human_input.ASKED_AGENT and not (words and words[0]):

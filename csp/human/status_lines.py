@@ -26,6 +26,7 @@ DONE: Final = {
 #: Actions that count only once the agent is seen to have reacted.
 PROVED: Final = ("interrupt", "approve", "deny")
 _NAME: Final = 60
+_WORK: Final = 120
 #: Bold text in markdown.
 _BOLD: Final = re.compile(r"\*\*([^*\n]+)\*\*")
 _VOTED_TEXT: Final = 200
@@ -42,6 +43,7 @@ def agent_row(item: Object, word: str, max_detail: int, model: str = "") -> list
         about_agent(item, model),
         f"{queued} waiting" if queued else "",
         "shares its pane" if item.get("share") else "",
+        one_line(str(item.get("work") or ""), _WORK),
     ]
 
 
@@ -65,7 +67,17 @@ def about_agent(item: Object, model: str) -> str:
     duty, part = duty_of(known), role if role != "agent" else ""
     parts = [duty, part, program if program != agent else "", model]
     parts += [] if program or model else [kind]
-    return ", ".join(dict.fromkeys(filter(None, parts))) or program
+    about = ", ".join(dict.fromkeys(filter(None, parts))) or program
+    return ", ".join(filter(None, (about, context_text(item))))
+
+
+def context_text(item: Object) -> str:
+    """Return how much of an agent's context is left, or its size if the limit is unknown; else nothing."""
+    used, window = int(item.get("context") or 0), int(item.get("window") or 0)
+    if used and window:
+        return f"{max(0, 100 * (window - used) // window)}% context left"
+    size = f"{round(used / 1000)}k" if used >= 1000 else str(used)
+    return f"{size} tokens in context" if used else ""
 
 
 def models_of(usage: object) -> dict[str, str]:

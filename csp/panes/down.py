@@ -168,7 +168,7 @@ def close_pane_of(
     A pane whose program is still running is closed only if `ends_program` is true.
     """
     processes = RoomProcesses(state_dir, room)
-    if not shutil.which("tmux") or agent not in {member.agent for member in processes.lineup()}:
+    if not shutil.which("tmux"):
         return RemovedPane.NONE
     with locked(state_dir, room, show):
         try:
@@ -178,8 +178,8 @@ def close_pane_of(
         seat = panes.seats().get(agent)
         if seat is None:
             return RemovedPane.NONE
+        processes.save_lineup([member for member in processes.lineup() if member.agent != agent])
         if not (seat.is_dead or ends_program):
             return RemovedPane.RUNNING
         panes.close(seat)
-        processes.save_lineup([member for member in processes.lineup() if member.agent != agent])
     return RemovedPane.CLOSED

@@ -2,10 +2,11 @@
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -322,20 +323,17 @@ class AddAgents:
         self.dir = running.dir
         self._history = running.history
 
-    def add(self, member: PaneMember, env: Mapping[str, str] | None = None) -> StartOutcome:
-        """Add a pane for an agent, with the next free id if its id is taken.
+    def add(
+        self, member: PaneMember, env: Mapping[str, str] | None = None, *, may_number: bool = False
+    ) -> StartOutcome:
+        """Add a pane for an agent; raise if its name is taken, unless it may get a number.
 
         `env` contains variables to add to the environment in which the room was opened.
         """
         processes = self._processes
         items = objects(processes.gateway().get("/agents"))
-        taken = {field(item, "id", str) for item in items if item.get("online")} | set(self.panes.seats())
-        number, agent = 1, AgentId(member.agent)
-        while agent in taken:
-            number += 1
-            agent = numbered(AgentId(member.agent), number)
-        if number > 1:
-            member = renamed(member, agent)
+        online = {field(item, "id", str) for item in items if item.get("online")}
+        member = with_free_id(member, online, set(self.panes.seats()), may_number=may_number)
         here = replace(self._settings, history_dir=self._history.parent, room=self._history.name)
         member = replace(member, worktree=wants_worktree(member, None, here))
         place = in_worktree(member, self._history, processes.name, process_environment()).cwd
@@ -346,6 +344,29 @@ class AddAgents:
         (outcome,) = waiting.run([member.agent], self._show)
         self.panes.set_state(pane, outcome.state)
         return outcome
+
+
+def with_free_id(
+    member: PaneMember, online: Collection[str], seats: Collection[str], *, may_number: bool
+) -> PaneMember:
+    """Return an agent with the next free id if it may get a number; raise if its own is taken.
+
+    A user who adds an agent that is already there would write to the wrong one of the two.
+    """
+    wanted = AgentId(member.agent)
+    free = next(
+        one
+        for one in (numbered(wanted, number) for number in itertools.count(1))
+        if one not in online and one not in seats
+    )
+    if free == wanted:
+        return member
+    if may_number:
+        return renamed(member, free)
+    if wanted in online:
+        raise Refused(f"{wanted} is already in the room", f"choose another name, such as {free}")
+    hint = f"start it again: csp restart {wanted}; or close its pane: csp remove {wanted} --end"
+    raise Refused(f"{wanted} still has a pane", hint)
 
 
 def in_worktree(member: PaneMember, history: Path, room: str, env: Mapping[str, str]) -> PaneMember:

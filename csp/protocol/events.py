@@ -283,8 +283,9 @@ class Left(Event, frozen=True, omit_defaults=True, tag="left"):
 class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
     """A participant's state or permissions changed.
 
-    `asks` is the kind of its dialog or screen. `allow` is the pattern of a new approval rule, whose number is
-    that of this event; `disallow` is the number of a rule that is no longer valid.
+    `asks` is the kind of its dialog or screen, `work` the state of its worktree. `allow` is the pattern of
+    a new approval rule, whose number is that of this event; `disallow` is the number of a rule that is no
+    longer valid.
     """
 
     state: enums.AgentState | None = None
@@ -296,6 +297,7 @@ class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
     #: The participant's sealed phases when it reported the detail.
     seals: dict[enums.SessionId, int] = field(default_factory=dict)
     asks: str = ""
+    work: str = ""
     allow: str = ""
     disallow: int = 0
 

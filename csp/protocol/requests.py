@@ -71,7 +71,8 @@ class Usage(enums.Struct, frozen=True):
     `input` is the total, including tokens read from a cache or written to one; `output` includes reasoning.
     `estimated`: nothing was reported, so the counts are estimated from the text length. `unpriced`: the
     provider's price for the model is unknown, whatever a model with that name costs elsewhere. `calls` is the
-    number of model calls included; 0 if unknown.
+    number of model calls included; 0 if unknown. `context` is the number of tokens in the agent's context
+    after the last of them, and `window` the number that fits into it; 0 if unknown.
     """
 
     input: Tokens = 0
@@ -84,6 +85,8 @@ class Usage(enums.Struct, frozen=True):
     estimated: bool = False
     unpriced: bool = False
     calls: Tokens = 0
+    context: Tokens = 0
+    window: Tokens = 0
 
     @property
     def tokens(self) -> int:
@@ -156,7 +159,10 @@ class AgentNotice(enums.Struct, frozen=True):
 
 
 class StateBody(enums.Struct, frozen=True):
-    """The state of an agent; `asks` is the kind of its dialog or screen: permission, login, trust ..."""
+    """The state of an agent; `asks` is the kind of its dialog or screen: permission, login, trust ...
+
+    `work` describes the branch and the changed files of its git worktree.
+    """
 
     state: enums.ReportedAgentState
     detail: enums.Note = ""
@@ -165,6 +171,7 @@ class StateBody(enums.Struct, frozen=True):
     dialog: Dialog | None = None
     notice: AgentNotice | None = None
     asks: Annotated[str, Meta(pattern=r"^[a-z_]{0,32}\Z", examples=["login"])] = ""
+    work: enums.Note = ""
 
 
 class WorkingBody(enums.Struct, frozen=True):

@@ -129,6 +129,13 @@ class MessageView(enums.Struct, frozen=True):
 
 
 class AgentView(enums.Struct, frozen=True, omit_defaults=False):
+    """A participant as the caller may see it.
+
+    `context` is the number of tokens in its context after its last model call and `window` the number that
+    fits into it; 0 if it is unknown or not for the caller. `work` describes the branch and the changed files
+    of its git worktree.
+    """
+
     id: str
     name: str
     kind: enums.ParticipantKind
@@ -142,6 +149,9 @@ class AgentView(enums.Struct, frozen=True, omit_defaults=False):
     detail: str = ""
     until: float | None = None
     dialog: Dialog | None = None
+    context: int = 0
+    window: int = 0
+    work: str = ""
 
 
 class Deliver(enums.Struct, frozen=True):

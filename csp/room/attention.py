@@ -17,7 +17,7 @@ from csp.protocol.review_messages import RunPhase
 from csp.room.approval_rules import exact_rule
 from csp.room.dialogs import asks_command, command_first, subject_of
 from csp.room.room_state import Participant, Room
-from csp.room.runs.run_state import ReviewRun
+from csp.room.runs.run_state import PLAN_TO_APPROVE, ReviewRun
 from csp.room.sessions.decisions import NONE, choices_for, is_cut_short, is_near_limit, is_tied
 from csp.room.sessions.session_state import Session, cut
 
@@ -237,7 +237,9 @@ def _of_run(run: ReviewRun) -> Iterator[AttentionItem]:
         return
     is_plan = run.phase is RunPhase.APPROVAL
     steps = enumerate(run.plan.steps, 1) if run.plan is not None and is_plan else ()
-    parts = (run.goal, run.why, *(f"{number}. {step}" for number, step in steps))
+    # The title asks for the approval already.
+    why = "" if is_plan and run.why == PLAN_TO_APPROVE else run.why
+    parts = (run.goal, why, *(f"{number}. {step}" for number, step in steps))
     yield AttentionItem(
         id=f"{K.PLAN if is_plan else K.DECISION}:{run.id}",
         kind=K.PLAN if is_plan else K.DECISION,

@@ -134,6 +134,8 @@ class SetState(Command, frozen=True, kw_only=True):
     notice: AgentNotice | None = None
     #: The kind of its dialog or blocking screen: permission, login, trust, menu ...
     asks: str = ""
+    #: The branch and the changed files of its git worktree.
+    work: str = ""
 
 
 class ControlAgent(Command, frozen=True, kw_only=True):

@@ -110,16 +110,17 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
         if notice.kind is NoticeKind.FILE_ATTACHED and not participant.paused:
             header = draft.header(participant.id, ALL, f"{participant.id}: pause")
             draft.emit(StateChanged(*header, paused=True))
-    seals = draft.sessions.seals_of(command.agent) if command.detail else {}
+    is_telling = bool(command.detail or command.work)
+    seals = draft.sessions.seals_of(command.agent) if is_telling else {}
     if command.state is AgentState.OFFLINE:
         reason = "closed" if seals or not command.detail else command.detail
         if seals and participant.online:
             draft.notice(HUMAN, NoticeCode.AGENT_LEFT(agent=participant.id, detail=command.detail))
         leave(draft, Leave(agent=command.agent, reason=reason))
         return
-    new = (command.state, command.detail, command.until, command.dialog, command.asks)
+    new = (command.state, command.detail, command.until, command.dialog, command.asks, command.work)
     known = participant
-    if (known.state, known.detail, known.until, known.dialog, known.asks) == new:
+    if (known.state, known.detail, known.until, known.dialog, known.asks, known.work) == new:
         return
     text = f"{participant.id} is {command.state}" + (f": {command.detail}" if command.detail else "")
     draft.emit(
@@ -131,6 +132,7 @@ def set_state(draft: RoomDraft, command: SetState) -> None:
             dialog=command.dialog,
             seals=seals,
             asks=command.asks,
+            work=command.work,
         )
     )
     approvals.approve_by_rule(draft, participant.id)

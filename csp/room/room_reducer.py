@@ -22,6 +22,7 @@ from csp.protocol.enums import (
     DeliveryState,
     HeldReason,
 )
+from csp.protocol.requests import Usage
 from csp.protocol.session_parts import TurnState
 from csp.room.dialogs import is_same_dialog
 from csp.room.room_state import (
@@ -97,6 +98,7 @@ def apply(room: Room, event: events.AnyEvent) -> Room:  # noqa: C901  # one case
                 participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
         case events.UsageSeen():
             room.under_way = room.under_way | {event.turn: RunningUsage(event.sender, event.usage)}
+            _note_context(room, event.sender, event.usage)
             if len(room.under_way) > MOST_UNDER_WAY:
                 oldest, lost = next(iter(room.under_way.items()))
                 room.spent = spend(room.spent, lost.agent, lost.usage)
@@ -202,6 +204,13 @@ def _paid(room: Room, event: events.MessageEvent | events.LateReply) -> None:
     if event.usage is not None:
         room.spent = spend(room.spent, event.sender, event.usage)
         room.under_way = without(room.under_way, event.turn)
+        _note_context(room, event.sender, event.usage)
+
+
+def _note_context(room: Room, agent: AgentId, usage: Usage) -> None:
+    participant = room.participant_to_change(agent) if usage.context else None
+    if participant is not None:
+        participant.context, participant.window = usage.context, usage.window
 
 
 def _control_sent(room: Room, event: events.ControlSent) -> None:
@@ -310,6 +319,8 @@ def _joined(room: Room, event: events.Joined) -> None:
         known.share, known.launch = False, ""
     known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
     known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
+    if event.launch not in ("", known.launch):
+        known.context = known.window = 0
     known.launch = event.launch or known.launch
     # The state shown for a launch until its sidecar reports one.
     state, detail = (AgentState.STARTING, "joining") if event.launch else (AgentState.IDLE, "")
@@ -346,7 +357,7 @@ def _state_changed(room: Room, event: events.StateChanged) -> None:
             participant.since, participant.answering = event.ts, None
         participant.state, participant.detail = event.state, event.detail
         participant.until, participant.dialog = event.until, event.dialog
-        participant.seals, participant.asks = event.seals, event.asks
+        participant.seals, participant.asks, participant.work = event.seals, event.asks, event.work
     if event.paused is not None:
         participant.paused = event.paused
     if event.share is not None:

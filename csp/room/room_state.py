@@ -212,6 +212,8 @@ class Participant(msgspec.Struct, omit_defaults=True):
     seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
     #: The kind of its dialog or blocking screen, if reported by its sidecar.
     asks: str = ""
+    #: The branch and the changed files of its git worktree, if it has one.
+    work: str = ""
     #: When its state began or its dialog opened; 0 in snapshots from older versions.
     since: float = 0.0
     #: The control that answers its dialog, unless that has failed.
@@ -220,6 +222,9 @@ class Participant(msgspec.Struct, omit_defaults=True):
     rules: dict[int, str] = msgspec.field(default_factory=dict)
     #: Its question to the people in the room, until they send it a message.
     question: Question | None = None
+    #: The tokens in its context after its last model call, and the number that fits; 0 if unknown.
+    context: int = 0
+    window: int = 0
     paused: bool = False
     share: bool = False
     #: Unfinished messages and controls, in journal order.

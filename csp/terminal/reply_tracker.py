@@ -66,11 +66,15 @@ class Wrote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolCalled(msgspec.Struct, frozen=True, kw_only=True):
-    """The model called a tool, which may not be permitted to run."""
+    """The model called a tool, which may not be permitted to run.
+
+    `command` is the whole command line, if the tool runs one and nothing else in the call changes its effect.
+    """
 
     id: str
     tool: str
     arguments: str
+    command: str = ""
 
 
 class Using(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,8 +213,9 @@ class _State(msgspec.Struct, omit_defaults=True):
     awaited: list[str | None] = []
     blocks: list[_Block] = []
     counted: dict[str, Usage] = {}
-    #: Tool calls that have not returned.
+    #: Tool calls that have not returned, and the command lines of those that run one.
     calls: list[str] = []
+    commands: dict[str, str] = {}
     replies: int = 0
     confirmed: dict[str, None] = {}
     seen: dict[str, None] = {}
@@ -263,6 +268,12 @@ class Tracker:
     def runs_tool(self) -> bool:
         """Return whether a tool call of the turn has not returned yet."""
         return bool(self._state.calls)
+
+    @property
+    def open_command(self) -> str:
+        """Return the command line of the only tool call that has not returned; empty if it runs none."""
+        calls = self._state.calls
+        return self._state.commands.get(calls[0], "") if len(calls) == 1 else ""
 
     def feed(self, item: Item) -> list[Outcome]:  # noqa: C901  # one case for each kind of item
         """Process one item and return the outcomes."""
@@ -338,6 +349,8 @@ class Tracker:
         if not self._is_new(item.id):
             return []
         self._begin_call(item.id)
+        if item.command and item.id in self._state.calls:
+            self._state.commands[item.id] = item.command
         tag = self._tags()[0]
         earlier, last = self._state.blocks[:-1], self._state.blocks[-1:] or [_Block(item.id, "")]
         self._state.blocks = []
@@ -356,11 +369,12 @@ class Tracker:
     def _returned(self, item: Returned) -> list[Outcome]:
         if item.id in self._state.calls:
             self._state.calls.remove(item.id)
+        self._state.commands.pop(item.id, None)
         return [item] if self._is_new(_returned(item.id)) else []
 
     def _ended(self, item: Ended) -> list[Outcome]:
         state = self._state
-        state.calls = []
+        state.calls, state.commands = [], {}
         if not state.is_running and state.awaited:
             # The CLI accepted prompts but recorded none of them: those have ended now.
             state.prompts = [_Prompt(f"#{tag}", tag) for tag in state.awaited if tag is not None]
@@ -391,7 +405,7 @@ class Tracker:
         ended = self._ended(Ended(how=Ending.INTERRUPTED)) if self.tags else self._flush()
         self._forget_counts()
         state.prompts, state.awaited, state.replies = [], [], 0
-        state.is_running, state.calls = False, []
+        state.is_running, state.calls, state.commands = False, [], {}
         return [*ended, *self._close(), item]
 
     def _forget_counts(self) -> None:
@@ -445,6 +459,8 @@ def _remember(names: dict[str, None], name: str) -> None:
 def _sum(counted: list[Usage]) -> Usage | None:
     if not counted:
         return None
+    # Calls of subagents have a context of their own, so they do not state one.
+    last = next((usage for usage in reversed(counted) if usage.context), Usage())
     return Usage(
         input=sum(usage.input for usage in counted),
         output=sum(usage.output for usage in counted),
@@ -453,4 +469,6 @@ def _sum(counted: list[Usage]) -> Usage | None:
         reasoning=sum(usage.reasoning for usage in counted),
         model=next((usage.model for usage in reversed(counted) if usage.model), None),
         calls=len(counted),
+        context=last.context,
+        window=last.window,
     )

@@ -11,7 +11,7 @@ from csp.errors import BadInput, Refused
 from csp.model_providers import variables_of
 from csp.panes.wait_ready import StartOutcome
 from csp.room_registry import Address
-from tests.cli.recording import call_of, with_settings
+from tests.cli.recording import Recorded, call_of, with_settings
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,8 @@ class Joining:
     def __init__(self, *words: object) -> None:
         pass
 
-    def add(self, *words: Any) -> StartOutcome:
+    def add(self, *words: Any, may_number: bool) -> StartOutcome:
+        assert not may_number
         self.added.append(words)
         return StartOutcome(words[0].agent, "idle")
 
@@ -148,7 +149,10 @@ def test_a_model_of_a_room_without_panes_runs_without_one(
     monkeypatch.setattr(up, "process_environment", lambda: env)
     monkeypatch.setattr(up, "panes_of", lambda *_: panes)
     monkeypatch.setattr("csp.panes.wait_ready.start_in_background", start)
-    call = call_of("add", "gpt", "--provider", "openai", "--model", "m", cwd=tmp_path)
+    call = call_of(
+        "add", "gpt", "--provider", "openai", "--model", "m", cwd=tmp_path,
+        gateway=Recorded({"/agents": [{"id": "other", "online": True}]}),
+    )  # fmt: skip
     up.add(with_settings(call, state_dir=tmp_path))
     ((name, argv, place, given, _, keys),) = started
 

@@ -436,7 +436,7 @@ def test_the_tokens_of_an_answer_are_counted(session: Session) -> None:
         "output_tokens": 4000,
     }
     message = {"id": "m1", "model": "m" * 200, "content": "", "usage": tokens}
-    usage = Usage(input=321, output=4000, cache_read=300, cache_write=20, model="m" * 128)
+    usage = Usage(input=321, output=4000, cache_read=300, cache_write=20, model="m" * 128, context=4321)
     session.user("one")
     counted = session.line("assistant", message=message)
     synthetic = session.line("assistant", message={**message, "model": "<synthetic>"})

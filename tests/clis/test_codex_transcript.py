@@ -132,7 +132,7 @@ def test_tokens_have_the_model_of_their_turn() -> None:
         "output_tokens": 4,
         "reasoning_output_tokens": 5,
     }
-    usage = Usage(input=1, output=4, cache_read=2, cache_write=3, reasoning=5, model="gpt")
+    usage = Usage(input=1, output=4, cache_read=2, cache_write=3, reasoning=5, model="gpt", context=5)
     counted = read(
         line("turn_context", model="gpt"),
         line("token_usage_record", usage=tokens, response_id="r"),
@@ -168,6 +168,47 @@ def test_a_turn_that_is_broken_off_says_why() -> None:
 
     assert aborted == [Ended(how=Ending.INTERRUPTED, text="interrupted")]
     assert read(line("event_msg", type="turn_aborted")) == [Ended(how=Ending.INTERRUPTED)]
+
+
+def test_the_size_of_the_context_is_that_of_the_turn_and_of_no_subagent() -> None:
+    tokens = {"input_tokens": 40, "output_tokens": 2}
+    side = msgspec.structs.replace(line("token_usage_record", usage=tokens, response_id="s"), is_side=True)
+    counted = read(
+        side,
+        line("event_msg", type="task_started", model_context_window=258_400),
+        line("token_usage_record", usage=tokens, response_id="r"),
+    )
+    found = {item.id: item.usage for item in counted if isinstance(item, Counted)}
+
+    assert (found["r"].context, found["r"].window) == (42, 258_400)
+    assert (found["s"].context, found["s"].window) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ({"cmd": "pytest -q"}, "pytest -q"),
+        (
+            {"cmd": "touch a", "sandbox_permissions": "require_escalated", "justification": "please"},
+            "touch a",
+        ),
+        ({"cmd": "pytest -q", "workdir": "/elsewhere"}, ""),
+        ({"cmd": "pytest -q", "shell": "/tmp/sh"}, ""),
+        ({"cmd": "pytest -q", "sandbox_permissions": "with_additional_permissions"}, ""),
+        ({"cmd": ["pytest"]}, ""),
+    ],
+)
+def test_a_call_of_the_shell_says_its_command_if_nothing_else_changes_it(
+    arguments: dict[str, object], command: str
+) -> None:
+    words = json.dumps(arguments)
+    (called,) = read(
+        line("response_item", type="function_call", call_id="c", name="exec_command", arguments=words)
+    )
+    (other,) = read(line("response_item", type="function_call", call_id="c", name="other", arguments=words))
+
+    assert isinstance(called, ToolCalled) and called.command == command
+    assert isinstance(other, ToolCalled) and other.command == ""
 
 
 def test_a_hook_that_asks_is_told_after_the_lines() -> None:

@@ -462,6 +462,15 @@ def test_only_a_confirmation_of_a_command_line_has_a_command(chat: Chat, details
     assert asked.command == command
 
 
+def test_a_model_of_gemini_has_the_window_that_its_cli_assumes(chat: Chat) -> None:
+    chat.prompt(1, "one")
+    items = chat.read(line(2, "gemini", "So.", tokens={"input": 1000}, model="gemini-3.8-flash"))
+
+    assert [(one.usage.context, one.usage.window) for one in items if isinstance(one, Counted)] == [
+        (1000, 1_048_576)
+    ]
+
+
 def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
     tokens = {"input": 1, "output": 20, "cached": 300, "thoughts": 4000, "tool": 50_000}
     calls = [
@@ -472,7 +481,7 @@ def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
     chat.prompt(1, "one")
     items = chat.read(line(2, "gemini", "So.", tokens=tokens, model="m" * 200, toolCalls=calls))
 
-    usage = Usage(input=50_001, output=4020, cache_read=300, reasoning=4000, model="m" * 128)
+    usage = Usage(input=50_001, output=4020, cache_read=300, reasoning=4000, model="m" * 128, context=54_021)
     assert items == [
         Counted(id="r2", usage=usage),
         Wrote(id="r2", text="So."),

@@ -284,6 +284,18 @@ async def test_a_removed_agent_that_still_runs_is_said_to(
         await chat.do("/remove codex now")
 
 
+async def test_the_pane_of_an_agent_that_was_removed_can_still_be_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = in_panes(tmp_path)
+    programs = Programs(monkeypatch, remove=(0, '{"success": true, "pane": "closed"}\n', ""))
+
+    assert await chat.do("/remove gone end") == []
+    assert programs.ran[0][4:] == ("remove", "--room", "default", "gone", "--json", "--end")
+    with pytest.raises(NotFound):
+        await chat.do("/remove gone")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

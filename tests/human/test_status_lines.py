@@ -109,6 +109,23 @@ def test_an_agent_is_shown_with_what_it_does() -> None:
     assert agent_row(item | api, "idle", 9)[2] == "openai, gpt-6"
 
 
+@pytest.mark.parametrize(
+    ("context", "window", "text"),
+    [
+        (0, 0, "cli"),
+        (48_200, 0, "cli, 48k tokens in context"),
+        (300, 0, "cli, 300 tokens in context"),
+        (64_600, 258_400, "cli, 75% context left"),
+        (300_000, 258_400, "cli, 0% context left"),
+    ],
+)
+def test_the_context_is_shown_as_far_as_it_is_known(context: int, window: int, text: str) -> None:
+    item: dict[str, Any] = {"id": "a", "kind": "cli", "role": "agent", "queued": 0}
+    row = agent_row(item | {"context": context, "window": window, "work": "b: 1 changed file"}, "idle", 9)
+
+    assert (row[2], row[-1]) == (text, "b: 1 changed file")
+
+
 def test_an_agent_that_asks_is_shown_with_what_it_asks() -> None:
     item: dict[str, Any] = {"id": "a", "kind": "cli", "role": "agent", "queued": 0, "detail": "Go on?"}
     asks = {"tool": "Bash", "arguments": '{"command": "make"}', "runs": "make"}

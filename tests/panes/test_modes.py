@@ -335,9 +335,12 @@ def test_an_agent_whose_pane_has_ended_is_started_again(demo: Place) -> None:
 
 
 def test_an_agent_is_added_from_the_room_pane(demo: Place) -> None:
-    type_in(demo, "/add ada --profile demo -- " + shlex.join([*demo.command, "demo", "bob"]))
-    taken = re.compile(r"ada-2 is here \(\w+\); the name 'ada' was taken")
-    demo.wait(lambda: taken.search(scrollback(demo, "human")), "ada-2")
+    words = " --profile demo -- " + shlex.join([*demo.command, "demo", "bob"])
+    type_in(demo, f"/add ada{words}")
+    demo.wait(lambda: "ada is already in the room" in scrollback(demo, "human"), "the refusal")
+    type_in(demo, f"/add ada-2{words}")
+    there = re.compile(r"ada-2 is here \(\w+\)")
+    demo.wait(lambda: there.search(scrollback(demo, "human")), "ada-2")
     type_in(demo, "/add bad --profile generic -- sh -c 'echo no key here; exit 3'")
 
     demo.wait(lambda: "bad has ended: no key here" in scrollback(demo, "human"), "why bad has ended")

@@ -112,7 +112,7 @@ def test_the_human_pane_keeps_the_borders_true_and_up_leaves_them_to_it(room: Pl
     room.wait(lambda: room.pane("ann")["state"] == "idle", "the end of the pause")
 
 
-def test_add_splits_where_there_is_room_and_gives_a_taken_name_a_number(room: Place) -> None:
+def test_add_splits_where_there_is_room_and_refuses_a_taken_name(room: Place) -> None:
     done = room.csp("add", "bob", "--profile", "generic", "--json", "--", *tui(room.folder / "bob.log"))
     assert done.code == 0, done.err
     assert done.json == {"agent": "bob", "state": "idle", "problem": ""}
@@ -121,6 +121,10 @@ def test_add_splits_where_there_is_room_and_gives_a_taken_name_a_number(room: Pl
     assert abs(ann["rows"] - bob["rows"]) <= 1
     room.wait(lambda: room.pane("bob")["state"] == "idle", "its border")
     done = room.csp("add", "bob", "--profile", "generic", "--", *tui(room.folder / "two.log"))
+    assert done.code == 1
+    assert done.err == "csp: bob is already in the room (choose another name, such as bob-2)\n"
+    assert "bob-2" not in room.online()
+    done = room.csp("add", "bob", "--number", "--profile", "generic", "--", *tui(room.folder / "two.log"))
 
     assert done.code == 0, done.err
     assert done.err == "bob-2 is here (idle); the name 'bob' was taken\n"
@@ -201,6 +205,8 @@ def test_the_program_of_a_removed_agent_ends_only_where_a_person_says_so(room: P
     assert "stay" not in room.online()
     assert not room.pane("stay")["dead"]
     assert is_running(program)
+    room.up()
+    assert "stay" not in room.online()
 
     assert room.csp("remove", "stay", "--end").err == "removed stay\n"
     assert [pane["agent"] for pane in room.panes()] == before

@@ -31,6 +31,8 @@ def test_the_pane_of_a_removed_agent_is_closed_after_its_program(
     else:
         assert close(bare, "ann") is RemovedPane.RUNNING
         assert list(panes.seats()) == ["human", "ann", "ben"]
+        # csp up does not bring it back.
+        assert [member.agent for member in processes.lineup()] == ["ben"]
 
     assert close(bare, "ann", ends_program=not has_ended) is RemovedPane.CLOSED
     assert list(panes.seats()) == ["human", "ben"]

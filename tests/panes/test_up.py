@@ -624,14 +624,44 @@ def joining(
     return AddAgents(settings, Address(url="u", token="t", room="default"), lambda _: None)
 
 
-def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
+@pytest.mark.parametrize(
+    ("online", "problem", "hint"),
+    [
+        (True, "ann is already in the room", "choose another name, such as ann-3"),
+        (
+            False,
+            "ann still has a pane",
+            "start it again: csp restart ann; or close its pane: csp remove ann --end",
+        ),
+    ],
+)
+def test_a_taken_name_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    tmp_path: Path,
+    gateway: type[FakeGateway],
+    online: bool,
+    problem: str,
+    hint: str,
+) -> None:
+    gateway.agents = [{"id": "ann", "online": online}, {"id": "ann-2", "online": True}]
+    panes = FakePanes(seat("human"), seat("ann", is_dead=not online))
+    room = joining(monkeypatch, settings, panes, running(tmp_path))
+    with pytest.raises(Refused) as caught:
+        room.add(member("ann"))
+
+    assert (caught.value.message, caught.value.hint) == (problem, hint)
+    assert (panes.placed, panes.ran) == ([], [])
+
+
+def test_an_added_agent_may_get_the_next_free_name_and_is_remembered(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
 ) -> None:
     gateway.agents = [{"id": "ann", "online": True}, {"id": "ann-3", "online": False}]
     panes = FakePanes(seat("human"), seat("ann-2", is_dead=True))
     RoomProcesses(settings.state_dir, "default").save_lineup((member("ann"),))
     room = joining(monkeypatch, settings, panes, running(tmp_path))
-    outcome = room.add(member("ann", role="orchestrator"), {"KEY": "secret"})
+    outcome = room.add(member("ann", role="orchestrator"), {"KEY": "secret"}, may_number=True)
 
     assert (outcome, room.dir) == (StartOutcome("ann-3", "busy"), tmp_path)
     assert panes.placed == [("ann-3", "orchestrator")]
@@ -653,7 +683,7 @@ def test_an_agent_added_to_a_room_of_worktrees_gets_its_own(
     monkeypatch.setattr(up, "ensure_worktree", ensure)
     panes = FakePanes(seat("human"), seat("ann"))
     settings = replace(settings, worktrees=True, sources={"worktrees": "csp.toml"})
-    joining(monkeypatch, settings, panes, running(tmp_path)).add(member("ann"))
+    joining(monkeypatch, settings, panes, running(tmp_path)).add(member("ann"), may_number=True)
 
     assert made == [(Path("/p"), tmp_path / "history" / "default", "default", "ann-2")]
     assert panes.ran[0][2] == Path("/tree")

@@ -44,6 +44,8 @@ class Scene:
         program = cli.home / "bin" / "pytest"
         program.write_text(f'#!/bin/sh\necho "$@" >> {self.ran}\n', "utf-8")
         program.chmod(0o755)
+        # Codex runs commands in a login shell, which sets its own PATH.
+        (Path(cli.env["HOME"]) / ".profile").write_text(f'PATH="{program.parent}:$PATH"\n', "utf-8")
         self.kept = cli.cwd / "build" / "kept"
         self.kept.parent.mkdir()
         self.kept.write_text("as it was")
@@ -83,7 +85,9 @@ class Scene:
         return about
 
 
-@pytest.fixture(params=["claude", pytest.param("gemini", marks=pytest.mark.full)])
+@pytest.fixture(
+    params=["claude", *(pytest.param(name, marks=pytest.mark.full) for name in ("codex", "gemini"))]
+)
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     with (
         Loopback() as loopback,

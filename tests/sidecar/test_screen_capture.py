@@ -211,3 +211,18 @@ async def test_what_stands_around_is_learnt_from_a_program_that_comes_up_late(tm
     assert [[line.strip("* ") for line in text.split("\n")] for text in texts] == [
         ["the same", "", "answer"]
     ] * 3
+
+
+@on_virtual_time
+async def test_a_dialog_is_not_taken_for_the_answer_however_long_it_is_open(tmp_path: Path) -> None:
+    knobs = ("--dialog-on", "one", "--dialog-command", "rm -rf build", "--reply", "done")
+    async with desk(tmp_path, *knobs, injection_timeout_s=5.0) as scene:
+        message = scene.send("one")
+        await scene.wait_state("needs_approval")
+        await asyncio.sleep(30)
+        early = scene.replies()
+        scene.press(b"1")
+        reply = await scene.reply_to(message)
+
+        assert early == []
+        assert "Do you want to proceed?" not in reply["text"] and reply["text"].endswith("done")

@@ -74,6 +74,29 @@ def test_of_two_permissions_at_once_none_is_told_as_a_command() -> None:
     assert reporter.asked_command == ""
 
 
+@pytest.mark.parametrize(
+    ("subject", "command", "told"),
+    [
+        ("$ touch a", "touch a", "touch a"),
+        ("Reason: it is needed\n\n$ touch a", "touch a", "touch a"),
+        ("$ touch a b", "touch a", ""),
+        ("edit a file", "touch a", ""),
+        ("$ touch a", "", ""),
+    ],
+)
+def test_a_call_that_the_dialog_shows_is_the_command_it_asks_for(
+    subject: str, command: str, told: str
+) -> None:
+    dialog = ScreenDialog(kind="permission", question="Run it?", subject=subject, choices=())
+    pane = SimpleNamespace(is_asking=False, reading=SimpleNamespace(dialog=dialog))
+    cli = SimpleNamespace(pane=pane, tracker=SimpleNamespace(open_command=command))
+    reporter = StateReporter(cast("Any", cli), cast("Any", None))
+    assert reporter.asked_command == told
+
+    pane.reading = SimpleNamespace(dialog=None)
+    assert reporter.asked_command == ""
+
+
 def test_a_command_that_would_be_cut_is_not_told_as_one() -> None:
     pane = SimpleNamespace(is_asking=True)
     reporter = StateReporter(cast("Any", SimpleNamespace(pane=pane)), cast("Any", None))
@@ -252,6 +275,18 @@ def test_a_busy_agent_tells_the_tool_that_it_has_called_last_and_how_it_ended() 
     assert one.doing == ("Read: " + "x" * 9000)[:MAX_TOOL]
     one.note_reply(CapturedReply(id="5", text="done", tag=None))
     assert one.doing == ""
+
+
+def test_an_idle_agent_tells_how_the_last_tool_of_its_last_reply_ended() -> None:
+    one = reporter()
+    called = CapturedActivity(id="1", text="", tag=None, tool="Bash", arguments='{"command": "pytest"}')
+    one.note_tool(called)
+    one.note_returned(Returned(id="1", ending="exit 127"))
+    one.note_reply(CapturedReply(id="2", text="done", tag=None))
+    assert one.last_tool == "last: Bash: pytest: exit 127"
+    one.note_returned(Returned(id="unknown", ending="exit 0"))
+    one.note_reply(CapturedReply(id="3", text="hello", tag=None))
+    assert one.last_tool == ""
 
 
 def test_a_detail_is_cut_to_what_the_room_takes() -> None:

@@ -165,6 +165,7 @@ def expected(kind: str, calls: int = CALLS) -> Usage:
         cache_write=0 if kind == "gemini" else WRITTEN * calls,
         model="m",
         calls=calls,
+        context=CACHED + WRITTEN + FRESH + OUTPUT,
     )
 
 

@@ -223,6 +223,7 @@ class FakeClient:
         notice: AgentNotice | None = None,
         *,
         asks: str = "",
+        work: str = "",
     ) -> None:
         self._room.refuse("state")
         if notice is not None:

@@ -388,6 +388,32 @@ def test_a_tool_runs_from_its_call_until_it_returns() -> None:
     assert not tracker.runs_tool
 
 
+def test_the_command_of_a_call_is_known_while_it_is_the_only_one() -> None:
+    tracker = Tracker()
+    first, second = (ToolCalled(id=name, tool="sh", arguments="{}", command=name) for name in ("ls", "rm"))
+    assert tracker.open_command == ""
+    feed(tracker, prompt("p"), first)
+    assert (tracker.open_command, Tracker.load(tracker.dump()).open_command) == ("ls", "ls")
+    feed(tracker, second)
+    assert tracker.open_command == ""
+    feed(tracker, Returned(id="ls"))
+    assert tracker.open_command == "rm"
+    feed(tracker, Returned(id="rm"), called("one"))
+    assert tracker.open_command == ""
+
+
+def test_a_turn_states_the_context_of_its_last_call_and_of_no_subagent() -> None:
+    tracker = Tracker()
+    counts = [(5, 10), (7, 20), (0, 0)]
+    items = [
+        Counted(id=str(number), usage=Usage(input=1, context=context, window=window))
+        for number, (context, window) in enumerate(counts)
+    ]
+    feed(tracker, prompt("p", "1"), *items)
+
+    assert tracker.usage == Usage(input=3, calls=3, context=7, window=20)
+
+
 def test_a_tool_that_only_a_hook_tells_of_runs_too() -> None:
     tracker = Tracker()
     assert feed(tracker, prompt("p"), Using(id="shell@1")) == [OPEN]

@@ -45,6 +45,18 @@ async def test_a_refusal_leaves_the_form_as_it_is(parts: Parts) -> None:
     assert got == [[BUSY, READY, True], body, "m", ["no key (set it)"], False, 0]
 
 
+async def test_a_name_that_is_taken_is_said_at_its_field(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """room.agents = [{ id: "gpt", online: true }, { id: "old", online: false }];
+        $("#add-model-open").click(); field("model").value = "m"; field("name").value = "GPT";
+        await submit(); const taken = texts("#add-model .field-error"); const before = asked.length;
+        field("name").value = "old"; await submit(); return [taken, before, asked.length]"""
+    )
+
+    assert got == [["", "gpt is already in the room. Enter another name."], 0, 1]
+
+
 async def test_what_is_missing_is_said_at_its_field(parts: Parts) -> None:
     got = await parts.run(
         BEGIN

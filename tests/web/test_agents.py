@@ -58,6 +58,24 @@ async def test_what_a_card_shows(parts: Parts) -> None:
     assert got[1:] == [["m-1", "orchestrator · x"], ["<b>weekly</b>"], ["Ad", "Bo", "Cy"]]
 
 
+async def test_a_card_shows_the_context_that_is_left_and_the_worktree(parts: Parts) -> None:
+    got = await parts.run(
+        DRAW
+        + """await draw([agent("ada", { context: 64600, window: 258400, work: "b: 1 changed file" }),
+          agent("bob", { context: 250000, window: 258400 }), agent("cy", { context: 48200, window: 0 }),
+          agent("eve", { context: 0, window: 0 })]);
+        return [...document.querySelectorAll(".agent")].map((one) => [".context", ".work"].map((name) => {
+          const p = one.querySelector(name); return p && [p.textContent, p.dataset.low]; }))"""
+    )
+
+    assert got == [
+        [["75% context left", "false"], ["b: 1 changed file", None]],
+        [["3% context left", "true"], None],
+        [["48,200 tokens in context", "false"], None],
+        [None, None],
+    ]
+
+
 async def test_each_button_has_its_place_whatever_the_state(parts: Parts) -> None:
     got = await parts.run(
         DRAW

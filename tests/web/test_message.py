@@ -49,6 +49,50 @@ async def test_a_vote_is_said_in_words(parts: Parts) -> None:
     ]
 
 
+async def test_a_command_in_a_line_is_said_in_words(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const said = (sender, text, more = {}) => {
+          const element = messageElement(event({ sender, text, ...more }));
+          return [element.querySelector(".body").textContent, seen(element, ".handoff")]; };
+        const handoff = { to: "bob", task: "fix it" };
+        return [said("ada", "@handoff.bob fix it", { handoff }), said("ada", "fixed", { handoff }),
+          said("ada", "@final"), said("ada", "@final answer"), said("ada", "@send.cy look"),
+          said("ada", "@all"), said("ada", "@working"), said("ada", "write @all here"),
+          said("human", "@send.cy look")]"""
+    )
+
+    assert got == [
+        ["→ hands over to bob: fix it", []],
+        ["fixed", ["hands over to bob: fix it"]],
+        ["✓ suggests finishing", []],
+        ["@final answer", []],
+        ["→ to cy: look", []],
+        ["→ to all", []],
+        ["· still working", []],
+        ["write @all here", []],
+        ["@send.cy look", []],
+    ]
+
+
+async def test_only_lines_outside_of_code_and_lists_are_commands(parts: Parts) -> None:
+    got = await parts.run(
+        """const { renderTokens } = await load("render");
+        const tokens = [["p"], "I am done.", ["br"], "@handoff.bob read ", ["code", "@final"], ["br"],
+          "VOTE: [A]", ["br"], "REASON: short", null, ["ul"], ["li"], ["p"], "@final", null, null, null,
+          ["pre", "", "@final"]];
+        const box = document.createElement("div"); box.append(renderTokens("x".repeat(9),
+          { length: 9, tokens }, { isSpeech: true }));
+        return [...box.children].map((one) => one.textContent.replace("codeCopy", ""))"""
+    )
+
+    assert got == [
+        "I am done.→ hands over to bob: read @final✓ votes Areason: short",
+        "@final",
+        "@final",
+    ]
+
+
 async def test_the_marks_of_a_message(parts: Parts) -> None:
     got = await parts.run(
         BEGIN

@@ -309,7 +309,7 @@ class ClaudeReader(TranscriptReader):
         if line.is_side or (record.isSidechain and line.path == self._state.path):
             # Count the usage of a subagent, but not its text, which is only for Claude.
             if message and not is_old:
-                yield from _counted(record, message)
+                yield from _counted(record, message, is_side=True)
             return
         if line.path != self._state.path or record.uuid in self._state.seen:
             return
@@ -464,13 +464,16 @@ def _remember(names: dict[str, None], name: str) -> None:
         del names[next(iter(names))]
 
 
-def _counted(record: _Record, message: _Message) -> Iterator[tracker.Item]:
+def _counted(record: _Record, message: _Message, *, is_side: bool = False) -> Iterator[tracker.Item]:
     tokens = message.usage
     if tokens and message.model != _SYNTHETIC:
         written, read = tokens.cache_creation_input_tokens, tokens.cache_read_input_tokens
+        total = tokens.input_tokens + written + read
+        # Claude does not record the size of the window, which depends on the plan and on settings.
         usage = Usage(
-            input=tokens.input_tokens + written + read,
+            input=total,
             output=tokens.output_tokens,
+            context=0 if is_side else total + tokens.output_tokens,
             cache_read=read,
             cache_write=written,
             model=message.model[:128] or None,

@@ -29,6 +29,7 @@ class CodexAdapter(CliAdapter):
     label = "Codex"
     install = "npm install -g @openai/codex"
     takes_rules = True
+    reports_commands = True
     has_mcp = True
     has_several_transcripts = True
 

@@ -6,7 +6,7 @@ one for each of its sessions; the one in which a turn starts is the current one.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from csp.protocol.requests import Usage
 from csp.terminal import reply_tracker as tracker
 
 _SEARCH: Final = "web_search_call"
+_SHELL_TOOL: Final = "exec_command"
 _CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", _SEARCH)
 _RESULTS: Final = ("function_call_output", "custom_tool_call_output")
 #: The number of characters of a result that are searched for the exit code, which precedes the output.
@@ -24,6 +25,20 @@ _TOLD: Final = 300
 _EXIT_CODE: Final = re.compile(r"(?:exited with code|Exit code:) (\d+)")
 _LIMIT: Final = "usage_limit"
 _NOTHING: Final = msgspec.Raw(b"")
+
+
+class _ShellInput(msgspec.Struct, forbid_unknown_fields=True):
+    """The input of the shell tool; another field, such as a directory, would change what its command does."""
+
+    cmd: str
+    justification: str = ""
+    sandbox_permissions: Literal["use_default", "require_escalated"] = "use_default"
+    #: The beginning of commands that the dialog offers to allow from now on.
+    prefix_rule: list[str] = []
+    login: Literal[True] = True
+    tty: bool = False
+    yield_time_ms: float | None = None
+    max_output_tokens: float | None = None
 
 
 class _Part(msgspec.Struct):
@@ -60,6 +75,7 @@ class _Info(msgspec.Struct):
 
     total_token_usage: _Tokens = _NO_TOKENS
     last_token_usage: _Tokens = _NO_TOKENS
+    model_context_window: int | None = None
 
 
 class _Payload(msgspec.Struct):
@@ -80,6 +96,7 @@ class _Payload(msgspec.Struct):
     response_id: str | None = None
     error: _Fault | None = None
     reason: str | None = None
+    model_context_window: int | None = None
 
 
 class _Record(msgspec.Struct):
@@ -92,6 +109,8 @@ class _State(msgspec.Struct):
     since: float
     path: str = ""
     model: str | None = None
+    #: The size of the model's context, from the start of the last turn.
+    window: int = 0
     is_started: bool = False
     #: The total of each rollout; the same total twice means the same call.
     totals: dict[str, int] = {}
@@ -129,7 +148,7 @@ class CodexReader(TranscriptReader):
             return
         if is_side and record.type == "turn_context" and payload.model:
             self._state.models[path] = payload.model
-        counted = self._counted(path, record, payload)
+        counted = self._counted(path, record, payload, is_side=is_side)
         if seconds(record.timestamp) < self._state.since:
             return
         yield from counted
@@ -140,8 +159,7 @@ class CodexReader(TranscriptReader):
             case "event_msg":
                 yield from self._event(path, payload)
             case "response_item" if payload.type in _CALLS:
-                arguments = payload.arguments or payload.input or bytes(payload.action).decode()
-                yield tracker.ToolCalled(id=name, tool=payload.name or payload.type, arguments=arguments)
+                yield _called(name, payload)
                 if payload.type == _SEARCH:
                     # This record is written at the end of the call, which nothing else reports.
                     yield tracker.Returned(id=name)
@@ -151,11 +169,14 @@ class CodexReader(TranscriptReader):
             case "turn_context":
                 self._state.model = payload.model
 
-    def _counted(self, path: str, record: _Record, payload: _Payload) -> list[tracker.Item]:
+    def _counted(self, path: str, record: _Record, payload: _Payload, *, is_side: bool) -> list[tracker.Item]:
         """Return the usage of a call, which Codex may report twice: in its own record and as an event.
 
         The event repeats the last call whenever another of its fields has changed.
         """
+        if not is_side:
+            said = payload.info.model_context_window if payload.info else payload.model_context_window
+            self._state.window = said or self._state.window
         if record.type == "token_usage_record" and payload.usage:
             tokens, total = payload.usage, payload.thread_token_usage.total_tokens
         elif record.type == "event_msg" and payload.type == "token_count" and payload.info:
@@ -173,6 +194,8 @@ class CodexReader(TranscriptReader):
             cache_write=tokens.cache_write_input_tokens,
             reasoning=tokens.reasoning_output_tokens,
             model=self._state.models.get(path) or self._state.model,
+            context=0 if is_side else tokens.input_tokens + tokens.output_tokens,
+            window=0 if is_side else self._state.window,
         )
         return [tracker.Counted(id=name, usage=usage)]
 
@@ -198,3 +221,10 @@ class CodexReader(TranscriptReader):
                 yield failed(fault.message, is_limit=_LIMIT in bytes(fault.codex_error_info).decode())
             case "task_complete":
                 yield tracker.Ended()
+
+
+def _called(name: str, payload: _Payload) -> tracker.ToolCalled:
+    arguments = payload.arguments or payload.input or bytes(payload.action).decode()
+    tool = payload.name or payload.type
+    shell = decoded(arguments.encode(), _ShellInput) if tool == _SHELL_TOOL else None
+    return tracker.ToolCalled(id=name, tool=tool, arguments=arguments, command=shell.cmd if shell else "")

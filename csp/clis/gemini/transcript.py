@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from csp.clis.hook_spool import HookEvent
 from csp.clis.transcript_reader import Line, TranscriptReader, decoded, failed, seconds
@@ -44,6 +45,9 @@ _CONTINUATIONS: Final = ("Please continue.", "System: ")
 _HOOK_DELAY_S: Final = 2.0
 _REMEMBERED: Final = 512
 _LIMITS: Final = ("RESOURCE_EXHAUSTED", "quota", "rate limit", "usage limit", '"code":429')
+#: The size of the context that Gemini CLI itself assumes for every model with such a name.
+_WINDOW: Final = 1_048_576
+_GEMINI: Final = "gemini-"
 _NOTHING: Final = msgspec.Raw(b"{}")
 _SESSION: Final = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
 _HEAD_BYTES: Final = 4096
@@ -154,7 +158,8 @@ class GeminiReader(TranscriptReader):
                 happened.append((at, 0, record))
             elif record.tokens and at >= self._state.since:
                 # The text of a subagent is only for Gemini.
-                items.append(tracker.Counted(id=record.id, usage=_usage(record.tokens, record.model)))
+                usage = replace(_usage(record.tokens, record.model), context=0, window=0)
+                items.append(tracker.Counted(id=record.id, usage=usage))
         happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
         # The sort is stable: lines precede hooks with the same time.
         for at, _, what in sorted(happened, key=lambda one: one[:2]):
@@ -325,12 +330,15 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _usage(tokens: _Tokens, model: str | None) -> Usage:
+    read, written = tokens.input + tokens.tool, tokens.output + tokens.thoughts
     return Usage(
-        input=tokens.input + tokens.tool,
-        output=tokens.output + tokens.thoughts,
+        input=read,
+        output=written,
         cache_read=tokens.cached,
         reasoning=tokens.thoughts,
         model=model[:128] if model else None,
+        context=read + written,
+        window=_WINDOW if (model or "").startswith(_GEMINI) else 0,
     )
 
 

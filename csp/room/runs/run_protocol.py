@@ -12,7 +12,7 @@ from csp.protocol.events import RunChecked, RunMoved, RunReminded, RunSaid
 from csp.protocol.notices import NoticeCode
 from csp.protocol.session_parts import Change, EndReason, PhaseKind, Stage, TurnState
 from csp.room.room_draft import SessionDraft
-from csp.room.runs.run_state import ReviewRun
+from csp.room.runs.run_state import PLAN_TO_APPROVE, ReviewRun
 from csp.room.sessions.modes import MODES
 from csp.room.sessions.session_end import end
 from csp.room.sessions.turns import ask, cancel
@@ -281,7 +281,7 @@ def _on_feedback(draft: SessionDraft, body: review.PlanFeedback) -> None:
     elif body.risk is review.Risk.HIGH:
         enter_phase(draft, P.APPROVAL, "the reviewer rates the risk as high")
     elif run.terms.approve:
-        enter_phase(draft, P.APPROVAL, "the plan needs approval")
+        enter_phase(draft, P.APPROVAL, PLAN_TO_APPROVE)
     else:
         enter_phase(draft, P.EXECUTION)
 

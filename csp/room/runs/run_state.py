@@ -17,6 +17,8 @@ from csp.room.sessions.session_state import cut
 
 #: Number of ended runs remembered; number of message keys remembered per run, to detect repeated messages.
 KEPT_ENDED: Final = 200
+#: Why a run waits if only the approval that was asked for at its start is missing.
+PLAN_TO_APPROVE: Final = "the plan needs approval"
 KEPT_KEYS: Final = 500
 
 

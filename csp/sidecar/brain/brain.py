@@ -30,6 +30,7 @@ from csp.sidecar.brain.reconnect import try_to_save
 from csp.sidecar.brain.relay_events import PaneCommands, RelayEvents
 from csp.sidecar.brain.screen_stream import ScreenStream
 from csp.sidecar.brain.state_reporter import Meter, StateReporter, TurnKeepalive
+from csp.sidecar.brain.worktree_watch import WorktreeWatch
 from csp.sidecar.brain_socket import RelayPort
 from csp.sidecar.capture.reply_poster import ReplyPoster
 from csp.sidecar.capture.screen_capture import ScreenCapture
@@ -168,6 +169,7 @@ class Brain:
             self._health.check_version(),
             self._health.watch_room(),
             self._health.watch_space(),
+            WorktreeWatch(self._run, self._reporter).run(),
         )
         tasks = [injecting, *(asyncio.ensure_future(work) for work in works)]
         try:

@@ -19,6 +19,7 @@ from csp.protocol.requests import Dialog as DialogBody
 from csp.room.dialogs import subject_of
 from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
+from csp.terminal.dialog_command import shows_command
 from csp.terminal.gates import agent_state, asks_permission
 from csp.terminal.reply_tracker import Asked, Attached, Bypassed, CapturedActivity, CapturedReply, Returned
 from csp.terminal.screen_reader import Limit, ScreenDialog
@@ -59,6 +60,8 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True):
     dialog: DialogBody | None = None
     #: The kind of the dialog or screen, as the profile calls it.
     asks: str = ""
+    #: The branch and the changed files of the worktree.
+    work: str = ""
 
     @property
     def is_lost(self) -> bool:
@@ -90,6 +93,12 @@ class StateReporter:
         self._context: ScreenDialog | None = None
         #: The last tool that the CLI has called in this turn, and how it ended.
         self._tool, self._ending = "", ""
+        #: The last tool of the last reply with its ending, where the CLI tells.
+        self.last_tool = ""
+        #: The branch and the changed files of the worktree.
+        self._work = ""
+        #: Set after each tool and each reply, which may have changed files.
+        self.worked = asyncio.Event()
         #: Notices that the room has not received yet.
         self._notices: list[AgentNotice] = []
 
@@ -123,7 +132,13 @@ class StateReporter:
     @property
     def asked_command(self) -> str:
         """The whole command line that the CLI is asking to run; empty if it is asking for anything else."""
-        command = self.asked.command if self.asked is not None and self._cli.pane.is_asking else ""
+        command = ""
+        if self._cli.pane.is_asking:
+            command = self.asked.command if self.asked is not None else ""
+        elif dialog := self._cli.pane.reading.dialog:
+            # Codex does not report its questions, but it records a call before it asks.
+            command = self._cli.tracker.open_command
+            command = command if shows_command(dialog.subject, command) else ""
         return command if len(command) <= MAX_COMMAND else ""
 
     def note_tool(self, piece: CapturedActivity) -> None:
@@ -136,6 +151,12 @@ class StateReporter:
     def note_returned(self, returned: Returned) -> None:
         """Note how the last tool has ended."""
         self._ending = returned.ending
+        self.worked.set()
+
+    def note_work(self, work: str) -> None:
+        """Note the branch and the changed files of the worktree."""
+        self._work = work
+        self._cli.changed()
 
     @property
     def doing(self) -> str:
@@ -144,7 +165,9 @@ class StateReporter:
 
     def note_reply(self, reply: CapturedReply) -> None:
         """Record the limit that a reply ran into, or that there is none any more."""
+        self.last_tool = f"last: {self.doing}" if self._tool and self._ending else ""
         self._tool = self._ending = ""
+        self.worked.set()
         if reply.how is Ending.LIMITED:
             self.limit = (reply.reason or reply.text, until_time(reply.until or "", time.time()))
         elif reply.how is Ending.DONE:
@@ -186,7 +209,13 @@ class StateReporter:
         self._reported = shown
         try:
             await self._client.state(
-                shown.state, shown.detail, shown.until, shown.dialog, notice, asks=shown.asks
+                shown.state,
+                shown.detail,
+                shown.until,
+                shown.dialog,
+                notice,
+                asks=shown.asks,
+                work=shown.work,
             )
         except Unreachable:
             raise
@@ -223,6 +252,9 @@ class StateReporter:
 
     def shown(self) -> ShownState:
         """Return the state to report, as of the last observation."""
+        return replace(self._shown(), work=self._work)
+
+    def _shown(self) -> ShownState:
         now = time.monotonic()
         facts, reading = self._cli.snapshot(now), self._cli.pane.reading
         if self._is_alarmed:
@@ -259,6 +291,8 @@ class StateReporter:
                 return ShownState(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
             case ReportedAgentState.BUSY:
                 return ShownState(state=state, detail=self.doing)
+            case ReportedAgentState.IDLE:
+                return ShownState(state=state, detail=self.last_tool)
             case _:
                 return ShownState(state=state)
 

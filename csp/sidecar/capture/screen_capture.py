@@ -100,6 +100,10 @@ class ScreenCapture:
 
     def _has_answer(self, prompt: AwaitedReply) -> bool:
         """Return whether there is a reply; after a long time, no output or a busy screen also counts."""
+        if self._cli.pane.reading.dialog is not None:
+            # It is a question to a person, and the reply follows after its answer.
+            self._began = time.monotonic()
+            return False
         if self._cli.is_waived(self._began, time.monotonic()):
             return self._cli.is_at_rest or not self._cli.pane.looks_busy
         # Check each screen state only once.

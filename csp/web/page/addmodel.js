@@ -12,7 +12,7 @@ export function startAddModel(room) {
   byId("add-model-cancel").addEventListener("click", () => dialog.close());
   byId("add-model-form").addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (!isRight()) return;
+    if (!isRight(room)) return;
     set(byId("add-model-start"), { disabled: true, "aria-busy": "true" });
     const given = [...new FormData(event.target)].map(([name, value]) => [name, String(value).trim()]);
     const joined = await attempt(act("/agents", Object.fromEntries(given.filter(([, value]) => value))));
@@ -24,10 +24,13 @@ export function startAddModel(room) {
   });
 }
 
-/** Show what is missing at each field; return whether the form is complete. */
-function isRight() {
+/** Show what is wrong at each field; return whether the form is complete. */
+function isRight(room) {
   const fields = { "add-model-name": "Enter a name.", "add-model-model": "Enter a model." };
   const missing = Object.keys(fields).filter((id) => !byId(id).value.trim());
   for (const [id, words] of Object.entries(fields)) setProblem(id, missing.includes(id) ? words : "");
-  return !missing.length;
+  const name = byId("add-model-name").value.trim().toLowerCase();
+  const isTaken = room.agents.some((agent) => agent.online && agent.id === name);
+  if (isTaken) setProblem("add-model-name", `${name} is already in the room. Enter another name.`);
+  return !missing.length && !isTaken;
 }

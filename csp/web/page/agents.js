@@ -4,10 +4,12 @@ import { press } from "./acts.js";
 import { now } from "./api.js";
 import { button, byId, changes, h, swapFocused } from "./dom.js";
 import { shortened, textElement } from "./text.js";
-import { agentWord, clock, hueOf, initials, several, whyHeld } from "./words.js";
+import { agentWord, clock, count, hueOf, initials, several, whyHeld } from "./words.js";
 
 const REST = new Set(["idle", "busy"]);
 const LONGEST = 200;
+/** Percent of an agent's context below which it is marked. */
+const LOW = 20;
 /** The name for a kind of agent if nothing more specific is known; CLI would say nothing. */
 const KINDS = { api: "API model", mcp: "MCP client", demo: "demo agent", web: "web page" };
 
@@ -49,6 +51,7 @@ function cardOf(room, agent) {
     doing: doingOf(room, agent),
     tests: testsOf(room, agent),
     work: workOf(room, agent),
+    context: contextOf(agent),
     until: agent.until && agent.until > now() ? clock(agent.until) : "",
     share: agent.share,
     waiting: waiting.map((item) => ({ id: item.id, seq: item.seq, from: item.sender, why: whyHeld(item.reason) || item.state })),
@@ -98,7 +101,16 @@ function workOf(room, agent) {
   const known = runOf(room, agent);
   const figures = known?.update?.figures;
   const changes = figures && `${several(figures.files ?? 0, "changed file")} +${figures.insertions ?? 0} −${figures.deletions ?? 0}`;
-  return [known?.run.branch, changes].filter(Boolean).join(" · ");
+  return [known?.run.branch, changes].filter(Boolean).join(" · ") || agent.work || "";
+}
+
+/** How much of an agent's context is left, or its size if the limit is unknown. */
+function contextOf({ context, window }) {
+  if (!context) return null;
+  const size = `${count(context)} tokens`;
+  if (!window) return { words: `${size} in context` };
+  const left = Math.max(0, Math.floor((100 * (window - context)) / window));
+  return { words: `${left}% context left`, left, title: `${size} of ${count(window)}` };
 }
 
 function cardElement(card, look) {
@@ -111,6 +123,7 @@ function cardElement(card, look) {
     card.doing && textElement("p", { class: "detail", dir: "auto", title: shortened(card.doing, 1000) }, shortened(card.doing, LONGEST)),
     card.tests && textElement("p", { class: "detail tests", dir: "auto" }, card.tests),
     card.work && textElement("p", { class: "detail work", dir: "auto" }, card.work),
+    card.context && h("p", { class: "detail context", data: { low: String(card.context.left < LOW) }, title: card.context.title }, card.context.words),
     card.waiting.length > 0 && waitingList(card.waiting),
     buttons(card, look),
   );

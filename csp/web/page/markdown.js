@@ -18,7 +18,7 @@ const SIGNS = /[\n*_~`[\]<>#|\\:+=-]|^\s*\d/;
 
 /** @type {Map<string, {text: string, length: number, tokens: any[]}>} */
 const kept = new Map();
-/** @type {Map<string, {text: string, place: HTMLElement}>} */
+/** @type {Map<string, {text: string, place: HTMLElement, options: {isSpeech?: boolean}}>} */
 const wanted = new Map();
 let isAsking = false;
 
@@ -27,16 +27,17 @@ let isAsking = false;
  * @param {HTMLElement} place
  * @param {string} id the seq of a message or the id of a note
  * @param {string} text
+ * @param {{isSpeech?: boolean}} [options]
  */
-export function showMarkdown(place, id, text) {
+export function showMarkdown(place, id, text, options = {}) {
   const isPlain = text.length <= LONGEST_PLAIN && !SIGNS.test(text);
   const known = isPlain ? { text, length: text.length, tokens: [["p"], text, null] } : kept.get(id);
   if (known?.text === text) {
-    place.append(renderTokens(text, known));
+    place.append(renderTokens(text, known, options));
     return;
   }
   place.append(renderPlain(text));
-  wanted.set(id, { text, place });
+  wanted.set(id, { text, place, options });
   askSoon(0);
 }
 
@@ -61,7 +62,7 @@ async function ask() {
   }
   const items = answer.items ?? {};
   const found = asked.filter(([id]) => items[id]);
-  keepingPlace(() => found.forEach(([id, { text, place }]) => take(id, text, place, items[id])));
+  keepingPlace(() => found.forEach(([id, entry]) => take(id, entry, items[id])));
   // Long texts may have left no space for others in this batch; texts without any tokens cannot be parsed.
   if (found.length) wantAgain(asked.filter(([id]) => !items[id]));
   return 0;
@@ -73,12 +74,12 @@ function wantAgain(asked) {
   }
 }
 
-function take(id, text, place, { length, tokens }) {
+function take(id, { text, place, options }, { length, tokens }) {
   const entry = { text, length, tokens };
   keep(kept, id, entry, MOST_KEPT);
   // Keep the text as it is if the user has expanded it in the meantime.
   const isOpened = length < text.length && !place.querySelector(".more");
-  if (!isOpened) place.replaceChildren(renderTokens(text, entry));
+  if (!isOpened) place.replaceChildren(renderTokens(text, entry, options));
 }
 
 /** Replaces texts without moving the user's reading position. */

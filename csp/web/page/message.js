@@ -115,13 +115,14 @@ function body(event) {
     if (reason) place.append(textElement("p", { dir: "auto" }, reason));
     return place;
   }
-  showMarkdown(place, String(event.seq), event.text);
+  showMarkdown(place, String(event.seq), event.text, { isSpeech: event.sender !== "human" });
   return place;
 }
 
 function foot(event) {
   return h("footer", { class: "message-foot" },
-    event.handoff && handoff(event.handoff),
+    // The text may say so itself.
+    event.handoff && !event.text.includes(`@handoff.${event.handoff.to}`) && handoff(event.handoff),
     event.recipients?.length ? h("span", { class: "ticks" }) : null,
     event.usage && h("span", { class: "cost" }, usageText(event.usage)),
   );

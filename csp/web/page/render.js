@@ -9,6 +9,7 @@ import { makeCopyButton } from "./copy.js";
 import { h } from "./dom.js";
 import { hostBehind, safeUrl } from "./links.js";
 import { appendSlices, hasManyMarks, headLength, makeMoreButton } from "./slices.js";
+import { inWords } from "./speech.js";
 import { appendText } from "./text.js";
 
 const FIRST_HEADING = 3;
@@ -38,16 +39,17 @@ const ALONE = {
  * Renders the parsed beginning of a text from its tokens. A button shows the rest as plain text.
  * @param {string} text
  * @param {{length: number, tokens: Array<string | null | Array<string | number>>}} markdown
+ * @param {{isSpeech?: boolean}} [options] whether the text is an agent's, whose commands are shown in words
  * @returns {DocumentFragment}
  */
-export function renderTokens(text, { length, tokens }) {
+export function renderTokens(text, { length, tokens }, { isSpeech = false } = {}) {
   if (hasManyMarks(text, length)) return renderPlain(text);
   const fragment = document.createDocumentFragment();
   const context = { text, length, headings: headingsOf(tokens) };
   const opened = [];
   let parent = fragment;
-  for (const token of tokens) {
-    if (typeof token === "string") appendText(parent, token);
+  for (const [at, token] of tokens.entries()) {
+    if (typeof token === "string") appendText(parent, isSpeech && startsLine(tokens, at, opened) ? inWords(token, endsLine(tokens, at)) : token);
     else if (token === null) parent = close(opened.pop(), parent);
     else if (ALONE[token[0]]) ALONE[token[0]](parent, token.slice(1), context);
     else {
@@ -60,6 +62,14 @@ export function renderTokens(text, { length, tokens }) {
   if (length < text.length) fragment.append(makeMoreButton(text, length));
   return fragment;
 }
+
+/** Whether a token begins a line of a paragraph that is in nothing else, as a command does. */
+function startsLine(tokens, at, opened) {
+  const before = tokens[at - 1];
+  return opened.length === 1 && opened[0].token[0] === "p" && (before?.[0] === "p" || before?.[0] === "br");
+}
+
+const endsLine = (tokens, at) => tokens[at + 1] === null || tokens[at + 1]?.[0] === "br";
 
 /**
  * Shows a text without markdown. A button shows the part beyond `limit` characters.
