@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
-    from csp.cluster.nats_client import Listener, SafeClient
+    from csp.cluster.nats_client import SafeClient, SubjectListener
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Bus:
         self._is_connected = asyncio.Event()
         self._readers: dict[str, dict[int, OnMessage]] = {}
         #: Those of the present connection.
-        self._listeners: dict[str, Listener] = {}
+        self._listeners: dict[str, SubjectListener] = {}
         self._numbers = iter(range(1 << 62))
         self._keeping: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()

@@ -29,23 +29,23 @@ class SafeClient(Client):
             raise Error("the server does not offer TLS")
         await super()._process_info(info, initial_connection=initial_connection)
 
-    async def listen(self, subject: str, on_message: OnMessage) -> "Listener":
+    async def listen(self, subject: str, on_message: OnMessage) -> "SubjectListener":
         """Call `on_message` with every message of a subject until `ignore`."""
         self._sid += 1
-        listener = Listener(self._sid, on_message)
+        listener = SubjectListener(self._sid, on_message)
         self._subs[listener.id] = listener  # type: ignore[assignment]  # it has what the base class uses
         await self._send_command(command.sub_cmd(subject, "", listener.id))
         await self._flush_pending()
         return listener
 
-    async def ignore(self, listener: "Listener") -> None:
+    async def ignore(self, listener: "SubjectListener") -> None:
         """Call the listener no more."""
         self._remove_sub(listener.id)
         if not self.is_closed:
             await self._send_unsubscribe(listener.id)
 
 
-class Listener:
+class SubjectListener:
     """A subscription, as the base class uses it; each message goes to a function at once."""
 
     __slots__ = ("_on_message", "_pending_size", "_received", "id")
@@ -64,7 +64,7 @@ class Listener:
         self._received = self._pending_size = 0
 
     @property
-    def _pending_queue(self) -> "Listener":
+    def _pending_queue(self) -> "SubjectListener":
         return self
 
     def put_nowait(self, message: Msg) -> None:

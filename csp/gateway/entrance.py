@@ -13,7 +13,7 @@ from csp.gateway.mcp_endpoint import Bridge
 from csp.protocol.enums import AgentId
 
 
-class OpenRoom:
+class RoomEntrance:
     """An open room, as requests use it; `name` is empty if its process has no other room."""
 
     def __init__(self, gateway: Gateway, name: str = "") -> None:
@@ -42,15 +42,15 @@ class Entrance(Protocol):
         """Return the name of the room in a path, and the path within the room; raise NotFound."""
 
     def identify(self, token: str, head: bytes) -> Caller:
-        """Return the holder of a token in the room of a request, as `OpenRoom.as_guest`; raise CspError."""
+        """Return the holder of a token in the room of a request, or raise CspError."""
 
     def too_fast(self, agent: AgentId) -> TooMany | None:
         """Return the error for an agent over its rate."""
 
-    async def enter(self, name: str, request: web.BaseRequest) -> OpenRoom:
+    async def enter(self, name: str, request: web.BaseRequest) -> RoomEntrance:
         """Return a room for a request, until `leave`; raise CspError if that is not possible."""
 
-    def leave(self, room: OpenRoom) -> None:
+    def leave(self, room: RoomEntrance) -> None:
         """End a request."""
 
 
@@ -58,7 +58,7 @@ class OnlyRoom:
     """The entrance of a gateway with one room."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._room = OpenRoom(gateway)
+        self._room = RoomEntrance(gateway)
         self.host_guard = gateway.host_guard
         self.requests = gateway.metrics.requests
 
@@ -78,9 +78,9 @@ class OnlyRoom:
         """See `Entrance.too_fast`."""
         return self._room.gateway.throttle.refusal(agent)
 
-    async def enter(self, name: str, request: web.BaseRequest) -> OpenRoom:
+    async def enter(self, name: str, request: web.BaseRequest) -> RoomEntrance:
         """See `Entrance.enter`."""
         return self._room
 
-    def leave(self, room: OpenRoom) -> None:
+    def leave(self, room: RoomEntrance) -> None:
         """See `Entrance.leave`."""

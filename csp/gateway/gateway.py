@@ -66,7 +66,7 @@ class OpenSocket(Protocol):
 
 
 class SharedParts(NamedTuple):
-    """What a process with many rooms has opened for one of them, or has only once."""
+    """The parts that a process with many rooms opens for one of them, or shares among them."""
 
     #: Opened in a thread, because that syncs files.
     journal: JsonlJournal

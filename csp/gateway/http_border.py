@@ -17,7 +17,7 @@ from csp.errors import BadInput, CspError, LogLost, TooLarge, TooMany, Unsupport
 from csp.gateway.acceptor import HttpConnection, HttpServer
 from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
 from csp.gateway.connections import Connections, is_person
-from csp.gateway.entrance import Entrance, OnlyRoom, OpenRoom
+from csp.gateway.entrance import Entrance, OnlyRoom, RoomEntrance
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route, RouteTable, Unavailable
 from csp.gateway.page_routes import serve_file, serve_index
@@ -37,7 +37,7 @@ MAX_LINE_BYTES: Final = 32 * 1024
 #: How long to read and discard the rest of a refused body, so that its sender sees the response.
 LINGERING_S: Final = 1.0
 Params = dict[str, str]
-Endpoint = Callable[[OpenRoom, web.BaseRequest, Params], Awaitable[web.StreamResponse]]
+Endpoint = Callable[[RoomEntrance, web.BaseRequest, Params], Awaitable[web.StreamResponse]]
 FileEndpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
 
 
@@ -51,7 +51,7 @@ class _Target(NamedTuple):
 class _Visit:
     """A request, and the room that it has entered."""
 
-    room: OpenRoom | None = None
+    room: RoomEntrance | None = None
 
 
 def make_runner(entrance: Gateway | Entrance, *, shutdown_timeout_s: float = 1.0) -> web.ServerRunner:
@@ -159,7 +159,7 @@ def _connection(request: web.BaseRequest) -> HttpConnection:
     return request.protocol
 
 
-async def _serve_mcp(room: OpenRoom, request: web.BaseRequest, params: Params) -> web.StreamResponse:
+async def _serve_mcp(room: RoomEntrance, request: web.BaseRequest, params: Params) -> web.StreamResponse:
     return await room.mcp.handle(request, params)
 
 
@@ -167,7 +167,7 @@ def _endpoint(guests: Connections, route: Route) -> Endpoint:
     has_needs = any(field.required for field in msgspec.structs.fields(route.query))
     needs = route.needs
 
-    async def handle(room: OpenRoom, request: web.BaseRequest, params: Params) -> web.StreamResponse:
+    async def handle(room: RoomEntrance, request: web.BaseRequest, params: Params) -> web.StreamResponse:
         gateway = room.gateway
         caller = await _caller(room, guests, request, needs)
         check_role(caller, route)
@@ -196,7 +196,7 @@ def _endpoint(guests: Connections, route: Route) -> Endpoint:
 
 
 def _socket_endpoint(guests: Connections) -> Endpoint:
-    async def handle(room: OpenRoom, request: web.BaseRequest, params: Params) -> web.StreamResponse:
+    async def handle(room: RoomEntrance, request: web.BaseRequest, params: Params) -> web.StreamResponse:
         caller = await _caller(room, guests, request, Role.AGENT, read_offered_token(request))
         # Not cancelled either: the reader of the WebSocket notices that it closes and cleans up in order.
         _connection(request).work = None
@@ -209,7 +209,7 @@ def _socket_endpoint(guests: Connections) -> Endpoint:
 
 
 async def _caller(
-    room: OpenRoom, guests: Connections, request: web.BaseRequest, needs: Role, offered: str = ""
+    room: RoomEntrance, guests: Connections, request: web.BaseRequest, needs: Role, offered: str = ""
 ) -> Caller:
     if needs is Role.NONE:
         return NOBODY

@@ -27,7 +27,7 @@ from csp.config import Settings
 from csp.errors import CspError, LogLost, NotFound, TooMany, Unauthenticated
 from csp.gateway import journal_maintenance
 from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, TokenStore, read_offered_token, read_token
-from csp.gateway.entrance import OpenRoom
+from csp.gateway.entrance import RoomEntrance
 from csp.gateway.gateway import LOST_S, Gateway, SharedParts
 from csp.gateway.page_tokens import page_hash
 from csp.gateway.responses import HEADERS, json_response
@@ -82,13 +82,13 @@ class Hub:
         self._started = clock()
         self.host_guard = HostGuard(settings.host, settings.public_name)
         self.requests: Counter[int] = Counter()
-        self.rooms: dict[str, OpenRoom] = {}
+        self.rooms: dict[str, RoomEntrance] = {}
         #: When each open room was last used.
         self._used: dict[str, float] = {}
         #: How far each journal was indexed, with its generation.
         self._indexed: dict[str, tuple[int, int]] = {}
         #: The rooms that are just being opened or closed.
-        self._opening: dict[str, asyncio.Task[OpenRoom]] = {}
+        self._opening: dict[str, asyncio.Task[RoomEntrance]] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
         self._rules = load_rules(settings)
         self._disk = DiskThread()
@@ -168,7 +168,7 @@ class Hub:
         room = self.rooms.get(name)
         return None if room is None else room.gateway.throttle.refusal(AgentId(rest))
 
-    async def enter(self, name: str, request: web.BaseRequest) -> OpenRoom:
+    async def enter(self, name: str, request: web.BaseRequest) -> RoomEntrance:
         """See `Entrance.enter`."""
         room = self.rooms.get(name)
         if room is None:
@@ -177,7 +177,7 @@ class Hub:
         room.callers += 1
         return room
 
-    def leave(self, room: OpenRoom) -> None:
+    def leave(self, room: RoomEntrance) -> None:
         """See `Entrance.leave`."""
         room.callers -= 1
         self._used[room.name] = time.monotonic()
@@ -198,7 +198,7 @@ class Hub:
 
     # --- rooms -----------------------------------------------------------------------------------
 
-    async def room(self, name: str) -> OpenRoom:
+    async def room(self, name: str) -> RoomEntrance:
         """Return a room, which is opened if need be."""
         while (closing := self._closing.get(name)) is not None:
             await asyncio.wait([closing])
@@ -213,7 +213,7 @@ class Hub:
         # A caller that disconnects must not end it for the others.
         return await asyncio.shield(opening)
 
-    async def _open(self, name: str) -> OpenRoom:
+    async def _open(self, name: str) -> RoomEntrance:
         settings = replace(self._settings, room=name)
         async with self._slots:
             cluster = await self._node.room(name)
@@ -236,7 +236,7 @@ class Hub:
         gateway.spawn(self._scrub(gateway))
         for worker in (gateway.board_summaries, gateway.remote_boards):
             gateway.spawn(worker.work())
-        room = self.rooms[name] = OpenRoom(gateway, name)
+        room = self.rooms[name] = RoomEntrance(gateway, name)
         self._used[name] = time.monotonic()
         gateway.writer.broken.add_done_callback(lambda _: self._on_broken(room))
         log.info("room opened", extra={"room": name, "seq": gateway.writer.room.seq})
@@ -249,7 +249,7 @@ class Hub:
                 while not cluster.seat.owner:  # noqa: ASYNC110
                     await asyncio.sleep(TICK_S / 2)
 
-    def _on_broken(self, room: OpenRoom) -> None:
+    def _on_broken(self, room: RoomEntrance) -> None:
         error = room.gateway.writer.broken.exception()
         log.error("room failed", extra={"room": room.name, "problem": str(error)})
         if self.rooms.get(room.name) is room:
@@ -266,7 +266,7 @@ class Hub:
         closing.add_done_callback(lambda _: self._closing.pop(name, None))
         await asyncio.wait([closing])
 
-    async def _close(self, room: OpenRoom, *, is_leaving: bool) -> None:
+    async def _close(self, room: RoomEntrance, *, is_leaving: bool) -> None:
         for socket in list(room.gateway.sockets):
             socket.drop(1012, "the room is opened again")
         async with self._slots:
@@ -305,7 +305,7 @@ class Hub:
                 if any(one.online for one in gateway.writer.room.participants.values()):
                     await gateway.mark_silent_offline()
 
-    def _is_idle(self, room: OpenRoom) -> bool:
+    def _is_idle(self, room: RoomEntrance) -> bool:
         gateway = room.gateway
         used = max(self._used.get(room.name, 0.0), gateway.last_commit)
         if room.callers or gateway.sockets or time.monotonic() - used < self._idle_s:

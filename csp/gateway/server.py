@@ -55,7 +55,7 @@ OnReady = Callable[[], None]
 Serve = Callable[[OnReady], int]
 
 
-class Work(Protocol):
+class RoomWork(Protocol):
     """The work of a process with its listener, until `stop` is set; see `serve`."""
 
     async def __call__(
@@ -101,7 +101,7 @@ class SteadyClock:
         return now
 
 
-def run(options: GatewayOptions, work: Work | None = None) -> int:
+def run(options: GatewayOptions, work: RoomWork | None = None) -> int:
     """Serve the room, or do other work, until a stop signal arrives; return the exit code."""
     tls = None
     if options.tls_cert is not None:
@@ -160,7 +160,7 @@ def _serve_forever(
     on_ready: OnReady,
     supervisor: int | None,
     lan: LanListener | None,
-    work: Work | None = None,
+    work: RoomWork | None = None,
 ) -> int:
     async def serve_until_signalled() -> None:
         stop = asyncio.Event()
