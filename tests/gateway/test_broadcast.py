@@ -69,6 +69,19 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+async def test_a_person_is_served_before_a_crowd_of_agents() -> None:
+    hub = Broadcast(concerns)
+    for number in range(3 * STEP):
+        hub.add(watcher(AgentId(f"agent-{number}"))[0])
+    person, pipe = watcher()
+    hub.add(person)
+    one = event(1)
+    hub.publish([one])
+
+    assert texts(pipe) == [one[1]]
+    await settle()
+
+
 async def test_each_watcher_gets_what_concerns_it_from_when_it_came() -> None:
     hub = Broadcast(concerns)
     (all_of_it, first), (claude, second), (late, third) = watcher(), watcher(CLAUDE), watcher()
