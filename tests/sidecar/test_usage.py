@@ -328,6 +328,10 @@ def test_a_follower_finds_what_subagents_write(tmp_path: Path, kind: str, main: 
     follower.catch_up()
     assert follower.tracker.usage == Usage(input=70, model="small", calls=1)
     heir = Follower(run, follower.dump())
+    # It does not read them again from the start: they may be long, and many.
+    assert {name: tail.position[0] for name, tail in heir._sides.items()} == {
+        str(other): other.stat().st_size
+    }
     heir.catch_up()
 
     assert heir.tracker.usage == Usage(input=70, model="small", calls=1)
