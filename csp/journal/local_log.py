@@ -7,8 +7,8 @@ from typing import Final
 
 from csp.errors import Broken, Deposed, StorageFailed, StorageFull
 from csp.journal.commit_log import Batch, Place
+from csp.journal.committed_journal import Cursor
 from csp.journal.disk_thread import DiskThread
-from csp.journal.journal_view import Cursor
 from csp.journal.jsonl_journal import MOVED, JsonlJournal
 from csp.journal.line_reader import BLOCK_BYTES, type_and_seq
 
