@@ -68,10 +68,6 @@ def _read_url(text: str) -> str:
     return text
 
 
-def _read_urls(text: str) -> str:
-    return ",".join(_read_url(one.strip()) for one in text.split(","))
-
-
 def _read_hosts(text: str) -> str:
     names = [name.strip() for name in text.split(",")]
     if not all(_HOST_NAME.fullmatch(name) for name in names):
@@ -139,7 +135,8 @@ VARIABLE: Final = SettingType(
 WEB: Final = SettingType("an http or https URL without a user name", _read_url)
 HOSTS: Final = SettingType("host names without a port, separated by commas", _read_hosts)
 GATEWAYS: Final = SettingType(
-    "an http or https URL without a user name, or several separated by commas", _read_urls
+    "an http or https URL without a user name, or several separated by commas",
+    lambda text: ",".join(_read_url(one.strip()) for one in text.split(",")),
 )
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
 LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))

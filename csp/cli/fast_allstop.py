@@ -2,7 +2,7 @@
 
 import sys
 
-from csp.cli.plain_call import is_plain, plain_folder, plain_room
+from csp.cli.fast_command_line import is_plain, plain_folder, plain_room
 from csp.fast_start import process_environment
 from csp.fast_start.room_files import is_name
 

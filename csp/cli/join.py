@@ -113,7 +113,7 @@ def ca_file(call: VerbCall) -> str:
 
 def joined_settings(call: VerbCall, joining: _Joining, env: Mapping[str, str]) -> Settings:
     """Return the settings of the room here."""
-    from csp.panes.join import settings_of
+    from csp.panes.joined_room import settings_of
 
     local = call.args.local
     name = read_text(ROOM, local, "--as") if local else local_name(joining.room, joining.target.host)
@@ -156,7 +156,7 @@ def link_words(call: VerbCall, settings: Settings, joining: _Joining) -> list[st
 
 def open_panes(call: VerbCall, settings: Settings, joining: _Joining, env: Mapping[str, str]) -> int:
     """Start the link if it is not up, and the agents in panes."""
-    from csp.panes.join import JoinedRoom, find_link, start_link
+    from csp.panes.joined_room import JoinedRoom, find_link, start_link
     from csp.panes.tmux_session import check_tmux
 
     check_tmux(env)

@@ -8,7 +8,7 @@ import msgspec
 from csp.errors import BadInput
 from csp.gateway import attention_routes, message_routes, run_routes, session_routes
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Posted
+from csp.gateway.route_table import Posted
 from csp.protocol.attention import ApprovalRuleBody, AttentionKind
 from csp.protocol.enums import HeldReason, MessageAction, SessionAction
 from csp.protocol.requests import LineBody, MessageActionBody, SessionActionBody

@@ -5,7 +5,7 @@ import msgspec
 from csp.clis.registry import find_adapter, profile_names
 from csp.errors import NotFound
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import AnyCall, Posted
+from csp.gateway.route_table import AnyCall, Posted
 from csp.protocol.attention import (
     ApprovalRuleBody,
     ApprovalRuleDoneView,

@@ -9,7 +9,7 @@ import msgspec
 from csp.errors import BadInput, NotFound
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import AnyCall, Asked, Posted, fill
+from csp.gateway.route_table import AnyCall, Asked, Posted, fill
 from csp.protocol import notes
 from csp.protocol.codec import check_text
 from csp.protocol.events import NoteAdded

@@ -19,7 +19,7 @@ from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, TokenStore
 from csp.gateway.board_workers import BoardHits, BoardSummaries
 from csp.gateway.broadcast import Broadcast, DeliveryPush, Pacer, Push
 from csp.gateway.connections import AGAIN_S
-from csp.gateway.early_stop import EarlyStop
+from csp.gateway.early_interrupt import EarlyStop
 from csp.gateway.metrics import Metrics
 from csp.gateway.page_tokens import PageTokens
 from csp.gateway.presence import Presence, PresenceSharing

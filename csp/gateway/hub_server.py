@@ -9,7 +9,7 @@ import ssl
 from csp.config import GatewayOptions
 from csp.errors import BadInput
 from csp.gateway.acceptor import Acceptor, HttpServer
-from csp.gateway.http_border import make_runner
+from csp.gateway.http_server import make_runner
 from csp.gateway.hub import Hub
 from csp.gateway.lan_listener import LanListener
 from csp.gateway.server import OnReady, SteadyClock, open_node, url_of

@@ -20,7 +20,7 @@ from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.fast_start.child_environment import HELPER, child_environment
 from csp.fast_start.process_environment import process_environment
 from csp.gateway.gateway import Gateway
-from csp.gateway.pruned_room import base_line, events_after
+from csp.gateway.pruned_journal import base_line, events_after
 from csp.journal import rewrite
 from csp.journal.history_query import HistoryQuery
 from csp.journal.jsonl_journal import JsonlJournal, storage_error

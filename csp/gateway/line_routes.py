@@ -6,7 +6,7 @@ from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
 from csp.gateway import attention_answers, operations, session_routes
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Posted, answered
+from csp.gateway.route_table import Posted, answered
 from csp.journal.history_query import HistoryQuery
 from csp.protocol import catalogue
 from csp.protocol.enums import ALL, DEFAULT_THREAD, AgentId, SessionAction

@@ -17,7 +17,7 @@ from typing import Final
 from markdown_it.token import Token
 
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Asked
+from csp.gateway.route_table import Asked
 from csp.journal.history_query import HistoryQuery
 from csp.protocol.events import HISTORY_TYPES, MessageEvent, decode_event
 from csp.protocol.requests import MarkdownParams

@@ -11,12 +11,12 @@ import msgspec
 from aiohttp import web
 
 from csp.errors import NotFound
-from csp.fast_start.collector import paused_collector
+from csp.fast_start.garbage_collection import paused_collector
 from csp.gateway.auth import Caller, read_token
 from csp.gateway.connections import is_person
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Call, PlainText, RawJson, Route, RouteTable, Unavailable
 from csp.gateway.responses import HEADERS
+from csp.gateway.route_table import Call, PlainText, RawJson, Route, RouteTable, Unavailable
 from csp.gateway.routes import ROUTES, check_role
 from csp.gateway.routes import answer as answer_of
 from csp.protocol.codec import encode, parse, parse_query

@@ -9,7 +9,7 @@ import msgspec
 from csp.errors import NotFound, Refused
 from csp.gateway import journal_maintenance, operations
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import AnyCall, Posted, fill
+from csp.gateway.route_table import AnyCall, Posted, fill
 from csp.journal.history_query import HistoryQuery
 from csp.journal.rewrite import REDACTED
 from csp.protocol.enums import HUMAN, UNDELIVERED, AgentId, MessageAction, MessageId, SessionId

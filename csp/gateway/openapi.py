@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from csp import __version__
-from csp.gateway.handlers import Route
+from csp.gateway.route_table import Route
 from csp.protocol.enums import ControlVerb, MessageAction, Role, SessionAction
 from csp.protocol.responses import ErrorView
 from csp.protocol.review_messages import RunAction

@@ -10,7 +10,7 @@ import msgspec
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import AnyCall, Posted, fill
+from csp.gateway.route_table import AnyCall, Posted, fill
 from csp.price_list import cost_usd
 from csp.protocol import enums, requests
 from csp.protocol.codec import check_text

@@ -17,8 +17,8 @@ from aiohttp import web
 
 from csp.errors import BadInput, LogLost, NotFound, StorageFull
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Posted
 from csp.gateway.own_address import is_loopback, own_address
+from csp.gateway.route_table import Posted
 from csp.model_providers import well_known
 from csp.protocol.requests import EnterBody, LeaveBody, NoBody
 from csp.protocol.responses import Done, EnteredView, LinkView

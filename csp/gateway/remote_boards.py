@@ -22,7 +22,7 @@ from csp.room.board_state import seq_of
 from csp.room.commands import SetBoardProvider
 from csp.room.visibility import ANYBODY
 from csp.whiteboard.note_index import Filter
-from csp.whiteboard.openai_store import OpenAIStore
+from csp.whiteboard.openai_vector_store import OpenAIStore
 from csp.whiteboard.whiteboard import Whiteboard
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ import msgspec
 from csp.cluster.removal import StreamRemoval
 from csp.errors import Broken
 from csp.fast_start.atomic_files import read_plain, replace_file
-from csp.gateway.pruned_room import base_line
+from csp.gateway.pruned_journal import base_line
 from csp.journal import JsonlJournal, rewrite
 from csp.journal.history_query import event_of
 from csp.journal.line_reader import intact_seq, type_and_seq

@@ -23,8 +23,8 @@ from csp.cluster.calls import Answer, Failure, RemoteCommand
 from csp.cluster.node import ClusterRoom
 from csp.cluster.stored_batches import is_base
 from csp.errors import BadInput, Broken, CspError, Deposed, LogLost, StorageFailed, StorageFull, TooLarge
-from csp.gateway.early_stop import Interrupt, interrupts_of
-from csp.gateway.mirror import Overlap, PlaceFile
+from csp.gateway.early_interrupt import Interrupt, interrupts_of
+from csp.gateway.journal_mirror import Overlap, PlaceFile
 from csp.gateway.room_writer import Committed, Publish, Result, RoomWriter, Uncommitted, load_room
 from csp.journal import Batch, DiskThread, JsonlJournal, Place, rewrite
 from csp.protocol.events import AnyEvent, KnownEvent, Unknown, decode_event, room_id_in

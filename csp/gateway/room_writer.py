@@ -189,10 +189,6 @@ class RoomWriter:
             self._schedule()
         return waiter.result
 
-    @property
-    def _has_more(self) -> bool:
-        return len(self._queue) > 1 or not self._next.is_empty
-
     def _schedule(self) -> None:
         if self._writing is None and not self._is_held:
             self._idle.clear()
@@ -240,7 +236,7 @@ class RoomWriter:
         self._go_on()
 
     def _go_on(self) -> None:
-        if self._has_more:
+        if len(self._queue) > 1 or not self._next.is_empty:
             self._schedule()
         if self._writing is None:
             self._idle.set()

@@ -27,7 +27,8 @@ from csp.gateway import (
 from csp.gateway.agent_throttle import wait_for_news
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import (
+from csp.gateway.openapi import document
+from csp.gateway.route_table import (
     Answer,
     AnyCall,
     Asked,
@@ -40,7 +41,6 @@ from csp.gateway.handlers import (
     fill,
     route,
 )
-from csp.gateway.openapi import document
 from csp.journal.history_query import HistoryQuery
 from csp.protocol import requests, responses
 from csp.protocol.catalogue import Catalogue

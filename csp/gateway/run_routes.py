@@ -5,7 +5,7 @@ import hashlib
 
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import AnyCall, Posted, answered, fill
+from csp.gateway.route_table import AnyCall, Posted, answered, fill
 from csp.protocol import review_messages
 from csp.protocol.codec import check_text, encode
 from csp.protocol.enums import DEFAULT_THREAD, Mode, Role

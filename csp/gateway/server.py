@@ -32,7 +32,7 @@ from csp.gateway import journal_maintenance
 from csp.gateway.acceptor import Acceptor, HttpServer
 from csp.gateway.connections import new_event_loop
 from csp.gateway.gateway import Gateway
-from csp.gateway.http_border import make_runner
+from csp.gateway.http_server import make_runner
 from csp.gateway.lan_certificate import certificate_folder
 from csp.gateway.lan_listener import LanListener, open_lan
 from csp.gateway.own_address import is_loopback

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from csp.errors import NotFound
 from csp.gateway.agent_throttle import wait_for_news
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import AnyCall, Asked, Posted, answered, fill
+from csp.gateway.route_table import AnyCall, Asked, Posted, answered, fill
 from csp.price_list import price_of
 from csp.protocol import requests, responses
 from csp.protocol.codec import check_text

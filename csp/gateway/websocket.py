@@ -17,7 +17,7 @@ from csp.gateway.auth import SUBPROTOCOL, Caller
 from csp.gateway.broadcast import DeliveryPush, EventWatcher, Pipe, text_frame
 from csp.gateway.connections import is_person
 from csp.gateway.gateway import MAX_SOCKETS, Gateway
-from csp.gateway.handlers import Call, body_of
+from csp.gateway.route_table import Call, body_of
 from csp.gateway.screen_watch import LiveFeed
 from csp.journal import Cursor
 from csp.protocol.codec import encode, parse, parse_request

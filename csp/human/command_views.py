@@ -135,16 +135,12 @@ async def show(chat: "Chat", words: list[str]) -> None:
     else:
         found = [item for item in await chat.page(limit=200) if item.get("type") != "system"]
         # The last long message, which was folded.
-        long = [item for item in found if _is_folded(chat, item)]
+        long = [item for item in found if f"/show {item.get('seq')}" in said_line(chat.look, spoken_in(item))]
         item = max(long or found, key=lambda item: item.get("seq") or 0, default={})
     if not item:
         raise BadInput("no messages yet", "/show 12")
     lines = said_line(chat.look, spoken_in(item), is_whole=True).split("\n")
     await chat.out.page(f"/show {item.get('seq')}", lines)
-
-
-def _is_folded(chat: "Chat", item: dict[str, Any]) -> bool:
-    return f"/show {item.get('seq')}" in said_line(chat.look, spoken_in(item))
 
 
 async def votes(chat: "Chat", words: list[str]) -> None:

@@ -168,12 +168,11 @@ def _message_rows(
 
     shown = fold(rows, _body_rows_that_fit(look), width, mark) if how_to_see else rows
     if how_to_see and shown[-1] == rows[-1]:
-        shown = [*shown[:-1], *_signed(rows[-1], look.faint(f"{look.signs.dash} {sender}"), width)]
+        name = look.faint(f"{look.signs.dash} {sender}")
+        has_space = cells(rows[-1]) % width + 2 + cells(name) <= width
+        signed = [f"{rows[-1]}  {name}"] if has_space else [rows[-1], f"  {name}"]
+        shown = [*shown[:-1], *signed]
     return [head, *shown]
-
-
-def _signed(row: str, name: str, width: int) -> list[str]:
-    return [f"{row}  {name}"] if cells(row) % width + 2 + cells(name) <= width else [row, f"  {name}"]
 
 
 def _body_rows_that_fit(look: Theme) -> int:

@@ -79,13 +79,13 @@ def _plain_words(text: str, *, gap: bool) -> list[_Word]:
 
 def _breakable(word: str) -> list[str]:
     """Return a word's breakable pieces, split between the letters of scripts without spaces."""
-    if word.isascii() or "://" in word or not any(_is_wide(letter) for letter in word):
+    if (
+        word.isascii()
+        or "://" in word
+        or not any(ord(letter) >= _WIDE_FROM and get_cwidth(letter) > 1 for letter in word)
+    ):
         return [word]
     return re.findall(r"[^\u1100-\U0003ffff]+|.", word)
-
-
-def _is_wide(letter: str) -> bool:
-    return ord(letter) >= _WIDE_FROM and get_cwidth(letter) > 1
 
 
 def wrap(look: Theme, text: str, width: int, *, first: str = "", further: str = "") -> list[str]:

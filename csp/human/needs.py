@@ -86,7 +86,8 @@ class Needs:
         self._seen = {key: self._seen.get(key, now) for key in known}
         self._told = {key: at for key, at in self._told.items() if key in known}
         for key, item in known.items():
-            if key not in self._told and (_says_what(item) or now - self._seen[key] >= UNDRAWN_S):
+            is_clear = item.kind is not AttentionKind.APPROVAL or bool(item.detail.strip())
+            if key not in self._told and (is_clear or now - self._seen[key] >= UNDRAWN_S):
                 self._told[key] = now
                 self._tell(item)
         self._changed()
@@ -110,10 +111,6 @@ class Needs:
     def only_dialog(self) -> str:
         """Return the only agent that has a dialog open; raise if none or several have one."""
         return human_input.only_asker(sorted({item.agent for item in self.items if item.kind in _DIALOGS}))
-
-
-def _says_what(item: AttentionItem) -> bool:
-    return item.kind is not AttentionKind.APPROVAL or bool(item.detail.strip())
 
 
 def need_lines(look: Theme, item: AttentionItem) -> str:

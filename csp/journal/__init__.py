@@ -13,8 +13,8 @@ A `Log` (`commit_log`) decides what is committed, and the writer of a room asks 
 """
 
 from csp.journal.commit_log import Batch, Log, Place
+from csp.journal.committed_journal import Chunk, Cursor
 from csp.journal.disk_thread import DiskThread
-from csp.journal.journal_view import Chunk, Cursor
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.local_log import LocalLog
 from csp.journal.room_secret import load_secret

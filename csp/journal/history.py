@@ -9,8 +9,8 @@ from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from csp.journal import history_query
+from csp.journal.committed_journal import JournalView
 from csp.journal.history_query import HIDDEN_TYPES, Concerns, Facets, HistoryQuery, admits
-from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.line_reader import blocks_back, blocks_forward, type_and_seq
 from csp.journal.search_index import SearchIndex

@@ -18,8 +18,8 @@ from csp.fast_start.atomic_files import (
     sync_folder,
     write_all,
 )
+from csp.journal.committed_journal import JournalFile, JournalView
 from csp.journal.journal_repair import find_last_seq, repair_line_order, repair_tail
-from csp.journal.journal_view import JournalFile, JournalView
 from csp.journal.room_id import find_room_id, new_room_id
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from typing import Final
 
 from csp.errors import Broken, Deposed, StorageFailed, StorageFull
 from csp.journal.commit_log import Batch, Place
+from csp.journal.committed_journal import Cursor
 from csp.journal.disk_thread import DiskThread
-from csp.journal.journal_view import Cursor
 from csp.journal.jsonl_journal import MOVED, JsonlJournal
 from csp.journal.line_reader import BLOCK_BYTES, type_and_seq
 
@@ -75,7 +75,7 @@ class LocalLog:
         here = after
         while not self._is_closed:
             # Before reading, so that no commit is missed.
-            news = self._next_commit()
+            news = self._news = self._news or asyncio.Event()
             async for place, batch in self.replay(here):
                 yield place, batch
                 here = place
@@ -88,11 +88,6 @@ class LocalLog:
 
     def _refusal(self) -> StorageFull:
         return StorageFull(*(_FULL if self._journal.is_in_place() else MOVED))
-
-    def _next_commit(self) -> asyncio.Event:
-        if self._news is None:
-            self._news = asyncio.Event()
-        return self._news
 
     def _wake(self) -> None:
         if self._news is not None:

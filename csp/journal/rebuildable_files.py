@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from csp.fast_start.atomic_files import PRIVATE_FILE
-from csp.journal.journal_view import JournalView
+from csp.journal.committed_journal import JournalView
 from csp.journal.jsonl_journal import FULL_ERRNOS
 from csp.journal.line_reader import line_at, read_at
 

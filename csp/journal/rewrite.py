@@ -17,9 +17,9 @@ import msgspec
 from csp.errors import Broken
 from csp.fast_start.atomic_files import create_private, sync_data, sync_folder, write_all
 from csp.journal import snapshots
+from csp.journal.committed_journal import JournalFile, JournalView
 from csp.journal.history_query import facets_of
 from csp.journal.journal_repair import TORN_NAME
-from csp.journal.journal_view import JournalFile, JournalView
 from csp.journal.jsonl_journal import REWRITE_NAME, JsonlJournal, storage_error
 from csp.journal.line_reader import blocks_forward, intact_seq, seqs_lost, split
 from csp.journal.rebuildable_files import delete_files

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4, uuid5
 
 import msgspec
 
-from csp.journal.journal_view import JournalView
+from csp.journal.committed_journal import JournalView
 from csp.protocol.events import room_id_in
 
 #: For journals of earlier versions, whose first line has no id.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from csp.journal import rebuildable_files as files
-from csp.journal.journal_view import JournalView
+from csp.journal.committed_journal import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.line_reader import blocks_forward, intact_seq, split
 from csp.journal.search_tokens import Clause, is_vocabulary, tokens_of_line

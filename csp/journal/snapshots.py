@@ -12,7 +12,7 @@ import msgspec
 
 from csp.errors import Broken
 from csp.fast_start.atomic_files import read_plain, replace_file, sync_folder
-from csp.journal.journal_view import JournalView
+from csp.journal.committed_journal import JournalView
 from csp.journal.line_reader import intact_seq
 
 log = logging.getLogger(__name__)

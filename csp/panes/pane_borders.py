@@ -248,7 +248,11 @@ class PaneBorders:
         elif line.startswith(("%window-add", "%unlinked-window-add")):
             self._tell(_LIST)
         elif line.startswith("%end"):
-            self._relieve()
+            # Windows that became too full before we connected.
+            for window, size in self._sizes.items():
+                agents, has_human = self._agents_in(window)
+                if len(agents) > capacity(size, self.form, has_human=has_human):
+                    self._lay_out(window, size)
 
     def _take_pane(
         self, pane: str, window: str, cols: str, rows: str, agent: str, form: str, place: str
@@ -307,13 +311,6 @@ class PaneBorders:
             self._layouts += 1
             self._tell(f"display-message -p {_LAID_OUT}")
 
-    def _relieve(self) -> None:
-        """Update windows that became too full before we connected."""
-        for window, size in self._sizes.items():
-            agents, has_human = self._agents_in(window)
-            if len(agents) > capacity(size, self.form, has_human=has_human):
-                self._lay_out(window, size)
-
     def _agents_in(self, window: str) -> tuple[list[str], bool]:
         there = [agent for agent, (_, where) in self._panes.items() if where == window]
         return [agent for agent in there if agent != HUMAN], HUMAN in there
@@ -322,11 +319,21 @@ class PaneBorders:
         agents, has_human = self._agents_in(window)
         most = capacity(size, self.form, has_human=has_human)
         for agent in agents[most:]:
-            self._move_out(agent)
+            # Into its own window, because there is no usable space left.
+            pane, _ = self._panes.pop(agent)
+            self._tell(f"break-pane -d -n {agent} -s {pane}")
+            for name, value in (*WINDOW_OPTIONS, *FURTHER_OPTIONS):
+                self._tell(f"set-option -w -t {pane} {name} '{value}'")
         self._select_layout(window, size)
         missing = list(self._outside)[: max(0, most - len(agents))] if has_human else []
         for agent in missing:
-            self._move_in(agent, window)
+            # Back to the window of the human pane, which has space again.
+            pane, _ = self._panes.pop(agent)
+            last = [pane for pane, where in self._panes.values() if where == window][-1]
+            self._tell(f"join-pane -d -s {pane} -t {last}")
+            self._tell(_LET_TMUX_TELL)
+            self._outside.pop(agent)
+            self._panes[agent] = pane, window
             # Each needs a pane that is large enough to split.
             self._select_layout(window, size)
         if missing or len(agents) > most:
@@ -340,22 +347,6 @@ class PaneBorders:
             # Unquoted, its braces would be parsed as a block of commands.
             text = layout(len(agents), size, self.form, has_human=has_human)
             self._tell(f"select-layout -t {window} '{text}'")
-
-    def _move_out(self, agent: str) -> None:
-        """Move an agent to its own window, because there is no usable space left."""
-        pane, _ = self._panes.pop(agent)
-        self._tell(f"break-pane -d -n {agent} -s {pane}")
-        for name, value in (*WINDOW_OPTIONS, *FURTHER_OPTIONS):
-            self._tell(f"set-option -w -t {pane} {name} '{value}'")
-
-    def _move_in(self, agent: str, window: str) -> None:
-        """Move an agent back to the window of the human pane, which has space again."""
-        pane, _ = self._panes.pop(agent)
-        last = [pane for pane, where in self._panes.values() if where == window][-1]
-        self._tell(f"join-pane -d -s {pane} -t {last}")
-        self._tell(_LET_TMUX_TELL)
-        self._outside.pop(agent)
-        self._panes[agent] = pane, window
 
     # --- to tmux ---------------------------------------------------------------------------------
 

@@ -306,7 +306,9 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         if seen.is_unseen and not seen.has_dialog:
             return self._get_stuck(seen, now) if self._over(LATE_S, now) else []
         if seen.is_accepted:
-            return self._await_submission(seen, now)
+            self._accepted_at = now if self._accepted_at is None else self._accepted_at
+            self._since = self._first_enter = now
+            return self._get_stuck(seen, now) if self._is_past(self._accepted_at + LATE_S, now) else []
         # A CLI that has not drawn anything may not have acted on the last Enter yet, and would act on both.
         wait = max(self.rules.enter_again_s[self._entered - 1], SLOW * self._echo_s)
         wait = wait if seen.has_reacted else max(wait, UNREAD_S, SLOWER * self._echo_s)
@@ -315,11 +317,6 @@ class SubmitMachine(msgspec.Struct, kw_only=True):
         if seen.has_dialog or not seen.is_in_composer:
             return self._get_stuck(seen, now)
         return self._try_again(now) if self._stands(now) else []
-
-    def _await_submission(self, seen: PasteObservation, now: float) -> list[Step]:
-        self._accepted_at = now if self._accepted_at is None else self._accepted_at
-        self._since = self._first_enter = now
-        return self._get_stuck(seen, now) if self._is_past(self._accepted_at + LATE_S, now) else []
 
     def _try_again(self, now: float) -> list[Step]:
         is_late = now - self._first_enter >= max(ENTER_S, 2 * SLOWER * self._echo_s)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
-from csp.journal.journal_view import JournalView
+from csp.journal.committed_journal import JournalView
 from csp.journal.line_reader import blocks_forward, intact_seq, split
 from csp.journal.rebuildable_files import (
     BLANKS_ONLY,

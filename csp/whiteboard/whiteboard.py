@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from csp.fast_start.collector import paused_collector
+from csp.fast_start.garbage_collection import paused_collector
 from csp.fast_start.process_environment import set_variable
-from csp.journal.journal_view import JournalView
+from csp.journal.committed_journal import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.rebuildable_files import is_full
 from csp.protocol.enums import AgentId

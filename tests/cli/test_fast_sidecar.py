@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from csp.cli import fast_sidecar, plain_call
+from csp.cli import fast_command_line, fast_sidecar
+from csp.cli.fast_command_line import is_plain
 from csp.cli.fast_sidecar import _profile, read_words
 from csp.cli.parser import parse
-from csp.cli.plain_call import is_plain
 from csp.clis.profile import profile_for
 from csp.clis.registry import cli_names
 from csp.config import ROWS, Row
@@ -162,7 +162,7 @@ class Machine:
         monkeypatch.chdir(home)
         monkeypatch.setattr("csp.fast_start.process_environment.process_environment", lambda: self.env)
         monkeypatch.setattr(
-            plain_call, "read_running", lambda path: json.loads(Path(path).read_text() or "null")
+            fast_command_line, "read_running", lambda path: json.loads(Path(path).read_text() or "null")
         )
         monkeypatch.setattr("csp.sidecar.launch.launch", self._launch)
 

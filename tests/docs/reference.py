@@ -17,7 +17,7 @@ from csp.cli.verbs import VERBS
 from csp.clis import profile_schema
 from csp.clis.profile import ProfileTables
 from csp.config import settings_markdown
-from csp.gateway.handlers import Route, body_of
+from csp.gateway.route_table import Route, body_of
 from csp.gateway.routes import ROUTES
 from csp.gateway.websocket import OPS
 from csp.mcp.tool_texts import sections

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from csp.gateway.auth import Caller
-from csp.gateway.handlers import Call
+from csp.gateway.route_table import Call
 from csp.protocol.enums import HUMAN, AgentId, Role
 
 CLAUDE = AgentId("claude")

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from csp.config import Settings
 from csp.gateway.gateway import Gateway
-from csp.gateway.http_border import make_runner
+from csp.gateway.http_server import make_runner
 from tests.closing import close
 from tests.gateway.sockets import Socket
 from tests.waiting import wait_until

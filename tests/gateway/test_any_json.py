@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csp.gateway.handlers import Route
+from csp.gateway.route_table import Route
 from csp.gateway.routes import ROUTES
 from csp.gateway.websocket import OPS
 from tests.gateway.served import ServedRoom, served

@@ -12,7 +12,7 @@ import pytest
 
 from csp.gateway import board_routes as board_module
 from csp.gateway.auth import Caller
-from csp.gateway.handlers import Call
+from csp.gateway.route_table import Call
 from csp.journal.rebuildable_files import BOARD_NAME
 from csp.protocol.enums import MessageId
 from csp.protocol.notes import BoardBody, BoardParams, ExportParams, NoteKind, NoteView, SearchParams

@@ -10,7 +10,7 @@ import pytest
 from csp.errors import NotFound, Refused
 from csp.gateway import message_routes as messages_module
 from csp.gateway.auth import Caller
-from csp.gateway.handlers import Call
+from csp.gateway.route_table import Call
 from csp.journal.rewrite import REDACTED
 from csp.protocol.enums import ALL, HUMAN, AgentId, DeliveryState, MessageId, Role
 from csp.protocol.events import HumanMessage

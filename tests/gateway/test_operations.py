@@ -8,7 +8,7 @@ import pytest
 from csp.errors import BadInput, NotFound, Refused
 from csp.gateway import operations
 from csp.gateway.auth import Caller
-from csp.gateway.handlers import Call
+from csp.gateway.route_table import Call
 from csp.protocol.enums import (
     HUMAN,
     SYSTEM,

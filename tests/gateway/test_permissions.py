@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.gateway.handlers import Route
-from csp.gateway.http_border import make_runner
+from csp.gateway.http_server import make_runner
+from csp.gateway.route_table import Route
 from csp.gateway.routes import ROUTES, field_names
 from csp.gateway.websocket import OPS
 from csp.mcp.tools import TOOLS
@@ -209,7 +209,7 @@ async def test_route_without_a_row_cannot_be_served(
     room: ServedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = Route("POST", "/new", ROUTES[0].handler, "Do something new", ROUTES[0].answer)
-    monkeypatch.setattr("csp.gateway.http_border.ROUTES", (*ROUTES, new))
+    monkeypatch.setattr("csp.gateway.http_server.ROUTES", (*ROUTES, new))
     with pytest.raises(LookupError, match="'POST /new' has no row"):
         make_runner(room.gateway)
 

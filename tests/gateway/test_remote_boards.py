@@ -16,7 +16,7 @@ from csp.protocol.events import AgentResponse, NoteAdded, NoticePosted, Pruned, 
 from csp.protocol.notes import FoundBy, HitView, NoteKind, NoteView, Provider
 from csp.room.commands import SetBoardProvider
 from csp.whiteboard.note_index import Filter
-from csp.whiteboard.openai_store import OpenAIStore
+from csp.whiteboard.openai_vector_store import OpenAIStore
 from csp.whiteboard.whiteboard import NotePage
 from tests.gateway.served import Clock, ServedRoom, served
 from tests.gateway.test_board_routes import begin, reply, write

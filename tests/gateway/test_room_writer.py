@@ -10,7 +10,7 @@ from csp.errors import StorageFailed, StorageFull
 from csp.gateway import room_writer as writer_module
 from csp.gateway.room_writer import RoomWriter
 from csp.journal import DiskThread, JsonlJournal, LocalLog, snapshots
-from csp.journal.journal_view import JournalView
+from csp.journal.committed_journal import JournalView
 from csp.protocol.enums import HUMAN
 from csp.protocol.notices import NoticeCode
 from csp.room.commands import Notice

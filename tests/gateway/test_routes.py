@@ -11,7 +11,7 @@ from csp.errors import Forbidden, NotFound, Unauthenticated
 from csp.gateway import routes
 from csp.gateway.auth import Caller
 from csp.gateway.broadcast import Broadcast
-from csp.gateway.handlers import Call, RawJson
+from csp.gateway.route_table import Call, RawJson
 from csp.journal.history_query import HistoryQuery
 from csp.protocol.enums import (
     HUMAN,

@@ -9,7 +9,7 @@ import pytest
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.gateway import routes, run_routes
 from csp.gateway.auth import Caller
-from csp.gateway.handlers import Call
+from csp.gateway.route_table import Call
 from csp.protocol.enums import HUMAN, Mode, Role
 from csp.protocol.review_messages import (
     MAX_REVISIONS,

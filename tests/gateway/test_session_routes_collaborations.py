@@ -11,7 +11,7 @@ from csp.errors import NotFound, Unauthenticated
 from csp.gateway import session_routes
 from csp.gateway.auth import Caller
 from csp.gateway.broadcast import Broadcast
-from csp.gateway.handlers import Call
+from csp.gateway.route_table import Call
 from csp.protocol.enums import ParticipantKind
 from csp.protocol.requests import CollaborateBody, CollaborationParams
 from csp.protocol.session_parts import Price

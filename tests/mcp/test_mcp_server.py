@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from csp.errors import BadInput, Broken, CspError, NotFound, Refused, Unreachable
-from csp.mcp.mcp_server import Context, ServedRoom
+from csp.mcp.mcp_server import CALLER_HEADER, Context, ServedRoom
 from csp.protocol.enums import Role
 from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS
 from tests.mcp.doors import Door, me
@@ -50,7 +50,20 @@ async def test_a_call_that_is_repeated_has_the_same_key_and_every_other_one_its_
     assert len(others) == 5 and first not in others
 
 
-@pytest.mark.parametrize("odd", [{"request": object()}, {"request_id": None}])
+def over_http(**headers: str) -> SimpleNamespace:
+    return SimpleNamespace(headers=headers)
+
+
+async def test_over_http_a_call_is_repeated_by_a_client_that_names_itself() -> None:
+    door = Door()
+    room = room_of(door)
+    ada, bob = over_http(**{CALLER_HEADER: "ada"}), over_http(**{CALLER_HEADER: "bob"})
+    keys = [await key(room, door, context(request=request), calling("hi")) for request in (ada, ada, bob)]
+
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize("odd", [{"request": over_http()}, {"request_id": None}])
 async def test_over_http_no_two_calls_have_the_same_key(odd: dict[str, Any]) -> None:
     door = Door()
     room = room_of(door)

@@ -13,7 +13,7 @@ from aiohttp import web
 from csp.config import Settings
 from csp.gateway import journal_maintenance, server
 from csp.gateway.gateway import Gateway
-from csp.gateway.http_border import make_runner
+from csp.gateway.http_server import make_runner
 from tests.closing import stop_accepting
 from tests.rooms import LiveRoom, free_port
 

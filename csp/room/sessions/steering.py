@@ -265,7 +265,11 @@ def react(draft: RoomDraft) -> None:
             case StateChanged():
                 _on_state(draft, event)
             case Left(removed=False):
-                _on_leaving(draft, event.sender)
+                # The turn of a model ends with its call. A CLI may still answer its prompt.
+                for session_draft, turn in _turns_of(draft, event.sender):
+                    if turns.is_api(session_draft, turn.agent) and turn.state is not TurnState.ASKED:
+                        turns.fail(session_draft, turn, TurnState.FAILED, "it has left the room")
+                        advance(session_draft)
             case _:
                 pass
 
@@ -293,14 +297,6 @@ def _on_state(draft: RoomDraft, event: StateChanged) -> None:
             advance(session_draft)
         elif event.state is not None and turn.state is TurnState.BLOCKED:
             turns.working(session_draft, turn)
-
-
-def _on_leaving(draft: RoomDraft, agent: AgentId) -> None:
-    """End the turn of a model that has left, together with its call. A CLI may still answer its prompt."""
-    for session_draft, turn in _turns_of(draft, agent):
-        if turns.is_api(session_draft, agent) and turn.state is not TurnState.ASKED:
-            turns.fail(session_draft, turn, TurnState.FAILED, "it has left the room")
-            advance(session_draft)
 
 
 def _on_removal(draft: RoomDraft, agent: AgentId) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.gateway import pruned_room
+from csp.gateway import pruned_journal
 from csp.protocol.enums import HUMAN, AgentId, MessageId, SessionId
 from csp.protocol.events import (
     HumanMessage,
@@ -36,10 +36,10 @@ def test_the_first_line_of_a_pruned_journal_holds_the_room_without_its_texts(
         assert room is full
         return bare
 
-    monkeypatch.setattr(pruned_room, "room_before", room_before)
-    monkeypatch.setattr(pruned_room, "without_texts", without_texts)
+    monkeypatch.setattr(pruned_journal, "room_before", room_before)
+    monkeypatch.setattr(pruned_journal, "without_texts", without_texts)
     journal: Any = SimpleNamespace(room_id="0f6e5f0c-6f0f-5a3e-9d0b-3a6e2f6f1c77")
-    line = pruned_room.base_line(journal, 7)
+    line = pruned_journal.base_line(journal, 7)
     base = decode_event(line)
 
     assert isinstance(base, PrunedBase) and asked == [7]
@@ -60,10 +60,10 @@ def test_the_room_before_an_event_has_heard_of_those_before_it_alone(
             raise msgspec.ValidationError("odd")
         return room
 
-    monkeypatch.setattr(pruned_room, "apply", apply)
-    monkeypatch.setattr(pruned_room, "events_after", lambda journal, seq: iter(events))
+    monkeypatch.setattr(pruned_journal, "apply", apply)
+    monkeypatch.setattr(pruned_journal, "events_after", lambda journal, seq: iter(events))
     journal: Any = None
-    pruned_room.room_before(journal, before)
+    pruned_journal.room_before(journal, before)
 
     assert heard == seqs
     assert caplog.messages == ["journal line skipped"] * (7 in seqs)
@@ -78,7 +78,7 @@ def test_the_whole_journal_is_read_and_what_is_no_event_is_passed_over() -> None
         return iter(lines)
 
     journal: Any = SimpleNamespace(view=SimpleNamespace(lines_after=lines_after))
-    found = list(pruned_room.events_after(journal, 4))
+    found = list(pruned_journal.events_after(journal, 4))
 
     assert [event.sender for event in found] == [HUMAN, CLAUDE]
     assert asked == [4]

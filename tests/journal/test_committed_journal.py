@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.journal.journal_view import Cursor, JournalFile
+from csp.journal.committed_journal import Cursor, JournalFile
 from tests.journal.making import commit, lines_to, opened
 
 

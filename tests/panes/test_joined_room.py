@@ -1,6 +1,6 @@
 """What agents of this machine are called in a room on another one."""
 
-from csp.panes.join import free_name
+from csp.panes.joined_room import free_name
 
 
 def test_a_taken_name_gets_the_machine_and_then_a_number() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.cli.plain_call import is_plain, plain_folder, plain_room
+from csp.cli.fast_command_line import is_plain, plain_folder, plain_room
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from csp.fast_start.collector import paused_collector
+from csp.fast_start.garbage_collection import paused_collector
 
 #: Loads something as the gateway does, and prints how often all objects were looked through meanwhile.
 _LOAD = """

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from csp.errors import Broken
-from csp.gateway import mirror
-from csp.gateway.mirror import PLACE_NAME, Overlap, PlaceFile
+from csp.gateway import journal_mirror
+from csp.gateway.journal_mirror import PLACE_NAME, Overlap, PlaceFile
 from csp.journal import JsonlJournal, Place
 from tests.journal.making import lines_to
 
@@ -24,7 +24,7 @@ class Time:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("csp.gateway.mirror.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("csp.gateway.journal_mirror.time.monotonic", lambda: self.now)
 
 
 def test_a_place_is_saved_when_it_is_old_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +36,7 @@ def test_a_place_is_saved_when_it_is_old_enough(tmp_path: Path, monkeypatch: pyt
         if due[-1]:
             places.save()
             saved = PlaceFile(tmp_path).read(1000)
-            assert time.now - (1000.0 + 1.5 * saved.seq) > mirror.BACK_S - 1.5
+            assert time.now - (1000.0 + 1.5 * saved.seq) > journal_mirror.BACK_S - 1.5
             assert saved.mark == 10 * saved.seq
 
     assert not any(due[:20])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.gateway import http_border as http_module
+from csp.gateway import http_server as http_module
 from csp.protocol.enums import MAX_BODY_BYTES
 from tests.gateway.served import ServedRoom
 

@@ -3,7 +3,7 @@
 import pytest
 
 from csp.errors import NotFound
-from csp.gateway.handlers import RouteTable
+from csp.gateway.route_table import RouteTable
 
 
 @pytest.fixture

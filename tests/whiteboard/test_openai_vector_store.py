@@ -12,7 +12,7 @@ from csp.errors import CallFailed
 from csp.protocol.enums import MessageId
 from csp.protocol.notes import NoteView, Source
 from csp.room.board_state import note_of
-from csp.whiteboard.openai_store import OpenAIStore
+from csp.whiteboard.openai_vector_store import OpenAIStore
 from tests.whiteboard.making import noted
 
 

@@ -19,9 +19,9 @@ from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, re
 from csp.gateway.connections import Connections, is_person
 from csp.gateway.entrance import Entrance, OnlyRoom, RoomEntrance
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route, RouteTable, Unavailable
 from csp.gateway.page_routes import serve_file, serve_index
 from csp.gateway.responses import error_response, json_response, refused, text_response
+from csp.gateway.route_table import Answer, Call, PlainText, RawJson, Route, RouteTable, Unavailable
 from csp.gateway.routes import ROUTES, answer, check_role
 from csp.gateway.websocket import serve_socket
 from csp.protocol.codec import encode, parse_query, parse_request
