@@ -27,6 +27,7 @@ from csp.gateway.websocket import serve_socket
 from csp.protocol.codec import encode, parse_query, parse_request
 from csp.protocol.enums import MAX_BODY_BYTES, Role
 from csp.protocol.requests import WatchParams
+from csp.room.caller_limits import places_for
 from csp.room.permissions import ROUTES as ROLES
 from csp.room.permissions import row_of
 
@@ -64,6 +65,7 @@ def make_runner(entrance: Gateway | Entrance, *, shutdown_timeout_s: float = 1.0
         return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)
 
     guests = Connections(entrance.identify, entrance.too_fast)
+    guests.places = places_for(entrance.max_files)
     server = HttpServer(
         _Border(entrance, guests).handle,
         guests,
