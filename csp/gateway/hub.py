@@ -85,7 +85,7 @@ class Hub:
         self._clock = clock
         self._idle_s = idle_s
         self._started = clock()
-        self.host_guard = HostGuard(settings.host, settings.public_name)
+        self.host_guard = HostGuard(settings.host, settings.public_name, settings.public_url, node.peers.urls)
         self.requests: Counter[int] = Counter()
         # One half of the files is for the rooms.
         self.max_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
