@@ -73,6 +73,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8765
     public_name: str = ""
+    public_url: str = ""
     gateway_url: str = ""
     ca_file: Path | None = None
     auth_token: str = field(default="", repr=False)
@@ -207,6 +208,9 @@ ROWS: Final = (
     _row("public_name", "", types.HOSTS,
          "names at which clients reach the gateway through a balancer, separated by commas",
          flag="--public-name"),
+    _row("public_url", "", types.ORIGIN,
+         "URL at which browsers reach this one of several gateways; the pages of the others use it if their "
+         "own gateway is lost", flag="--public-url"),
     _row("gateway_url", "", types.GATEWAYS,
          "gateway to use instead of looking for a running room; of several, separated by commas, "
          "the next one is used when one is lost"),

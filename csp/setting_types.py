@@ -68,6 +68,19 @@ def _read_url(text: str) -> str:
     return text
 
 
+def _read_origin(text: str) -> str:
+    """Return a URL without a path as browsers write it in the header Origin."""
+    from urllib.parse import urlsplit
+
+    found = urlsplit(_read_url(text))
+    if found.path not in ("", "/") or found.query or found.fragment:
+        raise ValueError
+    scheme, host = found.scheme.lower(), (found.hostname or "").lower()
+    host = f"[{host}]" if ":" in host else host
+    is_usual = found.port in (None, {"http": 80, "https": 443}[scheme])
+    return f"{scheme}://{host}" if is_usual else f"{scheme}://{host}:{found.port}"
+
+
 def _read_hosts(text: str) -> str:
     names = [name.strip() for name in text.split(",")]
     if not all(_HOST_NAME.fullmatch(name) for name in names):
@@ -134,6 +147,7 @@ VARIABLE: Final = SettingType(
 )
 WEB: Final = SettingType("an http or https URL without a user name", _read_url)
 HOSTS: Final = SettingType("host names without a port, separated by commas", _read_hosts)
+ORIGIN: Final = SettingType("an http or https URL without a path", _read_origin)
 GATEWAYS: Final = SettingType(
     "an http or https URL without a user name, or several separated by commas",
     lambda text: ",".join(_read_url(one.strip()) for one in text.split(",")),

@@ -30,6 +30,11 @@ SECRET_FILE: Final = value(
 PUBLIC_NAME: Final = value(
     "--public-name", "NAMES", "names at which clients reach this through a balancer, separated by commas"
 )
+PUBLIC_URL: Final = value(
+    "--public-url",
+    "URL",
+    "URL at which browsers reach this one of several gateways, for pages whose own gateway is lost",
+)
 TLS: Final = (
     value("--tls-cert", "FILE", "certificate file in PEM format"),
     value("--tls-key", "FILE", "private key file in PEM format"),
@@ -42,6 +47,7 @@ REACH: Final = (LAN, *TLS, INSECURE)
     value("--host", "ADDRESS", "address to listen on"),
     value("--port", "N", "port to listen on; 0 for any free port"),
     PUBLIC_NAME,
+    PUBLIC_URL,
     HISTORY_DIR,
     value("--durability", "LEVEL", "none, flush or fsync"),
     JOURNAL,

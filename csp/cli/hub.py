@@ -3,7 +3,15 @@
 from dataclasses import replace
 
 from csp.cli.arguments import HISTORY_DIR, INSECURE, NATS, SECONDS, switch, takes, value
-from csp.cli.gateway import JOURNAL, PUBLIC_NAME, SECRET_FILE, TLS, certificate_files, with_journal
+from csp.cli.gateway import (
+    JOURNAL,
+    PUBLIC_NAME,
+    PUBLIC_URL,
+    SECRET_FILE,
+    TLS,
+    certificate_files,
+    with_journal,
+)
 from csp.cli.verb_call import VerbCall
 from csp.config import GatewayOptions, history_dirs, process_environment
 from csp.errors import BadInput
@@ -13,6 +21,7 @@ from csp.errors import BadInput
     value("--host", "ADDRESS", "address to listen on"),
     value("--port", "N", "port to listen on; 0 for any free port"),
     PUBLIC_NAME,
+    PUBLIC_URL,
     HISTORY_DIR,
     JOURNAL,
     SECRET_FILE,

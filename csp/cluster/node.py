@@ -38,8 +38,13 @@ class Node:
         self._streams: set[int] = set()
 
     @classmethod
-    async def open(cls, servers: NatsServers | Sequence[str], secret: bytes) -> Self:
-        """Connect to the cluster; raise LogLost if it does not answer, and Broken if it is too old."""
+    async def open(
+        cls, servers: NatsServers | Sequence[str], secret: bytes, url: str = "", room: str = ""
+    ) -> Self:
+        """Connect to the cluster; raise LogLost if it does not answer, and Broken if it is too old.
+
+        `url` is that at which browsers reach this process, and `room` the only one that it serves.
+        """
         deadline = time.monotonic() + START_S
         while True:
             try:
@@ -47,6 +52,7 @@ class Node:
                 break
             except LogLost as error:
                 await wait_or_raise(error, deadline)
+        node.peers.url, node.peers.room = url, room
         await node.peers.open()
         await node.rounds.open()
         return node

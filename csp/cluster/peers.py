@@ -26,14 +26,19 @@ log = logging.getLogger(__name__)
 HEARTBEAT_S: Final = 0.25
 #: After this much silence a process is dead, and its connections are closed.
 DEAD_S: Final = 5.0
+#: A page may use another process for as long after the death of its own.
+URL_S: Final = 86400.0
+MOST_URLS: Final = 64
 
 
 class Heartbeat(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A sign of life: the process, its wall time, and whether it is the last one."""
+    """A sign of life of a process, with its wall time, and where browsers reach which room."""
 
     process: str
     at: float
     has_left: bool = False
+    url: str = ""
+    room: str = ""
 
 
 class Peer(msgspec.Struct):
@@ -55,6 +60,10 @@ class Peers:
         #: The name of this process; never used twice.
         self.me = uuid4().hex[:16]
         self.known: dict[str, Peer] = {}
+        #: The URL at which browsers reach this process, and the only room that it serves, if it is not a hub.
+        self.url = self.room = ""
+        #: The URLs of the others that serve the same, with the time of the last sign.
+        self._urls: dict[str, float] = {}
         self._beating: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -80,6 +89,11 @@ class Peers:
         peer = self.known.get(process)
         return peer.left_at if peer is not None else None
 
+    def urls(self) -> tuple[str, ...]:
+        """Return the URLs at which browsers reach the same rooms, also of processes that died lately."""
+        oldest = time.monotonic() - URL_S
+        return tuple(url for url, heard_at in self._urls.items() if heard_at > oldest and url != self.url)
+
     async def close(self) -> None:
         """Say that this process ends."""
         await end_task(self._beating)
@@ -91,7 +105,7 @@ class Peers:
             await asyncio.sleep(HEARTBEAT_S)
 
     async def _say(self, *, has_left: bool = False) -> None:
-        beat = msgspec.json.encode(Heartbeat(self.me, time.time(), has_left))
+        beat = msgspec.json.encode(Heartbeat(self.me, time.time(), has_left, self.url, self.room))
         with contextlib.suppress(LogLost):
             await self._bus.publish(heartbeat_subject(self.me), beat)
 
@@ -104,6 +118,10 @@ class Peers:
         peer.heard_at, peer.ahead_s = now, beat.at - time.time()
         if beat.has_left:
             peer.left_at = now
+        if beat.url and beat.room == self.room:
+            self._urls[beat.url] = now
+            if len(self._urls) > MOST_URLS:
+                del self._urls[min(self._urls, key=lambda url: self._urls[url])]
         if len(self.known) > 1000:
             # Of processes that are gone, only the latest matter.
             self.known = {name: one for name, one in self.known.items() if now - one.heard_at < 60}

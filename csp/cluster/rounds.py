@@ -98,7 +98,7 @@ class Rounds:
                     seat.tick(now, is_owner_late=is_late)
 
     def _is_late(self, owner: str, now: float) -> bool:
-        if not owner or not self._bus.is_connected:
+        if not self._bus.is_connected:
             return True
         if owner == self._peers.me:
             return False

@@ -9,11 +9,14 @@ A browser sends requests on behalf of any page, so every route checks the header
   read the room. Its port is not compared, because a tunnel may use another one.
 - Origin must have exactly this scheme, Host and port, since another port belongs to another server.
 - Sec-Fetch-Site, if a browser sends it, must name our own page or a person's own navigation.
+The pages of the other gateways of a cluster may call us too, for when their own gateway is lost. That gives
+nothing away: such a page has a token of the same room, and its gateway has the same secret.
 """
 
 import hmac
 import re
 import socket
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import Final
 from urllib.parse import urlsplit
@@ -151,8 +154,17 @@ def read_offered_token(request: web.BaseRequest) -> str:
 class HostGuard:
     """Rejects requests that a browser sends for a foreign page or a rebound host name."""
 
-    def __init__(self, bound_host: str, public_names: str = "") -> None:
+    def __init__(
+        self,
+        bound_host: str,
+        public_names: str = "",
+        public_url: str = "",
+        friends: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        #: The origins of the other gateways of the cluster.
+        self._friends = friends
         public = {name.strip().lower() for name in public_names.split(",")}
+        public.add(urlsplit(public_url).hostname or "")
         self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()} | (public - {""})
         # A cache of accepted values, because callers send the same ones with every request.
         self._good: set[str] = set()
@@ -170,15 +182,24 @@ class HostGuard:
         if "Origin" in headers or not request.raw_path.startswith("/"):
             own = f"{request.scheme}://{host}".lower()
             for origin in headers.getall("Origin", ()):
-                if origin.lower() != own:
+                if origin.lower() != own and origin not in self._friends():
                     raise Forbidden(f"origin {origin!r} may not use this gateway", _OPEN_HERE)
             # The request target may also be an absolute URL.
             if not request.raw_path.lower().startswith(("/", f"{own}/")):
                 raise Forbidden("the target of the request is not this gateway", "send only a path")
-        if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES:
+        if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES and not self.friend_of(request):
             how = request.method, headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")
             if how != _VISIT:
                 raise Forbidden("a page from another origin may not use this gateway", _OPEN_HERE)
+
+    def friends(self) -> tuple[str, ...]:
+        """Return the origins of the other gateways, whose pages may come here when theirs is lost."""
+        return tuple(self._friends())
+
+    def friend_of(self, request: web.BaseRequest) -> str:
+        """Return the origin of a request by the page of another gateway; "" for any other request."""
+        origin = request.headers.get("Origin", "")
+        return origin if origin and origin in self._friends() else ""
 
     def _is_ours(self, host: str, request: web.BaseRequest) -> bool:
         if not _HOST.fullmatch(host):

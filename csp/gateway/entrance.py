@@ -1,5 +1,6 @@
 """The entrance of requests: to the one room of a gateway, or to one of the many rooms of a hub."""
 
+import resource
 from collections import Counter
 from typing import Protocol
 
@@ -32,6 +33,8 @@ class Entrance(Protocol):
     """Finds the room of a request."""
 
     host_guard: HostGuard
+    #: How many files the connections may use.
+    max_files: int
     #: Answered requests by status.
     requests: Counter[int]
 
@@ -61,6 +64,7 @@ class OnlyRoom:
         self._room = RoomEntrance(gateway)
         self.host_guard = gateway.host_guard
         self.requests = gateway.metrics.requests
+        self.max_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     def own_answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
         """See `Entrance.own_answer`."""

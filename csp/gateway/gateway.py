@@ -98,7 +98,12 @@ class Gateway:
         self.tokens = TokenStore(secret, settings.auth_token)
         pages = None if cluster is None else cluster.pages
         self.page_tokens = PageTokens(folder, secret, self.tokens.room_token, clock, pages)
-        self.host_guard = HostGuard(settings.host, settings.public_name)
+        self.host_guard = HostGuard(
+            settings.host,
+            settings.public_name,
+            settings.public_url,
+            tuple if cluster is None else cluster.node.peers.urls,
+        )
         self.broadcast = Broadcast(self.is_visible)
         self.pacer = Pacer()
         # Agents wait until their earlier messages have been forwarded.

@@ -20,13 +20,21 @@ from csp.gateway.connections import Connections, is_person
 from csp.gateway.entrance import Entrance, OnlyRoom, RoomEntrance
 from csp.gateway.gateway import Gateway
 from csp.gateway.page_routes import serve_file, serve_index
-from csp.gateway.responses import error_response, json_response, refused, text_response
+from csp.gateway.responses import (
+    error_response,
+    for_friend,
+    json_response,
+    preflight_response,
+    refused,
+    text_response,
+)
 from csp.gateway.route_table import Answer, Call, PlainText, RawJson, Route, RouteTable, Unavailable
 from csp.gateway.routes import ROUTES, answer, check_role
 from csp.gateway.websocket import serve_socket
 from csp.protocol.codec import encode, parse_query, parse_request
 from csp.protocol.enums import MAX_BODY_BYTES, Role
 from csp.protocol.requests import WatchParams
+from csp.room.caller_limits import places_for
 from csp.room.permissions import ROUTES as ROLES
 from csp.room.permissions import row_of
 
@@ -38,7 +46,7 @@ MAX_LINE_BYTES: Final = 32 * 1024
 LINGERING_S: Final = 1.0
 Params = dict[str, str]
 Endpoint = Callable[[RoomEntrance, web.BaseRequest, Params], Awaitable[web.StreamResponse]]
-FileEndpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
+FileEndpoint = Callable[[web.BaseRequest, Params, tuple[str, ...]], Awaitable[web.StreamResponse]]
 
 
 class _Target(NamedTuple):
@@ -64,6 +72,7 @@ def make_runner(entrance: Gateway | Entrance, *, shutdown_timeout_s: float = 1.0
         return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)
 
     guests = Connections(entrance.identify, entrance.too_fast)
+    guests.places = places_for(entrance.max_files)
     server = HttpServer(
         _Border(entrance, guests).handle,
         guests,
@@ -124,12 +133,16 @@ class _Border:
             connection.guest.end_request()
             if visit.room is not None:
                 self._entrance.leave(visit.room)
+        if "Origin" in request.headers and (origin := self._entrance.host_guard.friend_of(request)):
+            response = for_friend(response, origin)
         requests = self._entrance.requests if visit.room is None else visit.room.gateway.metrics.requests
         requests[response.status] += 1
         return response
 
     async def _answer(self, request: web.BaseRequest, visit: _Visit) -> web.StreamResponse:
         self._entrance.host_guard.check(request)
+        if request.method == "OPTIONS" and (origin := self._entrance.host_guard.friend_of(request)):
+            return preflight_response(origin)
         encoding = request.headers.get("Content-Encoding", "identity")
         if encoding.lower() != "identity":
             raise Unsupported(f"body is encoded: {encoding[:40]!r}", "send it without encoding")
@@ -149,7 +162,7 @@ class _Border:
             request.writer.output_size = 0
         if target.serve is None:
             assert target.serve_file is not None
-            return await target.serve_file(request, params)
+            return await target.serve_file(request, params, self._entrance.host_guard.friends())
         visit.room = await self._entrance.enter(name, request)
         return await target.serve(visit.room, request, params)
 

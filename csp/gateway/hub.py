@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import re
+import resource
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -50,6 +51,10 @@ SWEEP_S: Final = 5.0
 INDEX_S: Final = 2.0
 #: How many rooms are opened or closed at once.
 AT_ONCE: Final = 16
+#: The files of a room: its journal and its lock, and a search index for some.
+FILES_OF_ROOM: Final = 3
+#: When to try again if there are too many rooms.
+FULL_S: Final = 5.0
 #: How long the first caller waits for the room to have an owner.
 CLAIM_S: Final = 2.0
 #: A search reads what is not indexed, so an index is only worth its memory for longer journals.
@@ -80,8 +85,11 @@ class Hub:
         self._clock = clock
         self._idle_s = idle_s
         self._started = clock()
-        self.host_guard = HostGuard(settings.host, settings.public_name)
+        self.host_guard = HostGuard(settings.host, settings.public_name, settings.public_url, node.peers.urls)
         self.requests: Counter[int] = Counter()
+        # One half of the files is for the rooms.
+        self.max_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+        self._most_rooms = max(1, self.max_files // FILES_OF_ROOM)
         self.rooms: dict[str, RoomEntrance] = {}
         #: When each open room was last used.
         self._used: dict[str, float] = {}
@@ -208,6 +216,9 @@ class Hub:
             raise LogLost("this hub is shutting down", "use another one", after_s=1.0)
         opening = self._opening.get(name)
         if opening is None:
+            if len(self.rooms) + len(self._opening) >= self._most_rooms:
+                hint = "let it open more files (LimitNOFILE), or add another hub"
+                raise TooMany(f"this hub has {self._most_rooms} open rooms", hint, after_s=FULL_S)
             opening = self._opening[name] = asyncio.create_task(self._open(name))
             opening.add_done_callback(lambda _: self._opening.pop(name, None))
         # A caller that disconnects must not end it for the others.

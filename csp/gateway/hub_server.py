@@ -28,7 +28,7 @@ async def serve_hub(
     lan: LanListener | None = None,
 ) -> None:
     """Serve the rooms of a cluster on `listener` until `stop` is set."""
-    node = await open_node(options)
+    node = await open_node(options, "")
     if node is None:
         raise BadInput("a hub needs the NATS servers of a cluster", "add --journal nats://HOST:4222")
     settings = options.settings

@@ -6,9 +6,11 @@ same bytes gets a 304.
 """
 
 import asyncio
+import html
 import logging
 import re
 import socket
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -42,11 +44,11 @@ _TYPES: Final = {
 #: Code and styles load only from the gateway, no string becomes markup, and no other page may frame ours.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "connect-src 'self'{others}; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _HEADERS: Final = {
-    "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -102,12 +104,16 @@ def addresses(host: str) -> list[str]:
     return [address for address in found if address and not is_loopback(address)]
 
 
-async def serve_index(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
-    """Serve the page itself."""
-    return await _serve(request, INDEX)
+async def serve_index(
+    request: web.BaseRequest, params: dict[str, str], others: tuple[str, ...] = ()
+) -> web.StreamResponse:
+    """Serve the page itself; it may use the other gateways of its room."""
+    return await _serve(request, INDEX, others)
 
 
-async def serve_file(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
+async def serve_file(
+    request: web.BaseRequest, params: dict[str, str], others: tuple[str, ...] = ()
+) -> web.StreamResponse:
     """Serve a file of the page."""
     name = params["file"]
     if not _NAME.fullmatch(name):
@@ -115,17 +121,29 @@ async def serve_file(request: web.BaseRequest, params: dict[str, str]) -> web.St
     return await _serve(request, name)
 
 
-async def _serve(request: web.BaseRequest, name: str) -> web.StreamResponse:
+async def _serve(request: web.BaseRequest, name: str, others: tuple[str, ...] = ()) -> web.StreamResponse:
     try:
         body = await asyncio.to_thread((_FOLDER / name).read_bytes)
     except OSError as exc:
         raise NotFound(f"the page has no file {name!r}", "open / instead") from exc
-    body = with_providers(body) if name == INDEX else body
+    body = with_gateways(with_providers(body), others) if name == INDEX else body
     tag = sha256(body).hexdigest()[:32]
-    headers = _HEADERS | {"ETag": f'"{tag}"'}
+    headers = _HEADERS | {"ETag": f'"{tag}"', "Content-Security-Policy": policy_for(others)}
     if any(known.value in (tag, "*") for known in request.if_none_match or ()):
         return web.Response(status=304, headers=headers)
     return web.Response(body=body, headers=headers | {"Content-Type": _TYPES[name.rpartition(".")[2]]})
+
+
+def policy_for(others: Iterable[str]) -> str:
+    """Return the policy of a page that may also connect to other gateways."""
+    sources = (f" {url} ws{url.removeprefix('http')}" for url in others)
+    return _POLICY.format(others="".join(sources))
+
+
+def with_gateways(page: bytes, others: Iterable[str]) -> bytes:
+    """Return the page with the URLs of the other gateways inserted."""
+    meta = f'<meta name="csp-gateways" content="{html.escape(" ".join(others))}" />'
+    return page.replace(b"<!-- gateways -->", meta.encode())
 
 
 def with_providers(page: bytes) -> bytes:

@@ -39,6 +39,10 @@ class _Ready(web.StreamResponse):
         self._stays_open = False
 
     @property
+    def body(self) -> bytes:
+        return self._ready
+
+    @property
     def keep_alive(self) -> bool:
         return self._stays_open
 
@@ -54,6 +58,31 @@ class _Ready(web.StreamResponse):
         # A caller that does not read its responses is held back here.
         while self._transport.get_write_buffer_size() > MAX_READY_BYTES:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+def for_friend(response: web.StreamResponse, origin: str) -> web.StreamResponse:
+    """Return a response that a browser gives to the page of another gateway."""
+    if isinstance(response, _Ready):
+        response = web.Response(
+            status=response.status, body=response.body, content_type=_JSON, headers=HEADERS
+        )
+    if not response.prepared:
+        response.headers.update(
+            {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": "Date", "Vary": "Origin"}
+        )
+    return response
+
+
+def preflight_response(origin: str) -> web.Response:
+    """Return the answer to a browser that asks whether the page of another gateway may send a request."""
+    allowed = {
+        "Access-Control-Allow-Methods": "GET, POST, DELETE",
+        "Access-Control-Allow-Headers": "X-Auth-Token, Content-Type",
+        "Access-Control-Max-Age": "600",
+    }
+    response = web.Response(status=204, headers=HEADERS | allowed)
+    for_friend(response, origin)
+    return response
 
 
 def json_response(status: int, body: bytes) -> web.StreamResponse:

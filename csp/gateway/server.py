@@ -188,7 +188,7 @@ async def serve(
     lan: LanListener | None = None,
 ) -> None:
     """Serve the room on `listener` until `stop` is set; raise the journal's error if it breaks."""
-    node = await open_node(options)
+    node = await open_node(options, options.settings.room)
     try:
         await _serve_room(options, listener, stop, tls, on_ready, supervisor, lan, node)
     finally:
@@ -196,13 +196,13 @@ async def serve(
             await node.close()
 
 
-async def open_node(options: GatewayOptions) -> Node | None:
-    """Join the cluster of the settings; None if the room has only this gateway."""
+async def open_node(options: GatewayOptions, room: str) -> Node | None:
+    """Join the cluster of the settings, with one room or with all; None if there is no cluster."""
     settings = options.settings
     if not settings.journal:
         return None
     servers = read_servers(settings.journal, settings, is_insecure=options.insecure)
-    return await Node.open(servers, read_secret(settings.secret_file))
+    return await Node.open(servers, read_secret(settings.secret_file), settings.public_url, room)
 
 
 async def _serve_room(

@@ -18,15 +18,16 @@ class Certificate(NamedTuple):
         return f'cert_file: "{self.cert}", key_file: "{self.key}", ca_file: "{self.ca}"'
 
 
-def make_certificate(folder: Path) -> Certificate:
-    """Make a CA and a certificate for this machine."""
+def make_certificate(folder: Path, *addresses: str) -> Certificate:
+    """Make a CA and a certificate for this machine, and for more addresses of it."""
     folder.mkdir(parents=True, exist_ok=True)
     found = Certificate(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     own = ["-keyout", str(folder / "ca.key"), "-out", str(found.ca), "-subj", "/CN=csp test CA"]
     _openssl(*key, *own, "-addext", "keyUsage=critical,keyCertSign")
     named = ["-keyout", str(found.key), "-out", str(found.cert), "-subj", "/CN=localhost"]
-    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]
+    known = ",".join(["DNS:localhost", "IP:127.0.0.1", *(f"IP:{one}" for one in addresses)])
+    names = ["-addext", f"subjectAltName={known}", "-addext", "basicConstraints=CA:FALSE"]
     _openssl(*key, *named, *names, "-CA", str(found.ca), "-CAkey", str(folder / "ca.key"))
     return found
 

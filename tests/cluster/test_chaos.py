@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.cluster import FAULTS, Report, Scene, faults_of
+from tests.chaos.crowd import play as play_crowd
 
 
 async def play(folder: Path, faults: list[str], senders: int = 6) -> Report:
@@ -44,3 +45,10 @@ def test_a_report_is_bad_if_anything_is_wrong() -> None:
 def test_the_faults_of_a_seed_are_always_the_same() -> None:
     assert faults_of(3, 7, 5) == faults_of(3, 7, 5)
     assert sorted(faults_of(2, 7, 5)) == sorted(["owner kill"] * 2 + list(FAULTS))
+
+
+async def test_everybody_in_a_crowd_gets_every_event(tmp_path: Path) -> None:
+    report = await play_crowd(tmp_path, watchers=60, agents=9, per_s=20, minutes=0.05)
+
+    assert (report.lost, report.gaps, report.missing) == (0, 0, 0)
+    assert report.events == 60

@@ -20,11 +20,13 @@ from csp.cli.parser import parse
 from csp.cluster.bus import Bus
 from csp.cluster.config_files import MONITOR_ABOVE, ROUTES_ABOVE, read_hosts
 from csp.cluster.names import shard_of
+from csp.cluster.node import room_key
 from csp.cluster.servers import read_servers
 from csp.cluster.setup import open_stream
 from csp.cluster.stream_log import StreamLog
 from csp.config import Settings
 from csp.errors import BadInput, Broken
+from csp.gateway.auth import TokenStore
 from tests.cluster.certificates import make_certificate
 from tests.cluster.nats_servers import SERVER, ConfiguredServer
 from tests.journal.log_stores import START, batch_of, replayed
@@ -199,6 +201,17 @@ def test_keys_and_secrets_are_for_their_user_alone_and_never_replaced(
         assert path.read_text() == text
 
 
+def test_the_token_of_a_room_is_that_of_its_gateways(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "secret"
+    path.write_text("0123456789abcdef\n")
+    words = ["cluster", "token", "review", "--secret-file", str(path)]
+    assert main(words) == 0
+
+    assert capsys.readouterr().out.strip() == TokenStore(room_key(b"0123456789abcdef", "review")).room_token
+
+
 # --- what is refused -----------------------------------------------------------------------------
 
 
@@ -216,6 +229,8 @@ def test_keys_and_secrets_are_for_their_user_alone_and_never_replaced(
         ("config systemd --number 2", "config systemd does not accept --number"),
         ("config compose --folder /etc", "config compose does not accept --folder"),
         ("key", "expected the file to write"),
+        ("token", "expected the name of a room"),
+        ("token a", "need a common secret"),
         ("secret a b", "does not accept 'b'"),
         ("secret a --hosts b", "does not accept --hosts"),
     ],

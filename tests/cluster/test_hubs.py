@@ -155,10 +155,10 @@ async def test_the_page_of_a_room_works_below_its_path(hub: LiveHub) -> None:
             await page.goto(f"{hub.url}/r/{name}{link}")
             await page.wait_for_selector(chromium.LIVE)
             hub.at(name).post("/message", {"to": "all", "content": f"hello {name}"})
-            await expect(page.get_by_text(f"hello {name}")).to_be_visible()
+            await expect(page.get_by_text(f"hello {name}")).to_be_visible(timeout=120_000)
         await page.goto(f"{hub.url}/r/first")
         await page.wait_for_selector(chromium.LIVE)
-        await expect(page.get_by_text("hello first")).to_be_visible()
+        await expect(page.get_by_text("hello first")).to_be_visible(timeout=120_000)
         assert page.url == f"{hub.url}/r/first/"
         assert troubles.unexpected == []
         await browser.close()

@@ -232,3 +232,16 @@ def test_a_room_whose_owner_dies_finds_another() -> None:
             world.act(name, "acknowledge")
     assert world.log[-1].writer in ("b", "c")
     assert ownership.SILENT_S < 2.0
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_a_room_that_its_owner_let_go_is_claimed_at_once(rank: int) -> None:
+    free = CALM._replace(owner="", claimed_at=NOW, rank=rank)
+
+    assert claims_at(free) == pytest.approx(0.1 * rank, abs=0.002)
+
+
+def test_of_many_gateways_the_last_ones_do_not_wait_for_all_others() -> None:
+    gateways = frozenset(f"g{number}" for number in range(100))
+
+    assert max(rank_of(name, "room", gateways) for name in gateways) == ownership.MOST_STEPS

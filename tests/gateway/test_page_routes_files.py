@@ -51,7 +51,7 @@ async def test_the_page_needs_no_token(room: ServedRoom) -> None:
 
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert b"/page/main.js" in answer.raw
+    assert b"page/main.js" in answer.raw
 
 
 async def test_each_file_of_the_page_in_the_project_is_served(room: ServedRoom) -> None:

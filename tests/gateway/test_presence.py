@@ -65,3 +65,21 @@ def test_only_what_matters_is_told() -> None:
 
     assert (presence.connected(), presence.ages()) == ([], {ADA: 55.0})
     assert len(changes) == 2
+
+
+def test_a_gateway_with_nothing_to_tell_rests_until_somebody_calls() -> None:
+    clock = Clock()
+    presence = Presence(clock, 60.0)
+    changes: list[int] = []
+    presence.on_change = lambda: changes.append(1)
+    assert presence.rest()
+    presence.touch(ADA)
+    presence.touch(ADA)
+    assert (len(changes), presence.rest()) == (1, False)
+    clock.now += 61
+    assert presence.rest()
+    presence.hear("other", [BOB], {})
+    presence.wake()
+    presence.wake()
+
+    assert (len(changes), presence.rest()) == (2, False)

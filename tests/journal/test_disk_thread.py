@@ -57,3 +57,13 @@ async def test_closing_waits_for_the_work() -> None:
     assert done == [0, 1, 2]
     for work in working:
         await work
+
+
+async def test_a_user_of_a_shared_thread_ends_without_the_others(disk: DiskThread) -> None:
+    one, other, done = disk.shared(), disk.shared(), list[int]()
+    working = one.run(lambda: done.append(1))
+    await one.close()
+    assert done == [1]
+    await working
+
+    assert await other.run(lambda: 2) == 2

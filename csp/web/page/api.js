@@ -1,6 +1,6 @@
 // Calls to the gateway.
 
-import { forget, token, pathOf } from "./access.js";
+import { addressOf, forget, gatewayCount, moveOn, token, untilLeft } from "./access.js";
 import { pause, Topic } from "./topic.js";
 
 /** Delays before repeating an action whose response was lost; a dead gateway is back in a second or two. */
@@ -42,18 +42,33 @@ export async function call(method, path, body) {
   throw new CallError(response.status, answer.error ?? `the gateway answered ${response.status}`, answer.hint);
 }
 
+/** A request that only reads is repeated at the other gateways; any other is left to its caller. */
 async function send(method, path, body) {
+  for (let tries = method === "GET" ? gatewayCount : 1; ; tries--) {
+    try {
+      return await sendOnce(method, path, body);
+    } catch (error) {
+      if (tries === 1 || error.status !== 0) throw error;
+    }
+  }
+}
+
+async function sendOnce(method, path, body) {
+  const signal = untilLeft();
   const headers = { "X-Auth-Token": token() ?? "" };
   try {
-    const response = await fetch(pathOf(path), {
+    const response = await fetch(addressOf(path), {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
+      signal,
     });
     keepTime(response.headers.get("Date"));
     return { response, answer: read(await response.text()) };
   } catch {
+    // Of several calls that fail together, the first one moves on.
+    if (!signal.aborted) moveOn();
     throw new CallError(0, "the gateway does not answer", "see: csp status");
   }
 }

@@ -1,12 +1,13 @@
 // The WebSocket to the room: delivers every event once and in order, even if the connection is lost.
 
-import { token, pathOf } from "./access.js";
+import { addressOf, gatewayCount, moveOn, token, untilLeft } from "./access.js";
 import { pause } from "./topic.js";
 
 const FIRST_WAIT_MS = 300;
 const LONGEST_WAIT_MS = 10_000;
-const PING_MS = 15_000;
-const ANSWER_MS = 10_000;
+/** If there is another gateway, a frozen one is left sooner. */
+const PING_MS = gatewayCount > 1 ? 2_000 : 15_000;
+const ANSWER_MS = gatewayCount > 1 ? 2_000 : 10_000;
 /** An id that no agent can have: unwatching it has no effect but shows that the gateway responds. */
 const NOBODY = "none";
 
@@ -36,6 +37,7 @@ export class Stream {
   async run(seq) {
     this.seq = seq;
     while (!this.#closed) {
+      const left = untilLeft();
       const code = await this.#once();
       if (this.#closed) return;
       if (code === 4001) {
@@ -43,6 +45,8 @@ export class Stream {
         return;
       }
       this.#on.status("lost");
+      // A call may have moved on already.
+      if (!left.aborted) moveOn();
       await Promise.race([pause(this.#waitMs * (0.5 + Math.random())), this.#hurried()]);
       this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS);
     }
@@ -69,7 +73,7 @@ export class Stream {
 
   /** Serve one connection; return its close code. */
   #once() {
-    const url = new URL(pathOf(`/ws?after=${this.seq}`), location.href);
+    const url = new URL(addressOf(`/ws?after=${this.seq}`), location.href);
     url.protocol = url.protocol.replace("http", "ws");
     return new Promise((closed) => {
       const socket = new WebSocket(url, ["csp", `csp-token.${token() ?? ""}`]);
