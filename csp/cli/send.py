@@ -47,7 +47,7 @@ def send(call: VerbCall) -> int:
         found = reversed(newest(call.gateway, 200, agent=args.from_last, types=_SPEECH))
         last = next((item for item in found if item.get("sender") == args.from_last), None)
         if last is None:
-            raise NotFound(f"no message from {args.from_last!r} was found", "see: csp history")
+            raise NotFound(f"{args.from_last!r} has sent no message yet", "see: csp history")
         quoted = "\n".join(f"> {line}".rstrip() for line in field(last, "text", str).split("\n"))
         text = f"{text}\n\n{args.from_last} said:\n{quoted}".lstrip("\n")
     if not text.strip():

@@ -133,8 +133,8 @@ async def _run(gateway: Gateway, call: Posted[LineBody], typed: human_input.Comm
     if row is None or not row.is_page_command:
         if row is not None:
             raise NotFound(f"/{row.name} works only in the room's pane", "see: /help")
-        known = [row.name for row in catalogue.COMMANDS if row.is_page_command]
-        raise NotFound(f"unknown command /{typed.name}", nearest(typed.name, known) or "see: /help")
+        known = [f"/{row.name}" for row in catalogue.COMMANDS if row.is_page_command]
+        raise NotFound(f"unknown command /{typed.name}", nearest(f"/{typed.name}", known) or "see: /help")
     words = human_input.read_arguments(row, typed.rest)
     body = call.body
     action = SessionAction.STOP if row.name == "end" else row.action

@@ -11,11 +11,11 @@ from csp.human.theme import Theme
 
 MAX_AWAY: Final = 30
 MAX_EARLIER: Final = 8
-#: The rows below the conversation on the first screen: the room, a hint, the input line and the state.
-_BELOW: Final = 4
-_HINT: Final = (
-    "@name speaks to one agent, @all to all of them; /help lists the commands; "
-    'try: /mode debate "tabs or spaces"'
+#: The rows below the conversation on the first screen: the room, two hints, the input line and the state.
+_BELOW: Final = 5
+_HINTS: Final = (
+    "@name speaks to one agent, @all to all; /help lists the rest",
+    'try: /mode debate "tabs or spaces"',
 )
 
 
@@ -26,7 +26,7 @@ def room_line(look: Theme, name: str, who: str) -> str:
 
 def hint_line(look: Theme) -> str:
     """Return what a person who has never been here should know."""
-    return hanging(_HINT, look.columns())
+    return "\n".join(hanging(line, look.columns()) for line in _HINTS)
 
 
 async def missed_lines(gateway: GatewayClient, look: Theme, seq: int, seen: int | None) -> list[str]:

@@ -113,7 +113,7 @@ class NoticeCode(StrEnum):
     # Votes.
     VOTES_COUNTED = "votes_counted", "Votes: {counts}.{details}"
     BALLOT_TIED = "ballot_tied", "Tied: {labels}. A second ballot among them follows."
-    VOTE_TIED = "vote_tied", "The vote is tied: you or the orchestrator must decide."
+    VOTE_TIED = "vote_tied", "The vote is tied: a person or the orchestrator decides."
     TIE_DECIDED = "tie_decided", "The tie is decided: {label} ({agent})."
 
     # Review runs.

@@ -106,7 +106,7 @@ def test_from_last_looks_back_for_what_the_agent_itself_said() -> None:
 
 def test_from_last_of_nobody_is_not_found() -> None:
     gateway = Recorded({"/history": {"items": []}})
-    with pytest.raises(NotFound, match="no message from 'codex'"):
+    with pytest.raises(NotFound, match="'codex' has sent no message yet"):
         run(gateway, "send", "claude", "--from-last", "codex")
 
 

@@ -77,6 +77,12 @@ async def test_a_long_message_cannot_be_quoted_many_times(room: ServedRoom) -> N
     )
 
 
+async def test_a_mistyped_command_is_answered_with_the_one_to_type(room: ServedRoom) -> None:
+    answer = await room.call("POST", "/line", {"line": "/hlep"})
+
+    assert answer.data["hint"] == "did you mean '/help'?"
+
+
 async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None:
     await room.join("claude")
 

@@ -221,7 +221,7 @@ async def test_a_search_and_a_note_of_one_session(parts: Parts) -> None:
         ["found by its exact name", "found by its words", "found by its meaning"],
         ["3 notes found, the best first"],
         True,
-        ["Nothing was found."],
+        ["No notes match."],
         ["POST", "/board", {"text": " a note ", "tags": ["x", "y"], "session": "s/1"}],
         "",
         0,

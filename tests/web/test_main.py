@@ -33,7 +33,7 @@ async def test_the_gate_says_why_a_link_was_of_no_use(parts: Parts) -> None:
         await load("main"); await isShut(); return gate()[2]"""
     )
 
-    assert got == "it has been used"
+    assert got == "It has been used."
 
 
 async def test_the_gate_says_that_no_gateway_answers(parts: Parts) -> None:
@@ -43,7 +43,7 @@ async def test_the_gate_says_that_no_gateway_answers(parts: Parts) -> None:
         statuses["/page/enter"] = 0; await load("main"); await isShut(); return gate()[2]"""
     )
 
-    assert got == "the gateway does not answer"
+    assert got == "The gateway does not answer."
 
 
 async def test_a_room_that_cannot_be_looked_at_is_a_gate_with_the_reason(parts: Parts) -> None:

@@ -152,3 +152,20 @@ async def test_a_cursor_behind_the_last_letter_has_a_cell_of_its_own(parts: Part
     )
 
     assert got == [[" "], ["ab   "]]
+
+
+async def test_a_long_screen_shows_where_the_agent_works_until_it_is_scrolled(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """showTab("screens"); const box = $("pre.screen"); box.style.maxHeight = "100px";
+        box.style.overflow = "auto";
+        const rows = [...Array(40).keys()].map((n) => (n < 30 ? [[`row ${n}`]] : [])); show("ada", rows);
+        const sees = (n) => { const row = box.children[n].getBoundingClientRect();
+          const { top, bottom } = box.getBoundingClientRect();
+          return row.bottom <= bottom + 1 && row.top >= top - 1; };
+        const first = [sees(29), sees(0)]; show("ada", [...rows.slice(0, 30), [["more"]], ...rows.slice(31)]);
+        const later = sees(30); box.scrollTop = 0; show("ada", rows);
+        return [first, later, sees(0)]"""
+    )
+
+    assert got == [[True, False], True, True]

@@ -44,6 +44,16 @@ async def test_an_attempt_tells_what_went_wrong(parts: Parts) -> None:
     assert got == [{"fine": True}, None, ["no (try)"], "error"]
 
 
+async def test_what_is_told_of_a_line_goes_with_the_next_one(parts: Parts) -> None:
+    got = await parts.run(
+        """const { clearLine, tell } = await load("toast");
+        tell("no such command", { isError: true, isOfLine: true }); tell("b", { isError: true });
+        const before = texts(".toast p"); clearLine(); return [before, texts(".toast p")]"""
+    )
+
+    assert got == [["no such command", "b"], ["b"]]
+
+
 async def test_what_is_told_of_a_lost_gateway_goes_when_it_is_back(parts: Parts) -> None:
     got = await parts.run(
         """const { attempt, clearLost, tell } = await load("toast"); const { get } = await load("api");

@@ -119,7 +119,7 @@ def enter_phase(
     if phase in CALLS:
         answer = CALLS[phase].format(run=run.id)
         draft.notice(NoticeCode.RUN_NEEDS_PERSON(run=run.id, why=why, answer=answer))
-        draft.wake(f"run {run.id} waits for a person: {why}")
+        draft.wake(f"run {run.id} needs a person: {why}")
 
 
 def halt(draft: SessionDraft, why: str, *, by: AgentId | None = None) -> None:

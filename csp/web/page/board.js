@@ -99,7 +99,7 @@ export class Board {
   #draw(items, asked) {
     if (!this.#isNew([asked, items])) return;
     swap(byId("board-notes"), ...items.map(noteElement));
-    const none = asked ? "Nothing was found." : "The board is empty.";
+    const none = asked ? "No notes match." : "The board is empty.";
     setText(byId("board-state"), items.length ? stateWords(items.length, asked) : none);
     set(byId("board-older"), { hidden: Boolean(asked) || items.length < PAGE });
   }

@@ -8,7 +8,7 @@ import { runCommand } from "./commands.js";
 import { Completion } from "./completion.js";
 import { button, byId, h, offer, set, swap } from "./dom.js";
 import { shortened } from "./text.js";
-import { tell } from "./toast.js";
+import { clearLine, tell } from "./toast.js";
 import { several } from "./words.js";
 
 const MAX_LINES_PX = 240;
@@ -119,6 +119,7 @@ export class Composer {
     const body = { line, to: this.#target.value, thread: this.#room.thread ?? undefined, replyTo: this.#answered?.id };
     this.#put("");
     this.#answer(null);
+    clearLine();
     // Earlier lines are sent first.
     const isWaiting = this.#unsent.length || this.#room.status === "lost";
     await (isWaiting ? this.#keep({ ...body, id: newId() }) : this.#send({ ...body, id: newId() }));
@@ -141,7 +142,7 @@ export class Composer {
       done = await act("/line", body);
     } catch (error) {
       if (error.status === 0) return this.#keep(body);
-      tell(error.message, { isError: true, hint: error.hint });
+      tell(error.message, { isError: true, hint: error.hint, isOfLine: true });
       return false;
     }
     return this.#finish(done, body);

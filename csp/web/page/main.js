@@ -99,11 +99,14 @@ function startParts(room) {
   return chat;
 }
 
+/** A message of the gateway as a sentence. */
+const sentence = (text) => text && `${text[0].toUpperCase()}${text.slice(1).replace(/\.?$/, ".")}`;
+
 async function start() {
   startTheme();
   startTabs();
   const problem = await enter().catch(() => "the gateway does not answer");
-  if (!token()) return showGate(problem || "This link has been used or has expired.");
+  if (!token()) return showGate(sentence(problem) || "This link has been used or has expired.");
   const room = new Room();
   lockedOut.on((why) => {
     room.close();

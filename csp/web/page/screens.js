@@ -48,7 +48,10 @@ export class Screens {
     const isOne = wanted.length === 1;
     set(byId("screens"), { "data-one": String(isOne) });
     set(byId("screens-all"), { hidden: choice.value === ALL });
-    for (const id of wanted) this.#views.get(id).setState(this.#room.agent(id));
+    for (const id of wanted) {
+      this.#views.get(id).setState(this.#room.agent(id));
+      this.#views.get(id).follow();
+    }
   }
 
   #begin(id) {
@@ -68,6 +71,8 @@ export class Screens {
 class ScreenView {
   #rows = [];
   #shown = [];
+  #last = 0;
+  #scrolled = 0;
   #title = h("button", { type: "button", class: "screen-title", title: "Show this screen alone, or all again" });
   #screen;
 
@@ -100,6 +105,16 @@ class ScreenView {
     this.#shown.length = rows.length;
     rows.forEach((runs, index) => this.#showRow(index, runs, screen.cursor?.[0] === index ? screen.cursor[1] : -1));
     this.#screen.style.setProperty("--cols", screen.cols);
+    this.#last = Math.max(rows.findLastIndex((runs) => runs.some(([text]) => text.trim())), screen.cursor?.[0] ?? 0);
+    this.follow();
+  }
+
+  /** Scroll to the last row with content, where the agent works, unless the user has scrolled. */
+  follow() {
+    const row = this.#rows[this.#last];
+    if (!row || this.#screen.scrollTop !== this.#scrolled) return;
+    this.#screen.scrollTop += row.getBoundingClientRect().bottom - this.#screen.getBoundingClientRect().bottom;
+    this.#scrolled = this.#screen.scrollTop;
   }
 
   #showRow(index, runs, cursor) {

@@ -6,14 +6,15 @@ import { textElement } from "./text.js";
 const STAYS_MS = 8000;
 
 /**
- * Show a notification; an error stays until it is closed, one with `isLost` until the gateway is back.
+ * Show a notification; an error stays until it is closed, one with `isLost` until the gateway is back, and one
+ * with `isOfLine` until the next line is sent.
  * @param {string} text
- * @param {{isError?: boolean, hint?: string, isLost?: boolean}} [options]
+ * @param {{isError?: boolean, hint?: string, isLost?: boolean, isOfLine?: boolean}} [options]
  */
-export function tell(text, { isError = false, hint = "", isLost = false } = {}) {
+export function tell(text, { isError = false, hint = "", isLost = false, isOfLine = false } = {}) {
   const place = byId("toasts");
   if (isLost) clearLost();
-  const toast = h("div", { class: "toast", role: isError ? "alert" : "status", data: { kind: isError ? "error" : "note", ...(isLost && { lost: "true" }) } },
+  const toast = h("div", { class: "toast", role: isError ? "alert" : "status", data: { kind: isError ? "error" : "note", ...(isLost && { lost: "true" }), ...(isOfLine && { line: "true" }) } },
     textElement("p", {}, hint ? `${text} (${hint})` : text),
     button("×", () => toast.remove(), { class: "icon", "aria-label": "Close" }));
   place.append(toast);
@@ -22,8 +23,13 @@ export function tell(text, { isError = false, hint = "", isLost = false } = {}) 
 }
 
 /** Remove notifications about a gateway that did not respond. */
-export function clearLost() {
-  for (const toast of byId("toasts").querySelectorAll("[data-lost]")) toast.remove();
+export const clearLost = () => clear("[data-lost]");
+
+/** Remove notifications about the last line. */
+export const clearLine = () => clear("[data-line]");
+
+function clear(which) {
+  for (const toast of byId("toasts").querySelectorAll(which)) toast.remove();
 }
 
 /**

@@ -536,7 +536,7 @@ def test_second_tie_is_left_to_people(voting: Play) -> None:
 
     assert voting.ended == "tie"
     assert not any("repeated itself" in text for text in voting.notices)
-    assert "The vote is tied: you or the orchestrator must decide." in voting.notices
+    assert "The vote is tied: a person or the orchestrator decides." in voting.notices
 
 
 def test_tie_is_put_to_the_orchestrator() -> None:
