@@ -11,6 +11,7 @@ from csp.protocol.enums import Name, Struct
 EVENTS: Final = (
     *("state", "joined", "left", "control", "delivery"),
     *("human_message", "agent_call", "agent_response", "redacted", "base"),
+    *("turn", "turn_signal"),
     *("mode", "vote", "run.started", "run.prepared", "run.message", "run.phase", "run.plan", "run.ended"),
 )
 

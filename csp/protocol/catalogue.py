@@ -224,6 +224,7 @@ END_REASONS: Final = (
     TextEntry(id=EndReason.ACCEPTED, text="accepted"),
     TextEntry(id=EndReason.ABORTED, text="aborted"),
     TextEntry(id=EndReason.HALTED, text="ended after a halt"),
+    TextEntry(id=EndReason.AGENT_LIMITED, text="stopped at an agent's usage limit"),
 )
 
 AGENT_STATES: Final = (

@@ -18,7 +18,7 @@ from csp.protocol.event_base import MessageEvent as MessageEvent
 from csp.protocol.notes import BoardChange, NoteKind, Provider, Source
 from csp.protocol.notices import NoticeParam
 from csp.protocol.requests import Dialog, Handoff, Usage
-from csp.protocol.session_parts import Change, EndReason, Setup, Stage, TurnState
+from csp.protocol.session_parts import Change, EndReason, Limits, Setup, Stage, TurnState, Wait
 
 VERSION: Final = 1
 _HEAD: Final = b'{"v":1,'
@@ -60,6 +60,8 @@ class TurnSignal(MessageEvent, frozen=True, omit_defaults=True, tag="turn_signal
     waiting_for: tuple[enums.AgentId, ...] = field(name="waitingFor", default=())
     #: Whether it repeats the request because the reply had the wrong format.
     is_repair: bool = False
+    #: Whether it repeats the request after a wait, so it does not count again.
+    is_again: bool = False
     #: The estimated cost of the call, its maximum cost, and the output limit that this implies.
     foreseen_usd: float = 0.0
     allowed_usd: float = 0.0
@@ -88,7 +90,10 @@ class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
 
 
 class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
-    """A session started, changed its phase, paused, resumed or ended."""
+    """A session started, changed its phase, paused, resumed or ended.
+
+    A pause with a `reason` is one at that limit; `limits` are the session's new limits.
+    """
 
     session_id: enums.SessionId
     change: Change
@@ -99,12 +104,14 @@ class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
     rounds: int | None = None
     minutes: float | None = None
     sealed: int = 0
+    limits: Limits | None = None
 
 
 class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
     """The turn of `agent` changed its state; `warned` means that it will time out soon.
 
     With a `handoff` the state is unchanged: it names the next agent, unless the reply names another.
+    `wait` is what the turn waits for; without it, an `asked` turn is no longer obstructed.
     """
 
     session_id: enums.SessionId
@@ -115,6 +122,7 @@ class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
     reason: str = ""
     warned: bool = False
     handoff: Handoff | None = None
+    wait: Wait | None = None
 
 
 class UsageSeen(Event, frozen=True, omit_defaults=True, tag="usage"):

@@ -63,6 +63,13 @@ class NoticeCode(StrEnum):
         "{tokens:,} new tokens applies.")
     LIMIT_NEAR = "limit_near", "{used} of {most} {unit} are used: the session stops at its limit."
     LIMIT_REACHED = "limit_reached", "Emergency cap: the session has reached its limit of {most} {unit}."
+    LIMIT_NEAR_ASKS = ("limit_near_asks",
+        "{used} of {most} {unit} are used: the session pauses and asks you at its limit.")
+    LIMIT_ASKS = ("limit_asks",
+        "The session has reached its limit of {most} {unit} and is paused. Decide with: "
+        "csp decide {session} continue, or: csp decide {session} end")
+    LIMIT_RAISED = "limit_raised", "The session continues with {amount} more."
+    SLEPT = "slept", "This machine slept for {duration}; no clock of the session counts that time."
     COST_LIMIT = "cost_limit", "Cost limit: {why}, so the call is not made."
     AUTOPILOT_RUNNING = "autopilot_running", "Autopilot running. Say 'Allstop' to end."
     AUTOPILOT_ROUNDS_IGNORED = ("autopilot_rounds_ignored",
@@ -89,6 +96,7 @@ class NoticeCode(StrEnum):
     ENDED_ACCEPTED = "ended_accepted", "{mode} complete: the work is accepted."
     ENDED_ABORTED = "ended_aborted", "{mode} ended: it was aborted."
     ENDED_HALTED = "ended_halted", "{mode} ended: it was halted."
+    ENDED_AGENT_LIMITED = "ended_agent_limited", "{mode} stopped: an agent has reached a usage limit."
     ENDED_SUPERSEDED = "ended_superseded", "{mode} stopped: replaced by another session."
 
     # Turns and replies.
@@ -100,9 +108,18 @@ class NoticeCode(StrEnum):
     TURN_FAILED = "turn_failed", "{agent}: its turn failed, {reason}. The turn passes on."
     TURN_TIMED_OUT = "turn_timed_out", "{agent}: timed out, {reason}. The turn passes on."
     TURN_LATE = "turn_late", "{agent} has been at its turn for {seconds:g} s."
-    TURN_OBSTRUCTED = "turn_obstructed", "Cannot deliver {agent}'s turn: its pane shows a {reason}."
+    TURN_OBSTRUCTED = "turn_obstructed", "Cannot deliver {agent}'s turn: {why}."
     NEEDS_PERSON = "needs_person", "{agent} waits for a person."
     NEEDS_PERSON_FOR = "needs_person_for", "{agent} waits for a person: {detail}"
+    AGENT_LIMITED = "agent_limited", "{agent} has reached a usage limit."
+    WAITS_LIMITED = "waits_limited", "{agent} has reached a usage limit. The session waits for it."
+    WAITS_FOR_RESET = ("waits_for_reset",
+        "{agent} has reached a usage limit that resets in {duration}. The session waits, then asks it again.")
+    WAITS_UNKNOWN = ("waits_unknown",
+        "{agent} has reached a usage limit, and nobody knows when it resets. The session waits until {agent} "
+        "recovers, or until you decide with: csp decide {session} continue, skip or end")
+    WAITS_OFFLINE = "waits_offline", "{agent} is offline. The session waits, then asks it again."
+    WAIT_OVER = "wait_over", "{agent} is asked again after a wait of {duration}."
     REPLY_BROKE_OFF = "reply_broke_off", "{agent}: its answer was {ending}: {reason}"
     REPLY_MALFORMED = "reply_malformed", "{agent}'s reply was malformed, so it counts as plain text."
     HANDOFF_UNKNOWN = "handoff_unknown", "{agent} named {to!r}, who is not a member. Members: {members}."

@@ -34,6 +34,8 @@ class EndReason(StrEnum):
     ACCEPTED = "accepted"
     ABORTED = "aborted"
     HALTED = "halted"
+    #: An agent reached a usage limit, and the session was set to stop then.
+    AGENT_LIMITED = "agent_limited"
 
 
 class TurnState(StrEnum):
@@ -41,6 +43,8 @@ class TurnState(StrEnum):
     DELIVERED = "delivered"
     WORKING = "working"
     BLOCKED = "blocked"
+    #: Its agent cannot work on it now; it will be asked, or asked again, when `Wait` is over.
+    WAITING = "waiting"
     REPLIED = "replied"
     TIMED_OUT = "timed_out"
     FAILED = "failed"
@@ -70,6 +74,47 @@ class Change(StrEnum):
     ENDED = "ended"
     #: A person decided an open question of the session: `agent` won a tie, or a limit was acknowledged.
     SETTLED = "settled"
+    #: The machine slept for `minutes`, which no clock counts.
+    SLEPT = "slept"
+
+
+class OnLimit(StrEnum):
+    """The action of a session when an agent reaches a usage limit of its account.
+
+    With `wait`, it also waits for logins, dialogs and agents that are offline, however long that takes.
+    """
+
+    WAIT = "wait"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+class OnHardLimit(StrEnum):
+    """The action of a session at its own limit: pause and ask a person, or stop."""
+
+    ASK = "ask"
+    STOP = "stop"
+
+
+class WaitKind(StrEnum):
+    RESET = "reset"  # the reset of a usage limit
+    PERSON = "person"  # a login, a dialog, a draft in the way
+    OFFLINE = "offline"  # an agent that has ended or cannot be reached
+    RESUME = "resume"  # the end of a pause: the session was stopped by its limit or by a person
+
+
+class Wait(Struct, frozen=True):
+    """The obstacle of a turn; `until` is a reported reset, and at `at` the agent is asked again.
+
+    Without `at`, only an event or a person ends the wait. `detail` is the kind of the obstacle, never a text
+    of the agent.
+    """
+
+    kind: WaitKind
+    since: float
+    until: float | None = None
+    at: float | None = None
+    detail: str = ""
 
 
 class Limits(Struct, frozen=True):
@@ -116,6 +161,9 @@ class Setup(Struct, frozen=True):
     respect_final: bool = False
     soft_turns: bool = False
     limits: Limits = Limits()
+    #: Sessions from older journals skip an agent that has reached a usage limit.
+    on_limit: OnLimit = OnLimit.SKIP
+    on_hard_limit: OnHardLimit = OnHardLimit.STOP
     #: The known prices of the agents' models.
     prices: dict[AgentId, Price] = field(default_factory=dict)
     collaboration: Collaboration | None = None

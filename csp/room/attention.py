@@ -11,14 +11,25 @@ from typing import Final
 
 from csp.protocol.attention import EVENTS as EVENTS
 from csp.protocol.attention import AttentionAnswer, AttentionItem, AttentionKind, AttentionLevel
-from csp.protocol.enums import AgentState, DeliveryState, HeldReason, ParticipantKind
+from csp.protocol.catalogue import why_held
+from csp.protocol.enums import AgentId, AgentState, DeliveryState, HeldReason, ParticipantKind
 from csp.protocol.requests import Choice
 from csp.protocol.review_messages import RunPhase
+from csp.protocol.session_parts import Wait, WaitKind
 from csp.room.approval_rules import exact_rule
 from csp.room.dialogs import asks_command, command_first, subject_of
 from csp.room.room_state import Participant, Room
 from csp.room.runs.run_state import PLAN_TO_APPROVE, ReviewRun
-from csp.room.sessions.decisions import NONE, choices_for, is_cut_short, is_near_limit, is_tied
+from csp.room.sessions.decisions import (
+    CONTINUE,
+    NONE,
+    choices_for,
+    is_cut_short,
+    is_held,
+    is_near_limit,
+    is_tied,
+    limited_agents,
+)
 from csp.room.sessions.session_state import Session, cut
 
 K, L = AttentionKind, AttentionLevel
@@ -69,11 +80,11 @@ def _of_agent(room: Room, one: Participant, now: float) -> Iterator[AttentionIte
                 title=f"{one.id} has ended",
                 # Only a sidecar can be restarted from here.
                 answers=(restart, remove) if one.launch else (remove,),
-                level=L.INFO,
+                level=L.ACTION if _is_waited_for(room, one.id) else L.INFO,
             )
     elif one.state in _ASKING and one.answering is None:
         yield _asking(one)
-    elif one.state is AgentState.LIMITED and (one.until is None or one.until > now):
+    elif _is_limited(room, one, now):
         yield AttentionItem(
             id=f"{K.LIMITED}:{one.id}",
             kind=K.LIMITED,
@@ -96,6 +107,20 @@ def _of_agent(room: Room, one: Participant, now: float) -> Iterator[AttentionIte
             level=L.INFO,
         )
     yield from _held(room, one)
+
+
+def _is_waited_for(room: Room, agent: AgentId) -> bool:
+    """Return whether a session waits until an agent is back."""
+    turns = (session.turns.get(agent) for session in room.sessions.live())
+    return any(turn is not None and turn.wait is not None for turn in turns)
+
+
+def _is_limited(room: Room, one: Participant, now: float) -> bool:
+    """Return whether to report an agent's usage limit on its own; a session that waits for it reports it."""
+    is_current = one.state is AgentState.LIMITED and (one.until is None or one.until > now)
+    return is_current and all(
+        one.id not in limited_agents(session) for session in room.sessions.live_with(one.id)
+    )
 
 
 def _asking(one: Participant) -> AttentionItem:
@@ -199,9 +224,21 @@ def _held(room: Room, one: Participant) -> Iterator[AttentionItem]:
 
 
 def _of_session(room: Room, session: Session) -> Iterator[AttentionItem]:
+    yield from _obstructed(session)
     mode = session.setup.mode.replace("_", " ")
     level, since = L.INFO, session.ended_at or session.started_at
-    if is_tied(room.sessions, session):
+    detail = session.setup.topic
+    more: tuple[AttentionAnswer, ...] = ()
+    if is_held(session):
+        kind, level, title = K.BUDGET, L.ACTION, f"{session.id} ({mode}) has reached its limit: continue?"
+        since = session.paused_at or since
+    elif waiting := limited_agents(session):
+        kind, since = K.LIMITED, min(_wait_of(session, agent).since for agent in waiting)
+        level, title = _limited(session, mode, waiting)
+        agents = filter(None, map(room.participants.get, waiting))
+        detail = "\n".join(one.detail for one in agents if one.detail) or detail
+        more = tuple(_answer("f", f"Open {agent}'s pane", f"/focus {agent}") for agent in waiting[:1])
+    elif is_tied(room.sessions, session):
         kind, level, title = K.TIE, L.ACTION, f"The vote of {session.id} ({mode}) is tied"
     elif is_cut_short(room.sessions, session):
         kind, title = K.BUDGET, f"{session.id} ({mode}) was stopped by its limit"
@@ -220,13 +257,54 @@ def _of_session(room: Room, session: Session) -> Iterator[AttentionItem]:
         session=session.id,
         since=since,
         title=title,
-        detail=cut(session.setup.topic, MAX_DETAIL),
-        answers=tuple(
-            _answer("x" if choice == NONE else choice[0].lower(), label, f"/decide {session.id} {choice}")
-            for choice, label in choices.items()
+        detail=cut(detail, MAX_DETAIL),
+        answers=(
+            *(
+                _answer(_KEYS.get(choice, choice[0].lower()), label, f"/decide {session.id} {choice}")
+                for choice, label in choices.items()
+            ),
+            *more,
         ),
         level=level,
     )
+
+
+def _obstructed(session: Session) -> Iterator[AttentionItem]:
+    """Yield the turns whose prompts a person has kept from being typed for a while."""
+    for turn in session.turns.values():
+        why = turn.wait.detail if turn.wait is not None and turn.warned else ""
+        if why not in (HeldReason.DRAFT, HeldReason.PAUSED):
+            continue
+        held = why_held(why)
+        resume = _answer("y", "Resume it", f"/resume {turn.agent}")
+        focus = _answer("f", "Open its pane", f"/focus {turn.agent}")
+        yield AttentionItem(
+            id=f"{K.STUCK}:{turn.agent}:{turn.id}",
+            kind=K.STUCK,
+            agent=turn.agent,
+            session=session.id,
+            since=turn.asked_at,
+            title=f"{turn.agent} cannot be asked: {held.text if held is not None else why}",
+            answers=(resume, focus) if why == HeldReason.PAUSED else (focus,),
+        )
+
+
+_KEYS: Final = {NONE: "x", CONTINUE: "y"}
+
+
+def _wait_of(session: Session, agent: AgentId) -> Wait:
+    wait = session.turns[agent].wait
+    return wait or Wait(kind=WaitKind.RESET, since=session.turns[agent].since)
+
+
+def _limited(session: Session, mode: str, agents: tuple[AgentId, ...]) -> tuple[AttentionLevel, str]:
+    """Return the level and the title of the item about agents at their usage limits."""
+    unknown = [agent for agent in agents if _wait_of(session, agent).at is None]
+    if unknown:
+        names = " and ".join(unknown)
+        return L.ACTION, f"{names} is at a usage limit with an unknown reset: ask it now?"
+    names = " and ".join(f"{agent}'s" for agent in agents)
+    return L.INFO, f"{session.id} ({mode}) waits for the reset of {names} usage limit"
 
 
 # --- review runs -----------------------------------------------------------------------------------

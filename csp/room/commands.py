@@ -22,7 +22,7 @@ from csp.protocol.enums import (
 from csp.protocol.notes import HitView, Provider
 from csp.protocol.notices import NoticeWords
 from csp.protocol.requests import AgentNotice, Dialog, Handoff, Usage
-from csp.protocol.session_parts import Collaboration, Limits, Price
+from csp.protocol.session_parts import Collaboration, Limits, OnHardLimit, OnLimit, Price
 
 #: Whiteboard hits for the agents asked next, by session; the key is "" for a session about to start.
 Hits = Mapping[str, tuple[HitView, ...]]
@@ -211,6 +211,9 @@ class SetMode(Command, frozen=True, kw_only=True):
     respect_final: bool = False
     soft_turns: bool = False
     limits: Limits = Limits()
+    #: By default, the mode and the room's rules decide.
+    on_limit: OnLimit | None = None
+    on_hard_limit: OnHardLimit | None = None
     #: Only for a review.
     terms: review.RunTerms | None = None
     max_revisions: int | None = None
@@ -396,6 +399,12 @@ class Tick(Command, frozen=True, kw_only=True):
     hits: Hits = {}
 
 
+class Slept(Command, frozen=True, kw_only=True):
+    """Report that the machine was suspended until now."""
+
+    seconds: float
+
+
 BoardCommand = WriteNote | Summarise | SetBoardProvider | CompactBoard
 RunCommand = SayInRun | PrepareRun | CheckRun | DeliverRun | ActOnRun
 SessionCommand = SetMode | Collaborate | NextTurn | ExtendTurn | CastVote | HandOffTurn | Stop | Steer
@@ -422,6 +431,7 @@ AnyCommand = (
     | RunCommand
     | BoardCommand
     | Tick
+    | Slept
 )
 
 
@@ -457,6 +467,9 @@ class RoomRules(msgspec.Struct, frozen=True, kw_only=True):
     soft_tokens: int = 250_000
     window: WindowSize = DEFAULT_WINDOW
     limits: Limits = Limits(turns=200, tokens=1_000_000, minutes=20.0)
+    #: The actions of sessions at an agent's usage limit (None: the default of the mode), and at their own.
+    on_limit: OnLimit | None = None
+    on_hard_limit: OnHardLimit = OnHardLimit.STOP
     #: Whether a session's replies go onto its board; after how many notes (0: never) who summarises them.
     board_replies: bool = True
     summary_after: int = 50

@@ -16,7 +16,7 @@ from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Room
 from csp.room.runs import run_commands
 from csp.room.sessions import replies, session_start, steering
-from csp.room.sessions.steering import react
+from csp.room.sessions.agent_changes import react
 
 #: After these commands, sessions react to changes in their agents.
 _MOVES_AGENTS: Final = (
@@ -24,6 +24,9 @@ _MOVES_AGENTS: Final = (
     commands.Send,
     commands.SetState,
     commands.CancelMessage,
+    commands.Join,
+    commands.Rejoin,
+    commands.ControlAgent,
     commands.Leave,
     commands.Remove,
     commands.RedactMessage,
@@ -131,5 +134,6 @@ HANDLERS: Final[dict[type[commands.Command], Handler]] = dict(
         _row(commands.SetBoardProvider, board_commands.keep_notes),
         _row(commands.CompactBoard, board_commands.compact),
         _row(commands.Tick, lambda draft, _: steering.tick(draft)),
+        _row(commands.Slept, steering.note_sleep),
     )
 )

@@ -21,7 +21,7 @@ from csp.protocol.events import ControlSent, DeliveryMoved, KnownEvent, ModeChan
 from csp.protocol.notes import HitView
 from csp.protocol.notices import NoticeWords
 from csp.protocol.requests import Handoff
-from csp.protocol.session_parts import Change, Collaboration, EndReason, Setup, Stage, TurnState
+from csp.protocol.session_parts import Change, Collaboration, EndReason, Limits, Setup, Stage, TurnState, Wait
 from csp.room.board_state import Boards
 from csp.room.commands import DEFAULT_RULES, RoomRules
 from csp.room.room_reducer import apply
@@ -40,8 +40,7 @@ RunHeader = tuple[int, float, MessageId, AgentId, AgentId, str, str, SessionId, 
 class RoomCopy(Room):
     """A copy of a room to which events can be applied without changing the original.
 
-    Large tables are layered and small ones are copied. A participant or a message is copied when an event
-    changes it for the first time.
+    Large tables are layered, small ones copied; a participant or a message is copied when it first changes.
     """
 
     own_participants: set[AgentId] = msgspec.field(default_factory=set)
@@ -230,8 +229,7 @@ class RoomDraft:
 
 
 # --- a dict layered on top of another one ---------------------------------------------------------
-# It stores its own changes: a draft must change tables of ten thousand entries without copying them for each
-# command.
+# It stores its own changes, because copying a table of ten thousand entries for each command is too slow.
 
 
 K = TypeVar("K")
@@ -429,6 +427,7 @@ class SessionDraft:
         rounds: int | None = None,
         minutes: float | None = None,
         sealed: int = 0,
+        limits: Limits | None = None,
     ) -> None:
         """Emit a change of the session as a whole."""
         self.room_draft.emit(
@@ -442,6 +441,7 @@ class SessionDraft:
                 rounds=rounds,
                 minutes=minutes,
                 sealed=sealed,
+                limits=limits,
             )
         )
 
@@ -453,6 +453,7 @@ class SessionDraft:
         *,
         warned: bool = False,
         handoff: Handoff | None = None,
+        wait: Wait | None = None,
     ) -> None:
         """Emit a turn's new state, or a remark about the turn."""
         text = f"{turn.agent}: {state}" + (f" ({reason})" if reason else "")
@@ -466,6 +467,7 @@ class SessionDraft:
                 reason=reason,
                 warned=warned,
                 handoff=handoff,
+                wait=wait,
             )
         )
 

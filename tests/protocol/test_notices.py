@@ -24,7 +24,7 @@ SOURCES = [path for path in sorted(CSP.rglob("*.py")) if path != CSP / "protocol
 #: Methods that look for a text in another one.
 READERS = {"startswith", "removeprefix", "partition", "split", "match", "search", "compile"}
 #: Parameters that a notice carries beside those of its text.
-MORE = {NoticeCode.CONTROL_EXPIRED: {"message"}}
+MORE = {NoticeCode.CONTROL_EXPIRED: {"message"}, NoticeCode.TURN_OBSTRUCTED: {"reason"}}
 
 
 def fields(code: NoticeCode) -> set[str]:

@@ -30,7 +30,7 @@ from csp.protocol.review_messages import (
     RunTerms,
     Verdict,
 )
-from csp.protocol.session_parts import Limits, Price
+from csp.protocol.session_parts import Limits, OnHardLimit, OnLimit, Price
 from csp.room.commands import (
     ActOnRun,
     AnyCommand,
@@ -54,6 +54,7 @@ from csp.room.commands import (
     Send,
     SetMode,
     SetState,
+    Slept,
     Steer,
     Stop,
     Tick,
@@ -165,6 +166,8 @@ class Player:
             "first": dice.pick([None, None, None, "codex"]),
             "ballot": dice.pick([False, True]),
             "soft_turns": dice.pick([False, False, True]),
+            "on_limit": dice.pick([None, None, *OnLimit]),
+            "on_hard_limit": dice.pick([None, None, *OnHardLimit]),
         }
         mode = dice.pick([*list(Mode), Mode.DEBATE, Mode.CONSENSUS, Mode.CONSENSUS])
         return SetMode(
@@ -206,7 +209,7 @@ class Player:
             turn=None if by_message else turn.id,
             reply_to=turn.message if by_message else None,
             activity=dice.pick([False, False, False, False, True]),
-            ending=dice.pick([Ending.DONE] * 6 + [Ending.FAILED]),
+            ending=dice.pick([Ending.DONE] * 8 + [Ending.FAILED, Ending.LIMITED]),
             usage=dice.pick([None, Usage(input=50, output=10, cost_usd=0.2, model="m")]),
         )
 
@@ -237,7 +240,8 @@ class Player:
 
     def set_state(self, room: Room, dice: Dice) -> AnyCommand:
         state = dice.pick([AgentState.NEEDS_APPROVAL, AgentState.IDLE, AgentState.BUSY, AgentState.LIMITED])
-        return SetState(agent=self.agent(room, dice), state=state, until=dice.pick([None, START + 100]))
+        until = dice.pick([None, START + 100, START + 1000])
+        return SetState(agent=self.agent(room, dice), state=state, until=until)
 
     def steer(self, room: Room, dice: Dice) -> AnyCommand:
         session = self.session(room, dice)
@@ -248,6 +252,7 @@ class Player:
             session=session.id if session else "s-0",
             action=action,
             agent=agent,
+            choice=dice.pick(["continue", "continue", "skip", "end", "ok", "A"]),
             rounds=dice.pick([None, 1]),
             minutes=dice.pick([None, 1.0]),
         )
@@ -272,12 +277,16 @@ class Player:
         ways: list[AnyCommand] = [
             Leave(agent=agent, reason="closed"),
             Rejoin(agent=agent),
+            Rejoin(agent=agent, launch=f"launch-{self.count}"),
             Remove(agent=agent),
         ]
         return dice.pick(ways)
 
     def tick(self, room: Room, dice: Dice) -> AnyCommand:
         return Tick()
+
+    def sleep(self, room: Room, dice: Dice) -> AnyCommand:
+        return Slept(seconds=dice.pick([20.0, 5000.0]))
 
     def review(self, room: Room, dice: Dice) -> AnyCommand:
         """Begin a run, or go on with one."""
@@ -341,14 +350,15 @@ _WEIGHTS: Final[dict[Callable[[Player, Room, Dice], AnyCommand], int]] = {
     Player.late_reply: 2,
     Player.talk: 2,
     Player.send: 3,
-    Player.set_state: 2,
+    Player.set_state: 4,
+    Player.sleep: 1,
     Player.steer: 3,
     Player.next: 1,
     Player.keep: 1,
     Player.vote: 2,
     Player.hand: 1,
     Player.stop: 1,
-    Player.come: 1,
+    Player.come: 2,
     Player.cancel: 1,
     Player.redact: 1,
     Player.review: 12,
@@ -382,6 +392,8 @@ def play_sessions(script: bytes) -> Iterator[tuple[Step, float]]:
         clock += dice.pick(PAUSES_S)
         wish = player.command(room, dice)
         deadline = next_deadline(room, RULES)
+        if isinstance(wish, Slept):
+            clock += wish.seconds
         if isinstance(wish, Tick) and deadline is not None:
             clock = max(clock, deadline)
         step = step_of(room, wish, clock)

@@ -61,6 +61,7 @@ from csp.room.commands import (
     SetBoardProvider,
     SetMode,
     SetState,
+    Slept,
     Steer,
     Stop,
     Summarise,
@@ -130,6 +131,7 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     # The board has no summary, so nothing may be taken off it.
     (CompactBoard(session="room", upto=1, freed=1), []),
     (Tick(), ["delivery", "system"]),
+    (Slept(seconds=60.0), ["mode", "system"] * 4),
 ]
 COMMANDS = [command for command, _ in CAUSED]
 

@@ -73,7 +73,9 @@ def test_draft_in_the_way_wakes_it(play: Play) -> None:
     play.deliver(CLAUDE, DeliveryState.HELD, HeldReason.DRAFT)
     play.wait(120)
 
-    assert why(play) == ["claude is blocked: a draft obstructs its turn. turns, waiting for claude."]
+    assert why(play) == [
+        "claude cannot be asked: draft (you have text in its input box). turns, waiting for claude."
+    ]
 
 
 def test_stall_wakes_it_once(play: Play) -> None:

@@ -22,7 +22,9 @@ from csp.protocol.events import (
     AgentCall,
     AgentResponse,
     DeliveryMoved,
+    Joined,
     KnownEvent,
+    Left,
     MessageEvent,
     ModeChanged,
     TurnMoved,
@@ -31,13 +33,14 @@ from csp.protocol.events import (
     decode_event,
     encode_event,
 )
-from csp.protocol.session_parts import Change, PhaseKind, Status, TurnState
+from csp.protocol.session_parts import Change, OnLimit, PhaseKind, Status, TurnState
 from csp.room.commands import SetMode, Steer, Tick
 from csp.room.decide import decide, draft_of
 from csp.room.messages import pending
 from csp.room.room_reducer import replay
 from csp.room.room_state import Room, dump, load, may_move
 from csp.room.sessions.modes import row_of
+from csp.room.sessions.session_limits import minutes_used
 from csp.room.sessions.session_state import OPEN, Session
 from csp.room.sessions.steering import next_deadline
 from csp.room.visibility import is_visible_to
@@ -112,7 +115,7 @@ def test_turn_is_closed_once(script: bytes) -> None:
     for event in journal_of(script):
         if isinstance(event, TurnSignal):
             key = (event.session_id, event.target)
-            assert key not in open_turns or event.is_repair
+            assert key not in open_turns or event.is_repair or event.is_again
             open_turns[key] = TurnId(event.turn or "")
         elif isinstance(event, TurnMoved):
             known = open_turns.get((event.session_id, event.agent))
@@ -137,7 +140,7 @@ def test_turns_stay_within_the_cap(script: bytes) -> None:
     asked: dict[SessionId | None, int] = {}
     for step, _ in play_sessions(script):
         for event in step.events:
-            if isinstance(event, TurnSignal) and not event.is_repair:
+            if isinstance(event, TurnSignal) and not event.is_repair and not event.is_again:
                 asked[event.session_id] = asked.get(event.session_id, 0) + 1
             if isinstance(event, ModeChanged) and event.change is Change.CONTINUED:
                 # Each time that it goes on it may end with a synthesis, or break one off.
@@ -193,8 +196,66 @@ def test_clock_alone_ends_every_session(script: bytes) -> None:
         now = max(now, deadline)
         room = step_of(room, Tick(), now).room
 
-    # A run that waits for a person, for a file or for CSP itself has no clock.
-    assert all(session.stage.is_waiting for session in room.sessions.live())
+    # A run that waits for a person, for a file or for CSP itself has no clock, nor has a session at a limit
+    # that asks, or one that waits for an agent.
+    for session in room.sessions.live():
+        is_waiting = any(turn.is_waiting for turn in session.turns.values())
+        assert session.stage.is_waiting or session.held is not None or is_waiting
+
+
+@given(session_histories())
+def test_wait_ends_with_one_prompt(script: bytes) -> None:
+    """An agent is asked again once after each wait, or once for each new process, and never otherwise."""
+    may_ask: set[tuple[SessionId | None, AgentId]] = set()
+    new: set[AgentId] = set()
+    for event in journal_of(script):
+        if isinstance(event, TurnSignal) and event.is_again:
+            key = (event.session_id, event.target)
+            assert key in may_ask or event.target in new
+            may_ask.discard(key)
+        elif isinstance(event, TurnMoved) and event.state is TurnState.WAITING:
+            may_ask.add((event.session_id, event.agent))
+        elif isinstance(event, TurnMoved):
+            may_ask.discard((event.session_id, event.agent))
+        elif isinstance(event, Joined):
+            new.add(event.sender)
+        elif isinstance(event, Left):
+            new.discard(event.sender)
+
+
+@given(session_histories())
+def test_session_that_waits_never_fails_a_turn_for_a_limit(script: bytes) -> None:
+    for step, _ in play_sessions(script):
+        for event in step.events:
+            session = step.room.sessions.get(getattr(event, "session_id", None))
+            if (
+                session is not None
+                and session.setup.on_limit is OnLimit.WAIT
+                and isinstance(event, TurnMoved)
+            ):
+                assert not (event.state is TurnState.FAILED and "limit" in event.reason)
+
+
+@given(session_histories())
+def test_time_that_counts_only_grows(script: bytes) -> None:
+    used: dict[SessionId, float] = {}
+    for step, now in play_sessions(script):
+        for session in step.room.sessions.live():
+            # An event never has a time before the last one, even if the clock has.
+            minutes = minutes_used(session, max(now, step.room.ts))
+            assert minutes >= used.get(session.id, 0.0) - 1e-6
+            used[session.id] = minutes
+
+
+@given(session_histories())
+def test_nothing_is_asked_while_a_session_is_held(script: bytes) -> None:
+    held: set[SessionId] = set()
+    for event in journal_of(script):
+        if isinstance(event, ModeChanged) and event.change is Change.PAUSED:
+            held.add(event.session_id)
+        elif isinstance(event, ModeChanged) and event.change is not Change.EXTENDED:
+            held.discard(event.session_id)
+        assert not isinstance(event, TurnSignal) or event.session_id not in held or event.is_repair
 
 
 @given(session_histories())

@@ -297,7 +297,8 @@ def test_a_detail_is_cut_to_what_the_room_takes() -> None:
 def test_a_time_is_told_to_the_minute() -> None:
     assert _to_minute(None) is None
     assert _to_minute(119.0) == 120.0
-    assert _to_minute(89.0) == 60.0
+    assert _to_minute(61.0) == 120.0
+    assert _to_minute(60.0) == 60.0
 
 
 @on_virtual_time

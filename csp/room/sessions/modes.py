@@ -14,7 +14,7 @@ from csp.protocol.catalogue import Catalogue, CommandEntry, CommandText, ModeEnt
 from csp.protocol.enums import Mode
 from csp.protocol.notices import notice_entries
 from csp.protocol.review_messages import MAX_REVISIONS, RunPhase
-from csp.protocol.session_parts import EndReason, PhaseKind, Setup
+from csp.protocol.session_parts import EndReason, OnLimit, PhaseKind, Setup
 
 
 class NextSpeaker(StrEnum):
@@ -69,6 +69,8 @@ class ModeRow:
     at_cap: EndReason = EndReason.CAP_REACHED
     #: Whether the room's limits apply by default.
     is_limited: bool = False
+    #: The default action of a session if an agent reaches a usage limit.
+    on_limit: OnLimit = OnLimit.SKIP
     #: The end reasons after which no synthesis is requested.
     needs_no_synthesis: frozenset[EndReason] = frozenset()
     #: Whether the outcome of the vote is the outcome of the session.
@@ -128,6 +130,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         is_round_a_turn=True,
         respects_final=False,
         is_limited=True,
+        on_limit=OnLimit.WAIT,
     ),
     Mode.ROUND_ROBIN: ModeRow(
         phases=(_relay("round_robin", NextSpeaker.NEXT), _SYNTHESIS),
@@ -188,6 +191,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         most=2,
         respects_final=False,
         follows_handoff=False,
+        on_limit=OnLimit.WAIT,
     ),
 }
 

@@ -11,7 +11,7 @@ from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, DeliverKind, 
 from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff
 from csp.protocol.review_messages import AnyMessage, MessageType, RunRole
-from csp.protocol.session_parts import PhaseKind, TurnState
+from csp.protocol.session_parts import OnLimit, PhaseKind, TurnState
 from csp.room import agent_commands, agent_text
 from csp.room.agent_commands import AgentTextRunner, is_allstop, kind_of, runnable, sent_for_prompt
 from csp.room.board_commands import has_space, notice_full
@@ -27,8 +27,17 @@ from csp.room.sessions.session_end import remind
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import BallotVote, Turn
 from csp.room.sessions.steering import keep_turn, stop
-from csp.room.sessions.turns import ask_again, can_pay_again, cast, delivered, fail, is_api, keep_open
+from csp.room.sessions.turns import (
+    ask_again,
+    at_usage_limit,
+    can_pay_again,
+    cast,
+    delivered,
+    fail,
+    keep_open,
+)
 from csp.room.sessions.votes import read_vote
+from csp.room.sessions.waits import is_api
 
 _Words = events.Activity | events.AgentResponse
 
@@ -176,6 +185,14 @@ class _Reply:
         # A call that was cut off is not a reply, but it may have used tokens.
         if self._command.text.strip() or self._command.usage is not None:
             self._post(events.Activity, self._command)
+        if turn.state is TurnState.WAITING:
+            # It ended because of what the turn waits for, and will be asked again.
+            advance(self._draft)
+            return
+        if self._command.ending is Ending.LIMITED and self._draft.session.setup.on_limit is not OnLimit.SKIP:
+            at_usage_limit(self._draft, turn)
+            advance(self._draft)
+            return
         why = f"its answer was {self._command.ending}"
         if self._command.reason and self._draft.session.seal:
             ending, reason = self._command.ending, self._command.reason

@@ -5,7 +5,17 @@ from typing import Final
 
 from csp.protocol.enums import AgentId, DeliveryState
 from csp.protocol.notices import NoticeCode, NoticeWords
-from csp.protocol.session_parts import Candidate, Change, EndReason, PhaseKind, Stage, TurnState
+from csp.protocol.session_parts import (
+    Candidate,
+    Change,
+    EndReason,
+    OnHardLimit,
+    PhaseKind,
+    Stage,
+    TurnState,
+    Wait,
+    WaitKind,
+)
 from csp.room.room_draft import SessionDraft
 from csp.room.runs import run_protocol
 from csp.room.sessions.modes import EMERGENCIES, NextSpeaker, repetitions, respects_final, row_of
@@ -40,12 +50,29 @@ def advance(draft: SessionDraft) -> None:
 
 def _cut_short(draft: SessionDraft, reason: EndReason, words: NoticeWords) -> None:
     """Stop the current phase because of a limit; a synthesis may still be requested."""
+    if draft.session.setup.on_hard_limit is OnHardLimit.ASK:
+        _hold(draft, reason, words)
+        return
     draft.notice(words)
     for turn in list(draft.session.turns.values()):
         if not cancel(draft, turn, reason):
             # An agent that kept working would waste money.
             draft.interrupt(turn)
     _phase_over(draft, reason)
+
+
+def _hold(draft: SessionDraft, reason: EndReason, words: NoticeWords) -> None:
+    """Pause at a limit until a person decides; the agents that are stopped are asked again after that."""
+    for turn in list(draft.session.turns.values()):
+        if turn.state is TurnState.WAITING:
+            continue
+        if not draft.withdraw(turn):
+            draft.interrupt(turn)
+        wait = Wait(kind=WaitKind.RESUME, since=draft.now)
+        draft.move(turn, TurnState.WAITING, reason, wait=wait)
+    draft.change(Change.PAUSED, f"paused: {reason}", reason=reason)
+    draft.notice(words)
+    draft.wake(f"it waits for a person: {reason}")
 
 
 # --- phases --------------------------------------------------------------------------------------
@@ -133,7 +160,8 @@ def _enter(
 
 def _ask_each(draft: SessionDraft, agents: Iterable[AgentId]) -> None:
     for agent in agents:
-        ask(draft, agent)
+        if draft.session.is_running:
+            ask(draft, agent)
 
 
 # --- the next turns when none is open ------------------------------------------------------------
@@ -141,7 +169,7 @@ def _ask_each(draft: SessionDraft, agents: Iterable[AgentId]) -> None:
 
 def _relay_goes_on(draft: SessionDraft) -> None:
     """Request the next turns of the relay, up to the number of agents that may speak at once."""
-    while len((session := draft.session).turns) < session.width:
+    while (session := draft.session).is_running and len(session.turns) < session.width:
         following = _next_in_relay(session, draft.phase.speaker)
         why_not = following if isinstance(following, EndReason) else ask(draft, following)
         if why_not:

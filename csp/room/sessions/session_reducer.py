@@ -14,9 +14,18 @@ from msgspec.structs import replace
 from csp.protocol import events
 from csp.protocol.enums import ROUTER, AgentId, MessageId, SessionId, TurnId
 from csp.protocol.requests import Usage
-from csp.protocol.session_parts import Change, PhaseKind, Setup, Stage, Status, TurnState
+from csp.protocol.session_parts import (
+    Change,
+    Limits,
+    OnHardLimit,
+    PhaseKind,
+    Setup,
+    Stage,
+    Status,
+)
 from csp.room.sessions import session_state as state
-from csp.room.sessions.session_state import Session, Turn, cut, tokens_in
+from csp.room.sessions.session_state import Session, cut, tokens_in
+from csp.room.sessions.turn_reducer import asked, heard_from, moved
 
 # fmt: off
 #: Events that may belong to a session; `step` ignores all others.
@@ -31,21 +40,29 @@ SessionEvent = (
 #: How much of a long session is remembered: messages, outputs per agent, speakers and finished turns.
 KEPT_ITEMS: Final = 24
 KEPT_OUTPUTS: Final = 20
-KEPT_DONE: Final = 200
-KEPT_COURSE: Final = 64
 KEPT_CHARS: Final = 20_000
-KEPT_REASON: Final = 300
 
 
-def step(session: Session, event: SessionEvent) -> Session:  # noqa: C901  # one case for each event
+def step(session: Session, event: SessionEvent) -> Session:
     """Return the session after `event`, which belongs to it."""
+    after = _step(session, event)
+    if after is session or after.is_idle == session.is_idle:
+        return after
+    if after.is_idle:
+        return replace(after, idle_since=event.ts)
+    # A session that was paused by an older version only has the time of its pause.
+    since = next(time for time in (session.idle_since, session.paused_at, event.ts) if time is not None)
+    return replace(after, idle_since=None, idle_s=after.idle_s + event.ts - since)
+
+
+def _step(session: Session, event: SessionEvent) -> Session:  # noqa: C901  # one case for each event
     match event:
         case events.ModeChanged():
             return _changed(session, event)
         case events.TurnSignal():
-            return _asked(session, event)
+            return asked(session, event)
         case events.TurnMoved():
-            return _moved(session, event)
+            return moved(session, event)
         case events.AgentResponse():
             return _answered(session, event)
         case events.Activity() if event.usage is not None:
@@ -58,7 +75,7 @@ def step(session: Session, event: SessionEvent) -> Session:  # noqa: C901  # one
         case events.LateReply() if event.usage is not None and event.turn in session.under_way:
             return _spent(session, event, 0)
         case events.AgentCall() | events.HumanMessage():
-            return _noted(_heard_from(session, event.sender), event)
+            return _noted(heard_from(session, event.sender), event)
         case events.Voted():
             return replace(
                 session, votes=session.votes | {event.sender: state.BallotVote(event.label, event.reason)}
@@ -79,7 +96,7 @@ def _changed(session: Session, event: events.ModeChanged) -> Session:  # noqa: C
         case Change.PHASE if event.stage is not None:
             return _next_stage(session, event, event.stage)
         case Change.PAUSED:
-            return replace(session, status=Status.PAUSED, paused_at=event.ts)
+            return replace(session, status=Status.PAUSED, paused_at=event.ts, held=event.reason)
         case Change.RESUMED:
             return _resumed(session, event.ts)
         case Change.EXTENDED:
@@ -96,6 +113,8 @@ def _changed(session: Session, event: events.ModeChanged) -> Session:  # noqa: C
             return replace(session, is_settled=True, chosen=event.agent)
         case Change.REMINDED:
             return replace(session, reminders=event.rounds or session.reminders)
+        case Change.SLEPT:
+            return _slept(session, event.ts, (event.minutes or 0.0) * 60)
         case Change.ENDED:
             ended = replace(_unsealed(session), status=Status.ENDED, reason=event.reason)
             return replace(ended, ended_at=event.ts, is_settled=False)
@@ -136,8 +155,27 @@ def _resumed(session: Session, now: float) -> Session:
         delivered_at = None if turn.delivered_at is None else later(turn.delivered_at)
         asked_at, since = later(turn.asked_at), later(turn.since)
         turns[agent] = replace(turn, asked_at=asked_at, since=since, delivered_at=delivered_at)
-    idle_s = session.idle_s + now - paused_at
-    return replace(session, status=Status.RUNNING, paused_at=None, turns=turns, idle_s=idle_s)
+    return replace(session, status=Status.RUNNING, paused_at=None, held=None, turns=turns)
+
+
+def _slept(session: Session, now: float, seconds: float) -> Session:
+    """Move the clocks past the time in which the machine slept; those of a paused session stand anyway."""
+    if session.status is not Status.RUNNING:
+        return session
+
+    def later(then: float) -> float:
+        return min(then + seconds, now)
+
+    turns = {
+        agent: replace(
+            turn,
+            asked_at=later(turn.asked_at),
+            since=later(turn.since),
+            delivered_at=None if turn.delivered_at is None else later(turn.delivered_at),
+        )
+        for agent, turn in session.turns.items()
+    }
+    return replace(session, turns=turns, idle_s=session.idle_s + (0.0 if session.is_idle else seconds))
 
 
 def _continued(session: Session, event: events.ModeChanged, setup: Setup) -> Session:
@@ -170,6 +208,8 @@ def _extended(session: Session, event: events.ModeChanged) -> Session:
         setup = replace(setup, rounds=setup.rounds + event.rounds)
     if event.minutes is not None and setup.limits.minutes is not None:
         setup = replace(setup, limits=replace(setup.limits, minutes=setup.limits.minutes + event.minutes))
+    if event.limits is not None:
+        setup = replace(setup, limits=event.limits)
     now, turns = event.ts, {}
     for agent, turn in session.turns.items():
         delivered_at = None if turn.delivered_at is None else now
@@ -177,118 +217,11 @@ def _extended(session: Session, event: events.ModeChanged) -> Session:
     return replace(session, setup=setup, turns=turns)
 
 
-# --- turns ---------------------------------------------------------------------------------------
-
-
-def _asked(session: Session, event: events.TurnSignal) -> Session:
-    before = session.turns.get(event.target)
-    turn = Turn(
-        id=TurnId(event.turn or ""),
-        agent=event.target,
-        message=event.id,
-        round=event.round or session.stage.round,
-        state=TurnState.ASKED,
-        asked_at=event.ts,
-        since=event.ts,
-        prompt_tokens=tokens_in(event.text),
-        timeout_s=session.setup.collaboration.step_s if session.setup.collaboration else None,
-        # An integer 0 would be restored from a snapshot as a float, so two dumps of one room would differ.
-        foreseen_usd=event.foreseen_usd or 0.0,
-        allowed_usd=event.allowed_usd or 0.0,
-        max_output=event.max_output,
-        is_repair=event.is_repair,
-        handoff=before.handoff if before is not None and event.is_repair else None,
-    )
-    # A repeated request for the same turn does not count again.
-    count = 0 if event.is_repair else 1
-    is_relay = session.stage.kind is PhaseKind.RELAY
-    return replace(
-        session,
-        turns=session.turns | {event.target: turn},
-        asked=session.asked + count,
-        asked_here=session.asked_here + count,
-        steps=session.steps + count * is_relay,
-        cursor=event.target if is_relay else session.cursor,
-        has_final=session.has_final and bool(session.turns),
-    )
-
-
-def _moved(session: Session, event: events.TurnMoved) -> Session:
-    turn = session.turns.get(event.agent)
-    if event.state not in state.OPEN:
-        return _closed(session, event, is_new=turn is None)
-    if turn is None:
-        return session
-    if event.handoff is not None:
-        turn = replace(turn, handoff=event.handoff)
-    elif event.warned:
-        turn = replace(turn, warned=True)
-    else:
-        delivered_at = event.ts if turn.delivered_at is None else turn.delivered_at
-        turn = replace(turn, state=event.state, since=event.ts, warned=False, delivered_at=delivered_at)
-    return replace(session, turns=session.turns | {event.agent: turn})
-
-
-def _closed(session: Session, event: events.TurnMoved, *, is_new: bool) -> Session:
-    """Remove a turn; a turn that could not be requested because its agent was unavailable also counts."""
-    turn = session.turns.get(event.agent)
-    turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
-    # In a round in which each agent speaks once, all agents that have spoken must be recorded.
-    kept = max(KEPT_DONE, len(session.setup.agents))
-    done = (*session.done, state.FinishedTurn(event.agent, event.round, event.state))[-kept:]
-    record = state.TurnRecord(
-        event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON)
-    )
-    failed = {agent: why for agent, why in session.failed.items() if agent != event.agent}
-    if event.state in state.FAILED:
-        failed[event.agent] = record.reason
-    session = replace(
-        session,
-        course=(*session.course, record)[-KEPT_COURSE:],
-        courses=session.courses + 1,
-        failed=failed,
-        turns=turns,
-        done=done,
-        asked=session.asked + is_new,
-        asked_here=session.asked_here + is_new,
-        # A collaboration is limited by its cost, and an agent that was not asked cost nothing.
-        steps=session.steps + (is_new and session.setup.collaboration is None),
-        cursor=event.agent if is_new and session.stage.kind is PhaseKind.RELAY else session.cursor,
-        fails=session.fails + 1 if event.state in state.FAILED else 0,
-    )
-    # A model that fails immediately would fail in every round.
-    is_struck = event.state is TurnState.FAILED and not is_new and session.setup.collaboration is not None
-    if event.state is TurnState.TIMED_OUT and turn is not None and turn.foreseen_usd:
-        session = replace(session, unsettled=session.unsettled | {turn.id: turn.foreseen_usd})
-    if event.state is TurnState.TIMED_OUT or is_struck:
-        return replace(
-            session, strikes=session.strikes | {event.agent: session.strikes.get(event.agent, 0) + 1}
-        )
-    if event.state is not TurnState.REPLIED:
-        return session
-    last = session.last
-    if last is None or last.turn != event.turn:
-        # Its reply had no text.
-        last = state.TurnReply(event.turn, event.agent)
-    stalls = session.stalls
-    if event.agent == session.setup.lead:
-        _, repeats = session.echoes.get(event.agent, ("", 0))
-        stalls = stalls + 1 if last.to is None or repeats else 0
-    return replace(_heard_from(session, event.agent), last=last, replies=session.replies + 1, stalls=stalls)
-
-
-def _heard_from(session: Session, agent: AgentId) -> Session:
-    if agent not in session.strikes:
-        return session
-    strikes = {name: count for name, count in session.strikes.items() if name != agent}
-    return replace(session, strikes=strikes)
-
-
 # --- messages ------------------------------------------------------------------------------------
 
 
 def _answered(session: Session, event: events.AgentResponse) -> Session:
-    session = _noted(_heard_from(session, event.sender), event)
+    session = _noted(heard_from(session, event.sender), event)
     if event.out_of_turn or event.late:
         return session if event.usage is None else _spent(session, event, 0)
     turn = session.turns.get(event.sender)
@@ -454,8 +387,15 @@ class Sessions(msgspec.Struct, omit_defaults=True):
             and event.setup is not None
         ):
             setup = event.setup
+            is_extended = setup.on_hard_limit is OnHardLimit.ASK
             self.by_id[session_id] = Session(
-                session_id, event.seq, event.thread, setup, event.ts, setup.agents
+                session_id,
+                event.seq,
+                event.thread,
+                setup,
+                event.ts,
+                setup.agents,
+                amounts=setup.limits if is_extended else Limits(),
             )
             self.threads[event.thread] = session_id
         elif session_id in self.by_id:

@@ -14,7 +14,17 @@ from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole, Mo
 from csp.protocol.events import AgentCall, HumanMessage, ModeChanged, RunStarted
 from csp.protocol.notices import NoticeCode, NoticeWords
 from csp.protocol.review_messages import MAILBOX, RunTerms, is_run_id
-from csp.protocol.session_parts import Change, Collaboration, EndReason, Limits, PhaseKind, Price, Setup
+from csp.protocol.session_parts import (
+    Change,
+    Collaboration,
+    EndReason,
+    Limits,
+    OnHardLimit,
+    OnLimit,
+    PhaseKind,
+    Price,
+    Setup,
+)
 from csp.room.agent_names import nearest
 from csp.room.commands import Collaborate, RoomRules, SetMode
 from csp.room.room_draft import RoomDraft, SessionDraft
@@ -139,9 +149,24 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
         respect_final=command.respect_final,
         soft_turns=command.soft_turns,
         limits=limits,
+        on_limit=_on_limit(command, row, rules),
+        on_hard_limit=_on_hard_limit(command, rules),
         prices=dict(command.prices),
         collaboration=command.collaboration,
     )
+
+
+def _on_limit(command: SetMode, row: ModeRow, rules: RoomRules) -> OnLimit:
+    # The caller of a collaboration waits for its result.
+    if command.collaboration is not None:
+        return OnLimit.SKIP
+    return command.on_limit or rules.on_limit or row.on_limit
+
+
+def _on_hard_limit(command: SetMode, rules: RoomRules) -> OnHardLimit:
+    if command.collaboration is not None:
+        return OnHardLimit.STOP
+    return command.on_hard_limit or rules.on_hard_limit
 
 
 def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]:

@@ -7,12 +7,29 @@ from msgspec.structs import replace
 
 from csp.protocol.enums import AgentId, MessageId, SessionId, TurnId
 from csp.protocol.requests import Handoff, Usage
-from csp.protocol.session_parts import Candidate, EndReason, PhaseKind, Price, Setup, Stage, Status, TurnState
+from csp.protocol.review_messages import RunPhase
+from csp.protocol.session_parts import (
+    Candidate,
+    EndReason,
+    Limits,
+    PhaseKind,
+    Price,
+    Setup,
+    Stage,
+    Status,
+    TurnState,
+    Wait,
+    WaitKind,
+)
 
 #: Number of consecutive timeouts after which an agent gets no turns until it speaks.
 STRIKES: Final = 2
-OPEN: Final = frozenset({TurnState.ASKED, TurnState.DELIVERED, TurnState.WORKING, TurnState.BLOCKED})
+OPEN: Final = frozenset(
+    {TurnState.ASKED, TurnState.DELIVERED, TurnState.WORKING, TurnState.BLOCKED, TurnState.WAITING}
+)
 FAILED: Final = frozenset({TurnState.FAILED, TurnState.TIMED_OUT})
+#: The phases of a review run in which a person decides.
+FOR_PERSON: Final = frozenset({RunPhase.APPROVAL, RunPhase.ESCALATED, RunPhase.HALTED})
 _FIRST: Final = Stage(number=0, kind=PhaseKind.RELAY, name="", row=-1)
 
 
@@ -42,6 +59,18 @@ class Turn(_State, frozen=True):
     is_repair: bool = False
     #: The next speaker, unless the reply names one.
     handoff: Handoff | None = None
+    #: Its obstacle, and how often it has been asked again after a usage limit.
+    wait: Wait | None = None
+    tries: int = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its agent cannot work on it until somebody or something else acts."""
+        return self.wait is not None or self.state in (TurnState.BLOCKED, TurnState.WAITING)
+
+    def waits_for(self, kind: WaitKind) -> bool:
+        """Return whether it has to be asked again when a wait of this kind is over."""
+        return self.state is TurnState.WAITING and self.wait is not None and self.wait.kind is kind
 
 
 class UsageGauge(_State, frozen=True):
@@ -226,8 +255,12 @@ class Session(_State, frozen=True):
     reason: EndReason | None = None
     ended_at: float | None = None
     paused_at: float | None = None
-    #: Total duration of earlier pauses.
+    #: Total duration of earlier pauses and waits, and the start of the current one.
     idle_s: float = 0.0
+    idle_since: float | None = None
+    #: The limit at which it paused to ask a person, and by how much a person extends each limit.
+    held: EndReason | None = None
+    amounts: Limits = Limits()
     #: The reason why the session will end once its synthesis is written.
     winding: EndReason | None = None
     #: Open turns, by agent.
@@ -306,6 +339,15 @@ class Session(_State, frozen=True):
     @property
     def is_running(self) -> bool:
         return self.status is Status.RUNNING
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no time counts: it is paused, or all of its open turns wait."""
+        if self.status is not Status.RUNNING:
+            return self.status is Status.PAUSED
+        if not self.turns:
+            return self.stage.is_waiting and self.stage.name in FOR_PERSON
+        return all(turn.is_waiting for turn in self.turns.values())
 
     @property
     def width(self) -> int:

@@ -4,6 +4,7 @@ People stop, pause, extend, skip and kick; agents vote and hand over by tool; ag
 passes.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
@@ -11,31 +12,37 @@ from csp.errors import BadInput, NotFound, Refused
 from csp.protocol.enums import (
     HUMAN,
     AgentId,
-    AgentState,
     DeliveryState,
-    HeldReason,
     Mode,
     ParticipantKind,
     SessionAction,
     TurnId,
 )
-from csp.protocol.events import DeliveryMoved, Left, StateChanged, UsageSeen
+from csp.protocol.events import UsageSeen
 from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff
-from csp.protocol.session_parts import Change, EndReason, PhaseKind, Status, TurnState
+from csp.protocol.session_parts import (
+    Change,
+    EndReason,
+    OnLimit,
+    PhaseKind,
+    Status,
+    TurnState,
+    WaitKind,
+)
 from csp.room import messages, orchestrator
 from csp.room.agent_names import nearest
-from csp.room.commands import CastVote, ExtendTurn, HandOffTurn, NextTurn, RoomRules, Steer, Stop
+from csp.room.commands import CastVote, ExtendTurn, HandOffTurn, NextTurn, RoomRules, Slept, Steer, Stop
 from csp.room.messages import delivery_view
 from csp.room.room_draft import RoomDraft, SessionDraft
 from csp.room.room_state import Room
 from csp.room.runs import run_protocol
-from csp.room.sessions import turns
-from csp.room.sessions.decisions import END, choices_for
+from csp.room.sessions import turns, waits
+from csp.room.sessions.decisions import CONTINUE, END, SKIP, choices_for
 from csp.room.sessions.modes import NextSpeaker, row_of
 from csp.room.sessions.session_end import end, warn_of_limits
 from csp.room.sessions.session_engine import advance
-from csp.room.sessions.session_limits import minutes_over_at
+from csp.room.sessions.session_limits import amount_of, limit_hit, minutes_over_at, more_of
 from csp.room.sessions.session_state import BallotVote, Session, Turn, is_more
 from csp.room.sessions.votes import tally_of
 
@@ -111,10 +118,23 @@ def _pause(draft: SessionDraft, command: Steer) -> None:
 
 
 def _resume(draft: SessionDraft, command: Steer) -> None:
-    if draft.session.status is Status.PAUSED:
-        draft.change(Change.RESUMED, "resumed", by=command.sender)
-        draft.notice(NoticeCode.SESSION_RESUMED(mode=draft.session.setup.mode.upper()))
-        advance(draft)
+    session = draft.session
+    if session.status is not Status.PAUSED:
+        return
+    if session.held is not None and limit_hit(session, draft.clock) is not None:
+        hint = f"continue or end it with: csp decide {session.id} {'|'.join((CONTINUE, END))}"
+        raise Refused(f"{session.id} is paused because it has reached its limit", hint)
+    draft.change(Change.RESUMED, "resumed", by=command.sender)
+    draft.notice(NoticeCode.SESSION_RESUMED(mode=session.setup.mode.upper()))
+    _ask_stopped(draft)
+    advance(draft)
+
+
+def _ask_stopped(draft: SessionDraft) -> None:
+    """Ask again the agents that a limit of the session has stopped."""
+    for turn in list(draft.session.turns.values()):
+        if turn.waits_for(WaitKind.RESUME) and draft.session.is_running:
+            turns.ask_after_wait(draft, turn)
 
 
 def _extend(draft: SessionDraft, command: Steer) -> None:
@@ -171,11 +191,42 @@ def _decide(draft: SessionDraft, command: Steer) -> None:
     if choice == END:
         end(draft, EndReason.CANCELED, by=command.sender)
         return
+    if choice == CONTINUE and session.held is not None:
+        _raise_limit(draft, command, session.held)
+        return
+    if choice in (CONTINUE, SKIP):
+        _decide_waits(draft, choice)
+        return
     is_tie = session.reason is EndReason.TIE
     winner = next((one.agent for one in tally_of(session).leaders if one.label == choice), None)
     draft.change(Change.SETTLED, f"decided: {choice}", by=command.sender, agent=winner if is_tie else None)
     if is_tie and winner is not None:
         draft.notice(NoticeCode.TIE_DECIDED(label=choice, agent=winner))
+
+
+def _raise_limit(draft: SessionDraft, command: Steer, reason: EndReason) -> None:
+    """Grant the amount of a limit once more, and continue."""
+    if not draft.room.is_person(command.sender):
+        raise Refused(f"only a person can raise the limit of {draft.session.id}", "ask one")
+    limits = more_of(draft.session, reason)
+    draft.change(Change.EXTENDED, "extended", by=command.sender, limits=limits)
+    draft.notice(NoticeCode.LIMIT_RAISED(amount=amount_of(draft.session, reason)))
+    draft.change(Change.RESUMED, "resumed", by=command.sender)
+    _ask_stopped(draft)
+    advance(draft)
+
+
+def _decide_waits(draft: SessionDraft, choice: str) -> None:
+    """Ask the agents at a usage limit again now, or skip their turns."""
+    for turn in list(draft.session.turns.values()):
+        if not turn.waits_for(WaitKind.RESET) or not draft.session.is_running:
+            continue
+        if choice == SKIP:
+            turns.cancel(draft, turn, "skipped")
+            draft.notice(NoticeCode.SKIPPED(agent=turn.agent))
+        else:
+            turns.ask_after_wait(draft, turn, is_now=True)
+    advance(draft)
 
 
 _ACTIONS: Final[dict[SessionAction, Callable[[SessionDraft, Steer], None]]] = {
@@ -205,7 +256,7 @@ def _current(draft: SessionDraft, agent: str | None) -> Turn:
 
 def vote(draft: RoomDraft, command: CastVote) -> None:
     """Record a vote in the ballot waiting for it; the reply that ends the turn need not repeat it."""
-    open_turns = _turns_of(draft, command.agent, command.session)
+    open_turns = turns_of(draft, command.agent, command.session)
     ballots = [one for one in open_turns if one[0].session.stage.kind is PhaseKind.BALLOT]
     if not ballots:
         raise Refused("no ballot is waiting for your vote", "vote in your turn, when asked to")
@@ -220,7 +271,7 @@ def vote(draft: RoomDraft, command: CastVote) -> None:
 
 def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
     """Store a turn's handoff until its reply."""
-    for found, turn in _turns_of(draft, command.agent, command.session):
+    for found, turn in turns_of(draft, command.agent, command.session):
         is_led = found.phase.speaker is NextSpeaker.LEAD and turn.agent != found.session.setup.lead
         if row_of(found.session.setup).follows_handoff and not is_led:
             break
@@ -234,9 +285,7 @@ def hand_over(draft: RoomDraft, command: HandOffTurn) -> None:
     turns.keep_open(found, turn)
 
 
-def _turns_of(
-    draft: RoomDraft, agent: AgentId, session: str | None = None
-) -> list[tuple[SessionDraft, Turn]]:
+def turns_of(draft: RoomDraft, agent: AgentId, session: str | None = None) -> list[tuple[SessionDraft, Turn]]:
     """Return an agent's open turns, or only those in a named session."""
     return [
         (SessionDraft(draft, one.id), one.turns[agent])
@@ -245,75 +294,7 @@ def _turns_of(
     ]
 
 
-# --- events of the agents -------------------------------------------------------------------------
-
-
-_ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
-
-
-def react(draft: RoomDraft) -> None:
-    """Let the sessions react to the batch's events so far."""
-    events = list(draft.events)
-    # Remove participants from the session before processing the consequences, so that they are not asked.
-    for event in events:
-        if isinstance(event, Left) and event.removed:
-            _on_removal(draft, event.sender)
-    for event in events:
-        match event:
-            case DeliveryMoved():
-                _on_delivery(draft, event)
-            case StateChanged():
-                _on_state(draft, event)
-            case Left(removed=False):
-                # The turn of a model ends with its call. A CLI may still answer its prompt.
-                for session_draft, turn in _turns_of(draft, event.sender):
-                    if turns.is_api(session_draft, turn.agent) and turn.state is not TurnState.ASKED:
-                        turns.fail(session_draft, turn, TurnState.FAILED, "it has left the room")
-                        advance(session_draft)
-            case _:
-                pass
-
-
-def _on_delivery(draft: RoomDraft, event: DeliveryMoved) -> None:
-    for session_draft, turn in _turns_of(draft, event.agent):
-        if turn.message != event.message:
-            continue
-        if event.state in _ARRIVED:
-            turns.delivered(session_draft, turn)
-        elif event.state is DeliveryState.FAILED:
-            turns.fail(session_draft, turn, TurnState.FAILED, f"undelivered: {event.reason}")
-            advance(session_draft)
-        elif event.state is DeliveryState.WITHDRAWN:
-            turns.cancel(session_draft, turn, "withdrawn")
-            advance(session_draft)
-
-
-def _on_state(draft: RoomDraft, event: StateChanged) -> None:
-    for session_draft, turn in _turns_of(draft, event.sender):
-        if event.state in turns.WAITS_FOR_PERSON:
-            turns.blocked(session_draft, turn, event.detail)
-        elif event.state is AgentState.LIMITED:
-            turns.fail(session_draft, turn, TurnState.FAILED, "it has reached its limit")
-            advance(session_draft)
-        elif event.state is not None and turn.state is TurnState.BLOCKED:
-            turns.working(session_draft, turn)
-
-
-def _on_removal(draft: RoomDraft, agent: AgentId) -> None:
-    for session in draft.sessions.live_with(agent):
-        session_draft = SessionDraft(draft, session.id)
-        if agent in session.agents:
-            kick(session_draft, agent)
-        else:
-            turns.cancel(session_draft, session.turns[agent], "removed")
-            advance(session_draft)
-
-
 # --- deadlines ------------------------------------------------------------------------------------
-
-
-#: The reasons why a prompt cannot be typed until a person acts.
-_IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG, HeldReason.COVERED})
 
 
 def next_deadline(room: Room, rules: RoomRules) -> float | None:
@@ -326,7 +307,8 @@ def next_deadline(room: Room, rules: RoomRules) -> float | None:
 def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
     """Yield the times at which a session changes without outside action."""
     if session.is_running:
-        yield from (clock_of(room, turn, rules).at for turn in session.turns.values())
+        clocks = [clock_of(room, turn, rules, session.setup.on_limit).at for turn in session.turns.values()]
+        yield from (at for at in clocks if at != NEVER)
         over_at = minutes_over_at(session)
         if over_at is not None:
             yield over_at
@@ -339,8 +321,9 @@ def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]
 def ends(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
     """Yield the times at which something in a session ends without outside action, excluding warnings."""
     for turn in session.turns.values() if session.is_running else ():
-        clock = clock_of(room, turn, rules)
-        yield turn.since + _timeout_s(room, turn, rules) if clock.is_warning else clock.at
+        clock = clock_of(room, turn, rules, session.setup.on_limit)
+        if clock.at != NEVER and turn.state is not TurnState.WAITING:
+            yield turn.since + _timeout_s(room, turn, rules) if clock.is_warning else clock.at
     over_at = minutes_over_at(session) if session.is_running else None
     if over_at is not None:
         yield over_at
@@ -353,14 +336,21 @@ class TurnClock(NamedTuple):
     is_warning: bool = False
 
 
-def clock_of(room: Room, turn: Turn, rules: RoomRules) -> TurnClock:
-    """Return a turn's next change if nobody acts."""
+#: The time of a change that only an event or a person brings about.
+NEVER: Final = math.inf
+
+
+def clock_of(room: Room, turn: Turn, rules: RoomRules, on_limit: OnLimit = OnLimit.SKIP) -> TurnClock:
+    """Return a turn's next change if nobody acts; a session that waits does so without an end."""
     timeout_s = _timeout_s(room, turn, rules)
+    longest_s = NEVER if on_limit is OnLimit.WAIT else rules.longest_s
     match turn.state:
+        case TurnState.WAITING:
+            return TurnClock(NEVER if turn.wait is None or turn.wait.at is None else turn.wait.at)
         case TurnState.ASKED:
-            return TurnClock(turn.asked_at + (rules.longest_s if turn.warned else timeout_s))
+            return TurnClock(turn.asked_at + (longest_s if turn.warned else timeout_s))
         case TurnState.BLOCKED:
-            return TurnClock(turn.since + rules.longest_s)
+            return TurnClock(turn.since + longest_s)
         case _ if not turn.warned and rules.warn_s < timeout_s:
             return TurnClock(turn.since + rules.warn_s, is_warning=True)
         case _:
@@ -383,32 +373,52 @@ def tick(draft: RoomDraft) -> None:
         while due := [
             turn
             for turn in session_draft.session.turns.values()
-            if session_draft.session.is_running and clock_of(draft.room, turn, draft.rules).at <= draft.clock
+            if session_draft.session.is_running and _clock(session_draft, turn).at <= draft.clock
         ]:
             for turn in due:
-                _ring(session_draft, turn)
+                if session_draft.session.is_running:
+                    _ring(session_draft, turn)
             advance(session_draft)
         if session_draft.session.is_running:
             run_protocol.remind(session_draft)
     orchestrator.tick(draft)
 
 
+def note_sleep(draft: RoomDraft, command: Slept) -> None:
+    """Stop the clocks of the running sessions for the time in which the machine was suspended."""
+    for session in list(draft.sessions.live()):
+        if session.status is Status.RUNNING:
+            session_draft = SessionDraft(draft, session.id)
+            words = waits.duration(command.seconds)
+            session_draft.change(Change.SLEPT, f"slept for {words}", minutes=command.seconds / 60)
+            session_draft.notice(NoticeCode.SLEPT(duration=words))
+
+
+def _clock(draft: SessionDraft, turn: Turn) -> TurnClock:
+    return clock_of(draft.room, turn, draft.rules, draft.session.setup.on_limit)
+
+
 def _ring(draft: SessionDraft, turn: Turn) -> None:
     match turn.state:
+        case TurnState.WAITING:
+            turns.ask_after_wait(draft, turn)
         case TurnState.ASKED:
-            message = draft.room.message(turn.message)
-            view = delivery_view(draft.room, message, turn.agent) if message is not None else None
-            reason = (view.reason or view.state) if view is not None else DeliveryState.QUEUED
-            if reason in _IN_THE_WAY and not turn.warned:
+            wait = waits.obstacle(draft, turn)
+            if wait is not None and not turn.warned:
+                reason, words = wait.detail or wait.kind, waits.obstacle_words(wait)
+                waits.note_obstacle(draft, turn)
                 draft.move(turn, TurnState.ASKED, reason, warned=True)
-                draft.notice(NoticeCode.TURN_OBSTRUCTED(agent=turn.agent, reason=reason), HUMAN)
-                draft.wake(f"{turn.agent} is blocked: a {reason} obstructs its turn")
+                draft.notice(NoticeCode.TURN_OBSTRUCTED(agent=turn.agent, reason=reason, why=words), HUMAN)
+                draft.wake(f"{turn.agent} cannot be asked: {words}")
             else:
+                message = draft.room.message(turn.message)
+                view = delivery_view(draft.room, message, turn.agent) if message is not None else None
+                reason = (view.reason or view.state) if view is not None else DeliveryState.QUEUED
                 turns.fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
                 draft.wake(f"{turn.agent} could not be asked")
         case TurnState.BLOCKED:
             turns.fail(draft, turn, TurnState.FAILED, "it waited too long for a person")
-        case _ if clock_of(draft.room, turn, draft.rules).is_warning:
+        case _ if _clock(draft, turn).is_warning:
             draft.move(turn, turn.state, "running late", warned=True)
             draft.notice(NoticeCode.TURN_LATE(agent=turn.agent, seconds=draft.rules.warn_s))
         case _:

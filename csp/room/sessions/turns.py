@@ -6,7 +6,6 @@ from csp.protocol.enums import (
     HUMAN,
     SYSTEM,
     AgentId,
-    AgentState,
     DeliveryState,
     MessageId,
     ParticipantKind,
@@ -14,13 +13,20 @@ from csp.protocol.enums import (
 )
 from csp.protocol.events import DeliveryMoved, TurnSignal, Voted
 from csp.protocol.notices import NoticeCode
-from csp.protocol.session_parts import PhaseKind, TurnState
+from csp.protocol.session_parts import (
+    EndReason,
+    OnHardLimit,
+    OnLimit,
+    PhaseKind,
+    TurnState,
+    Wait,
+    WaitKind,
+)
 from csp.room.board_state import hits_as_items
 from csp.room.room_draft import SessionDraft
-from csp.room.room_state import Participant
 from csp.room.runs.run_state import run_values
 from csp.room.sessions.modes import NextSpeaker, row_of
-from csp.room.sessions.session_end import votes_counted
+from csp.room.sessions.session_end import end, votes_counted
 from csp.room.sessions.session_state import (
     STRIKES,
     BallotVote,
@@ -31,6 +37,16 @@ from csp.room.sessions.session_state import (
     tokens_in,
 )
 from csp.room.sessions.turn_prompt import prompt, prompt_values, render, visible_items, window
+from csp.room.sessions.waits import (
+    WAITS_FOR_PERSON,
+    duration,
+    is_api,
+    is_limited,
+    new_wait,
+    note_obstacle,
+    reset_wait,
+    wait_for,
+)
 
 # --- cost estimates -------------------------------------------------------------------------------
 #
@@ -123,24 +139,24 @@ def reserved(session: Session, but: AgentId | None = None) -> float:
 # --- turn requests ----------------------------------------------------------------------------------
 
 
-#: States in which an agent cannot continue on its own.
-WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
-
-
 def ask(draft: SessionDraft, agent: AgentId) -> str:
-    """Request a turn from `agent`, or record why the agent cannot take it.
+    """Request a turn from `agent`, or record why the agent cannot take it now or at all.
 
     Return the reason if the request is over budget and the caller has to handle that.
     """
-    participant, session, phase = draft.participant(agent), draft.session, draft.phase
-    reason = _why_not(draft, agent, participant)
+    session, phase = draft.session, draft.phase
+    turn = _unasked(draft, agent)
+    reason = why_not(draft, agent)
+    wait = None if reason else wait_before(draft, turn)
     if reason:
         _pass_over(draft, agent, reason)
+    elif wait is not None:
+        wait_for(draft, turn, wait)
+    if reason or wait is not None or not draft.session.is_running:
         return ""
     round = _round(draft)
-    is_led = phase.speaker is NextSpeaker.LEAD and agent != session.setup.lead
     items = window(session, agent, draft.rules.window, draft.room.sessions)
-    text = _text(draft, agent, "assist" if is_led else phase.prompt, round, items)
+    text = _text(draft, agent, _template(draft, agent), round, items)
     cost = estimate_cost(session, agent, text)
     if isinstance(cost, OverBudget):
         if phase.kind is PhaseKind.RELAY:
@@ -163,33 +179,73 @@ def ask_again(draft: SessionDraft, turn: Turn, template: str, problem: str = "")
         _signal(draft, turn.agent, text, cost, turn.round, items, is_repair=True)
 
 
+def ask_after_wait(draft: SessionDraft, turn: Turn, *, is_now: bool = False) -> None:
+    """Ask for a turn whose wait is over, exactly once; if there is another obstacle, wait for that.
+
+    `is_now` means that a person wants the agent to be asked although it is at its limit.
+    """
+    if not draft.session.is_running:
+        wait_for(draft, turn, new_wait(draft, turn, WaitKind.RESUME))
+        return
+    reason = "it has left the room" if draft.participant(turn.agent) is None else ""
+    wait = None if reason or is_now else wait_before(draft, turn)
+    if not draft.session.is_running:
+        return
+    if wait is not None:
+        wait_for(draft, turn, wait)
+        return
+    if not reason:
+        items = window(draft.session, turn.agent, draft.rules.window, draft.room.sessions)
+        text = _text(draft, turn.agent, _template(draft, turn.agent), turn.round, items)
+        cost = estimate_cost(draft.session, turn.agent, text)
+        if not isinstance(cost, OverBudget):
+            _signal(draft, turn.agent, text, cost, turn.round, items, is_again=True)
+            waited_s = draft.now - turn.wait.since if turn.wait is not None else 0.0
+            draft.notice(NoticeCode.WAIT_OVER(agent=turn.agent, duration=duration(waited_s)))
+            return
+        reason = cost.why
+    fail(draft, turn, TurnState.FAILED, reason)
+
+
+def _template(draft: SessionDraft, agent: AgentId) -> str:
+    """Return the name of the template of a turn's prompt."""
+    is_led = draft.phase.speaker is NextSpeaker.LEAD and agent != draft.session.setup.lead
+    return "assist" if is_led else draft.phase.prompt
+
+
 def can_pay_again(draft: SessionDraft, turn: Turn) -> bool:
     """Return whether the cost limit permits another request for the same turn."""
     cost = estimate_cost(draft.session, turn.agent, "", 2 * turn.prompt_tokens, turn.foreseen_usd)
     return not isinstance(cost, OverBudget)
 
 
-def _why_not(draft: SessionDraft, agent: AgentId, participant: Participant | None) -> str:
+def why_not(draft: SessionDraft, agent: AgentId) -> str:
+    """Return why an agent gets no turn at all, or an empty string."""
+    participant = draft.participant(agent)
     if participant is None:
         return "it has left the room"
-    if participant.kind is ParticipantKind.API and not participant.online:
+    is_waiting = draft.session.setup.on_limit is OnLimit.WAIT
+    if participant.kind is ParticipantKind.API and not participant.online and not is_waiting:
         # A model that is not running cannot take a turn, but an offline CLI may just be restarting.
         return "it is offline"
-    is_past = participant.until is not None and participant.until <= draft.clock
-    if participant.state is AgentState.LIMITED and not is_past:
+    if is_limited(draft, agent) and draft.session.setup.on_limit is OnLimit.SKIP:
         return "it has reached its limit"
     if draft.session.is_benched(agent):
         return "benched after two timeouts until it posts something"
+    is_asking = draft.session.setup.on_hard_limit is OnHardLimit.ASK
+    return "no turns left" if _has_no_turns(draft) and not is_asking else ""
+
+
+def _has_no_turns(draft: SessionDraft) -> bool:
     most = draft.session.setup.limits.turns
     is_spent = most is not None and draft.session.asked >= most
-    return "no turns left" if is_spent and draft.phase.kind is not PhaseKind.SOLO else ""
+    return is_spent and draft.phase.kind is not PhaseKind.SOLO
 
 
-def _pass_over(draft: SessionDraft, agent: AgentId, reason: str) -> None:
-    """Record a turn that ended before it was requested; no message exists for it."""
-    seq = draft.room_draft.next_seq
-    never = Turn(
-        id=TurnId(f"t-{seq}"),
+def _unasked(draft: SessionDraft, agent: AgentId) -> Turn:
+    """Return a turn that nobody has been asked for yet; no message exists for it."""
+    return Turn(
+        id=TurnId(f"t-{draft.room_draft.next_seq}"),
         agent=agent,
         message=MessageId(""),
         round=_round(draft),
@@ -197,8 +253,52 @@ def _pass_over(draft: SessionDraft, agent: AgentId, reason: str) -> None:
         asked_at=draft.now,
         since=draft.now,
     )
-    draft.move(never, TurnState.FAILED, reason)
+
+
+def _pass_over(draft: SessionDraft, agent: AgentId, reason: str) -> None:
+    """Record a turn that ended before it was requested."""
+    draft.move(_unasked(draft, agent), TurnState.FAILED, reason)
     draft.notice(NoticeCode.PASSED_OVER(agent=agent, reason=reason))
+
+
+# --- usage limits ---------------------------------------------------------------------------------
+
+
+def wait_before(draft: SessionDraft, turn: Turn) -> Wait | None:
+    """Return what a turn has to wait for before its agent can be asked; the session may end instead."""
+    on_limit = draft.session.setup.on_limit
+    if is_limited(draft, turn.agent) and on_limit is not OnLimit.SKIP:
+        if on_limit is OnLimit.STOP:
+            end_at_usage_limit(draft, turn.agent)
+            return None
+        return reset_wait(draft, turn)
+    participant = draft.participant(turn.agent)
+    if on_limit is OnLimit.WAIT and is_api(draft, turn.agent) and participant and not participant.online:
+        return new_wait(draft, turn, WaitKind.OFFLINE)
+    # A turn that waits has been counted already.
+    if turn.wait is None and _has_no_turns(draft):
+        return new_wait(draft, turn, WaitKind.RESUME)
+    return None
+
+
+def at_usage_limit(draft: SessionDraft, turn: Turn) -> None:
+    """Handle that the agent of an open turn has reached a usage limit."""
+    match draft.session.setup.on_limit:
+        case OnLimit.STOP:
+            end_at_usage_limit(draft, turn.agent)
+        case OnLimit.SKIP:
+            fail(draft, turn, TurnState.FAILED, "it has reached its limit")
+        case _:
+            wait_for(draft, turn, reset_wait(draft, turn))
+
+
+def end_at_usage_limit(draft: SessionDraft, agent: AgentId) -> None:
+    """End a session because an agent has reached a usage limit."""
+    draft.notice(NoticeCode.AGENT_LIMITED(agent=agent))
+    end(draft, EndReason.AGENT_LIMITED)
+
+
+# --- the parts of a request -------------------------------------------------------------------------
 
 
 def _round(draft: SessionDraft) -> int:
@@ -243,6 +343,7 @@ def _signal(
     items: list[WindowItem],
     *,
     is_repair: bool = False,
+    is_again: bool = False,
 ) -> None:
     """Send an agent the request for its turn; messages held for the turn become part of its window."""
     session, room_draft = draft.session, draft.room_draft
@@ -257,6 +358,7 @@ def _signal(
             round=round,
             max_rounds=session.setup.rounds,
             is_repair=is_repair,
+            is_again=is_again,
             foreseen_usd=cost.cost_usd,
             allowed_usd=cost.allowed_usd,
             max_output=cost.max_output,
@@ -277,6 +379,7 @@ def _signal(
             delivery.is_held_for_turn or (delivery.state is DeliveryState.QUEUED and message.id in released)
         ):
             room_draft.move_delivery(message, agent, DeliveryState.WITHDRAWN, f"it was delivered with {turn}")
+    note_obstacle(draft, draft.session.turns[agent])
 
 
 # --- states of a turn ----------------------------------------------------------------------------
@@ -295,6 +398,9 @@ def working(draft: SessionDraft, turn: Turn, note: str = "") -> None:
 
 def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
     """Restart a turn's clock, up to a turn's maximum time."""
+    if turn.state is TurnState.WAITING:
+        # Text during a wait does not end it: the agent was interrupted, or it explains why it cannot continue.
+        return
     began = draft.now if turn.delivered_at is None else turn.delivered_at
     is_spent = draft.now - began >= draft.rules.longest_s
     participant = draft.participant(turn.agent)
@@ -318,7 +424,9 @@ def cast(draft: SessionDraft, turn: Turn, vote: BallotVote, reply: MessageId | N
 def blocked(draft: SessionDraft, turn: Turn, detail: str) -> None:
     """Stop the clock of a turn that is waiting for a person."""
     if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
-        draft.move(turn, TurnState.BLOCKED)
+        participant = draft.participant(turn.agent)
+        asks = participant.asks if participant is not None else ""
+        draft.move(turn, TurnState.BLOCKED, wait=new_wait(draft, turn, WaitKind.PERSON, asks))
         # The dialog's content is only for the agent and the people in the room.
         words = NoticeCode.NEEDS_PERSON(agent=turn.agent)
         if detail:
@@ -344,9 +452,3 @@ def cancel(draft: SessionDraft, turn: Turn, reason: str) -> bool:
     is_back = draft.withdraw(turn)
     draft.move(turn, TurnState.CANCELLED, reason)
     return is_back
-
-
-def is_api(draft: SessionDraft, agent: AgentId) -> bool:
-    """Return whether an agent is an API model, which must reply in an envelope."""
-    participant = draft.participant(agent)
-    return participant is not None and participant.kind is ParticipantKind.API

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import re
 import time
 from collections.abc import Awaitable
@@ -323,8 +324,11 @@ def _cut(text: str) -> str:
 
 
 def _to_minute(until: float | None) -> float | None:
-    """Round a time derived from the current time, so that repeated computations give the same result."""
-    return None if until is None else round(until / 60) * 60.0
+    """Round up a time derived from the current time, so that repeated computations give the same result.
+
+    Rounded down, the agent would be asked again before its limit is reset.
+    """
+    return None if until is None else math.ceil(until / 60) * 60.0
 
 
 class TurnKeepalive:

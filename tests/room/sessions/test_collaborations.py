@@ -27,9 +27,10 @@ from csp.room.commands import (
 )
 from csp.room.room_reducer import replay
 from csp.room.room_state import Room, dump, load
-from csp.room.sessions.session_reducer import KEPT_COLLABORATIONS, KEPT_COURSE, KEPT_ENDED
+from csp.room.sessions.session_reducer import KEPT_COLLABORATIONS, KEPT_ENDED
 from csp.room.sessions.session_state import tokens_in
 from csp.room.sessions.session_views import collaboration_view
+from csp.room.sessions.turn_reducer import KEPT_COURSE
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, RULES, Play
 from tests.room.playing import NAMES as NAMES_OF_PROMPTS

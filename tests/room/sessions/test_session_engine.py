@@ -629,7 +629,7 @@ def test_hundred_agents_miss_no_turn_and_double_none() -> None:
 
 
 def test_round_of_more_than_is_remembered_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.room.sessions.session_reducer.KEPT_DONE", 2)
+    monkeypatch.setattr("csp.room.sessions.turn_reducer.KEPT_DONE", 2)
     play = Play()
     play.start("debate", rounds=2)
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from csp.protocol.catalogue import why_held
 from csp.protocol.enums import HUMAN, AgentState, DeliveryState, ParticipantKind, SessionAction
 from csp.protocol.events import DeliveryMoved, NoticePosted, SystemReply, TurnMoved
 from csp.protocol.session_parts import Limits, TurnState
@@ -209,7 +210,9 @@ def test_what_is_in_the_way_calls_the_human_and_waits(play: Play, reason: str) -
     play.wait(120)
 
     assert play.waiting == (CLAUDE,)
-    assert any(f"its pane shows a {reason}." in text for text in play.notices)
+    held = why_held(reason)
+    assert held is not None
+    assert f"Cannot deliver claude's turn: {held.text}." in play.notices
     assert play.deadline() == play.now + 1680
     play.wait(1680)
     assert play.waiting == (CODEX,)
