@@ -7,7 +7,7 @@ first of: a flag, the environment, ./csp.toml, the user's config.toml, the defau
 import os
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -629,7 +629,7 @@ def history_dir_of(room: str, project: Project, claims: Collection[Claim], env: 
         return Path(claim.history)
     folders = history_dirs(env)
     # A room from an earlier version, which did not make claims.
-    if found := next((folder for folder in folders if (folder / room / "journal.jsonl").exists()), None):
+    if found := next((folder for name, folder in _unclaimed(folders) if name == room), None):
         return found
     return folders[0] if project.root == clone_dir() else folders[-1]
 
@@ -644,8 +644,31 @@ def history_dirs(env: Mapping[str, str]) -> tuple[Path, ...]:
 def earlier_rooms(env: Mapping[str, str]) -> list[tuple[str, Path]]:
     """Return the rooms from earlier versions, which have a history but no claim, with their folders."""
     claimed = {claim.room for claim in read_claims(claims_folder(env))}
-    journals = [path for folder in history_dirs(env) for path in sorted(folder.glob("*/journal.jsonl"))]
-    return [(path.parent.name, path.parent) for path in journals if path.parent.name not in claimed]
+    found = [(name, folder / name) for name, folder in _unclaimed(history_dirs(env))]
+    return [(name, history) for name, history in found if name not in claimed]
+
+
+def _unclaimed(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """Yield rooms that have a history in one of the folders but may have no claim, each with its folder.
+
+    A clone contains rooms of earlier versions and its own room. Only the latter has an id; its user, who
+    may be somebody else, has a claim to it.
+    """
+    own = clone_dir()
+    for folder in folders:
+        for journal in sorted(folder.glob("*/journal.jsonl")):
+            if own is None or folder != own / "history" or not _has_room_id(journal):
+                yield journal.parent.name, folder
+
+
+def _has_room_id(journal: Path) -> bool:
+    from csp.protocol.events import room_id_in
+
+    try:
+        with journal.open("rb") as file:
+            return bool(room_id_in(file.readline().rstrip()))
+    except OSError:
+        return False
 
 
 def clone_dir() -> Path | None:

@@ -12,7 +12,7 @@ import pytest
 
 from csp.cli import up
 from csp.cli.verb_call import VerbCall
-from csp.config import Settings, load_settings
+from csp.config import Settings, earlier_rooms, load_settings
 from csp.errors import BadInput, Refused
 from csp.panes.down import EndReport
 from csp.panes.processes import Process
@@ -157,6 +157,22 @@ def test_a_name_that_is_written_out_is_the_room_of_the_directory(home: Home) -> 
 def journal_of(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "journal.jsonl").touch()
+
+
+def test_the_own_room_of_a_clone_is_no_room_of_an_earlier_version(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its user has a claim to it; somebody else's project of the same name must not continue it."""
+    clone = home.folder / "clone"
+    monkeypatch.setattr("csp.config.clone_dir", lambda: clone)
+    for name in ("shop", "old"):
+        journal_of(clone / "history" / name)
+    line = b'{"seq":1,"room_id":"dbb28cb7-445e-490d-9505-ec2a159fd1bf","crc":"00000000"}\n'
+    (clone / "history" / "shop" / "journal.jsonl").write_bytes(line)
+
+    assert earlier_rooms(home.env) == [("old", clone / "history" / "old")]
+    assert home.call("--room", "old").settings.history_dir == clone / "history"
+    assert home.call(at="shop").settings.history_dir == home.folder / ".local/share/csp/history"
 
 
 def test_rooms_of_earlier_versions_are_offered_once(
