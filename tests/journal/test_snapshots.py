@@ -7,7 +7,7 @@ import pytest
 
 from csp.errors import StorageFailed
 from csp.journal import snapshots
-from tests.journal.making import commit, encoded, lines_to, opened, said
+from tests.journal.making import commit, encoded, lines_to, opened, said, write_journal
 
 
 def names(folder: Path) -> list[str]:
@@ -19,6 +19,20 @@ def test_the_newest_snapshot_is_loaded(tmp_path: Path) -> None:
     snapshots.save(tmp_path, 10, b'{"a":2}')
 
     assert snapshots.load(tmp_path, 100) == snapshots.Snapshot(seq=10, state=b'{"a":2}')
+
+
+def test_a_snapshot_of_another_journal_is_passed_over(tmp_path: Path) -> None:
+    """For example, if only the journal was restored from a copy."""
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(3))
+        snapshots.save(tmp_path, 3, b"{}", view=journal.view)
+        own = snapshots.load(tmp_path, 3, journal.view)
+    write_journal(tmp_path, b"".join(line + b"\n" for line in encoded([said(1), said(2), said(3, "other")])))
+    with opened(tmp_path) as journal:
+        other = snapshots.load(tmp_path, 3, journal.view)
+
+    assert own == snapshots.Snapshot(seq=3, state=b"{}")
+    assert other is None
 
 
 def test_no_snapshot_is_none(tmp_path: Path) -> None:

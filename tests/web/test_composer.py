@@ -54,6 +54,18 @@ async def test_a_line_whose_answer_is_lost_is_sent_again_under_the_same_id(parts
     assert got == [1, True, "", "1 message queued: sent when the gateway is back.×", []]
 
 
+async def test_a_line_does_not_overtake_one_that_waits(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """room.status = "live"; statuses["/line"] = 0; await write("one");
+        await until(() => !$("#composer-note").hidden); asked.splice(0); delete statuses["/line"];
+        const sent = await write("two"); await until(() => $("#composer-note").hidden);
+        return [...sent, ...asked].map(([, , { line }]) => line)"""
+    )
+
+    assert got == ["one", "two"]
+
+
 async def test_what_is_written_without_a_gateway_is_sent_in_order_when_it_is_back(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
