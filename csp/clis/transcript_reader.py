@@ -50,6 +50,11 @@ class TranscriptReader:
     def end(self) -> None:
         """Treat the turn as over, because some CLIs never record its end."""
 
+    @property
+    def lacks_ends(self) -> bool:
+        """Return whether nothing but the screen shows that a turn is over, because the CLI runs no hooks."""
+        return False
+
     def due(self) -> float | None:
         """Return the time at which `read` must be called again even if there is nothing new."""
         return None

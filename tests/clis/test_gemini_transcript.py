@@ -374,6 +374,14 @@ def test_without_hooks_the_lines_are_the_prompts(chat: Chat) -> None:
     assert texts(chat.read(line(3, "gemini", "Hi."))) == ["Hi."]
 
 
+def test_without_hooks_only_the_screen_shows_the_end(chat: Chat) -> None:
+    chat.read(user(1, "one"), line(2, "gemini", "Hi."))
+    assert chat.reader.lacks_ends
+    chat.prompt(3, "two")
+
+    assert not chat.reader.lacks_ends
+
+
 def test_with_hooks_a_line_alone_is_no_prompt(chat: Chat) -> None:
     chat.read(hook(0, "SessionStart"))
 

@@ -246,17 +246,45 @@ async def test_what_comes_after_the_stop_is_not_taken_for_it(
 
 
 @pytest.mark.parametrize(
-    ("is_full", "has_rested", "ends"), [(True, True, 1), (True, False, 0), (False, True, 0)]
+    ("is_full", "lacks_ends", "has_rested", "ends"),
+    [
+        (True, False, True, 1),
+        (False, True, True, 1),
+        (True, True, False, 0),
+        (False, False, True, 0),
+    ],
 )
-async def test_on_a_full_disk_rest_ends_a_turn(is_full: bool, has_rested: bool, ends: int) -> None:
-    brain = Brain(has_follower=False)
+async def test_rest_ends_a_turn_whose_end_no_hook_reports(
+    is_full: bool, lacks_ends: bool, has_rested: bool, ends: int
+) -> None:
+    brain = Brain()
+    assert brain.follower is not None
+    brain.follower.lacks_ends = lacks_ends
+    brain.follower.feed.return_value = brain.follower.catch_up.return_value = []
+    brain.cli.tracker.is_open = True
     brain.cli.was_stopped.return_value = False
     brain.cli.is_disk_full = is_full
     brain.cli.has_rested.return_value = has_rested
-    brain.cli.tracker.feed.return_value = []
     await brain.watch()
 
-    assert brain.cli.tracker.feed.call_args_list == [((tracker.Ended(),),)] * ends
+    assert brain.follower.feed.call_args_list == [((tracker.Ended(),),)] * ends
+
+
+async def test_an_end_that_was_only_read_late_is_not_given_again() -> None:
+    brain = Brain()
+    assert brain.follower is not None
+    brain.follower.lacks_ends = brain.cli.tracker.is_open = True
+    brain.cli.was_stopped.return_value, brain.cli.has_rested.return_value = False, True
+
+    def read_end() -> list[tracker.Outcome]:
+        brain.cli.tracker.is_open = False
+        return [REPLY]
+
+    brain.follower.catch_up.side_effect = read_end
+    await brain.watch()
+
+    brain.follower.feed.assert_not_called()
+    brain.poster.post.assert_called_once_with(REPLY)
 
 
 def test_what_the_cli_does_is_noted_for_its_state() -> None:

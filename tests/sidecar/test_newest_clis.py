@@ -122,6 +122,22 @@ def test_an_offer_soon_after_the_start_swallows_no_message(tmp_path: Path, verb:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_gemini_answers_whether_its_folder_is_trusted_or_not(tmp_path: Path, verb: str) -> None:
+    """In a folder that is not trusted it runs no hooks. After the answer it starts itself again."""
+    with scene(tmp_path) as play:
+        cli = play.cli("gemini", SetUp(is_trusted=False))
+        env = {name: value for name, value in cli.env.items() if name != "GEMINI_CLI_NO_RELAUNCH"}
+        seat = play.stage.seat("gemini", cli.argv, env=env, cwd=cli.cwd)
+        sent = [play.stage.send("gemini", text) for text in ("hello there", "and again")]
+        seat.wait_ready("needs_human", PATIENCE_S)
+        play.press(verb, "gemini")
+
+        assert [play.answer(message, "gemini") for message in sent] == ["ok", "ok"]
+        seat.wait_ready("idle", PATIENCE_S)
+
+
+@pytest.mark.full
 def test_gemini_takes_messages_where_it_approves_everything(tmp_path: Path) -> None:
     with scene(tmp_path) as play:
         play.sit("gemini", set_up=SetUp(arguments=("--yolo",))).wait_ready("idle", PATIENCE_S)

@@ -171,6 +171,11 @@ class GeminiReader(TranscriptReader):
     def end(self) -> None:
         self._forget_turns()
 
+    @property
+    def lacks_ends(self) -> bool:
+        # In a folder that its user does not trust, Gemini runs no hooks.
+        return not self._state.has_hooks
+
     def due(self) -> float | None:
         return self._state.fault_due
 

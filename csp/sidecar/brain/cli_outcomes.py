@@ -114,11 +114,16 @@ class CliOutcomes:
                 self._stopped = pasted, time.monotonic() + RETURNED_S
                 self.feed([tracker.Ended(how=Ending.INTERRUPTED)])
                 cli.is_end_known = False
-            elif cli.is_disk_full and cli.has_rested(STOPPED_S):
-                # The hook could not write the event that reports the end.
-                self.feed([tracker.Ended()])
+            elif self._is_end_missing() and cli.has_rested(STOPPED_S):
+                self.catch_up()
+                if cli.tracker.is_open:
+                    self.feed([tracker.Ended()])
             if self._stopped is not None:
                 self._clear_returned(*self._stopped)
+
+    def _is_end_missing(self) -> bool:
+        """Return whether the end of a turn is not reported, because hooks do not run or cannot write."""
+        return self._cli.is_disk_full or (self._follower is not None and self._follower.lacks_ends)
 
     def _clear_returned(self, pasted: list[PastedPrompt], until: float) -> None:
         """Clear the composer if the CLI has put a prompt of the stopped turn back into it."""

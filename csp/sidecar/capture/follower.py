@@ -106,6 +106,11 @@ class Follower:
             self._reader.end()
         return self.tracker.feed(item)
 
+    @property
+    def lacks_ends(self) -> bool:
+        """Return whether nothing but the screen shows that a turn is over."""
+        return self._reader.lacks_ends
+
     def look(self) -> None:
         """Look for transcripts soon, for example after an Enter that may have changed the session."""
         self._look_soon()
