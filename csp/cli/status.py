@@ -158,7 +158,7 @@ def agent_lines(call: VerbCall, found: list[Object]) -> Iterator[str]:
 def dialog_lines(item: Object) -> list[str]:
     """Return an agent's dialog with the commands that answer it."""
     dialog = item.get("dialog")
-    if not isinstance(dialog, dict):
+    if not isinstance(dialog, dict) or item.get("online") is False:
         return []
     agent, tool = field(item, "id", str), str(dialog.get("tool") or "")
     subject = one_line(str(dialog.get("arguments") or ""), _SUBJECT)

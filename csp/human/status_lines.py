@@ -33,22 +33,25 @@ _VOTED_TEXT: Final = 200
 
 
 def agent_row(item: Object, word: str, max_detail: int, model: str = "") -> list[str]:
-    """Return the columns of one agent; `word` is its state, or whether it is its turn."""
-    until, doing, queued = item.get("until"), doing_of(item), field(item, "queued", int)
+    """Return the columns of one agent; `word` is its state, or whether it is its turn.
+
+    The last column may be long, so it is the one that is wrapped in a narrow pane.
+    """
+    until, queued = item.get("until"), field(item, "queued", int)
     word += f" until {clock(until)}" if isinstance(until, int | float) else ""
-    word += f" ({one_line(doing, max_detail)})" if doing else ""
-    return [
-        field(item, "id", str),
-        word,
-        about_agent(item, model),
+    more = (
         f"{queued} waiting" if queued else "",
         "shares its pane" if item.get("share") else "",
         one_line(str(item.get("work") or ""), _WORK),
-    ]
+        one_line(doing_of(item), max_detail),
+    )
+    return [field(item, "id", str), word, about_agent(item, model), " · ".join(filter(None, more))]
 
 
 def doing_of(item: Object) -> str:
-    """Return what an agent does or asks, as far as it is known."""
+    """Return what an agent does or asks, as far as it is known; what it did before it left is over."""
+    if item.get("online") is False:
+        return ""
     dialog = item.get("dialog")
     if not isinstance(dialog, dict):
         return str(item.get("detail") or "")

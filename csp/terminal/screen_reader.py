@@ -177,13 +177,20 @@ class _Places:
                 match = sign.pattern.search(row.text)
                 if match and (not sign.is_styled or _is_styled(row, match.start())):
                     yield sign, row
+            if sign.place is SignPlace.DIALOG:
+                # In a narrow pane, a question is wrapped.
+                for paragraph in self._paragraphs(sign.place):
+                    if sign.pattern.search(" ".join(row.text.strip(_FRAME) for row in paragraph)):
+                        yield sign, paragraph[0]
+
+    def _paragraphs(self, place: SignPlace) -> list[list[ScreenRow]]:
+        grouped = groupby(self._rows[place], key=lambda row: bool(row.text.strip(_FRAME)))
+        return [list(rows) for is_text, rows in grouped if is_text]
 
     def limits(self, signs: Sequence[Sign]) -> Iterator[Limit]:
         """Yield the limits in the paragraphs right above the composer, joining the rows of each."""
         for sign in signs:
-            grouped = groupby(self._rows[sign.place], key=lambda row: bool(row.text.strip(_FRAME)))
-            paragraphs = [list(rows) for is_text, rows in grouped if is_text]
-            for rows in reversed(paragraphs[-PARAGRAPHS_ABOVE:]):
+            for rows in reversed(self._paragraphs(sign.place)[-PARAGRAPHS_ABOVE:]):
                 text = " ".join(row.text.strip(_FRAME) for row in rows)
                 match = sign.pattern.search(text)
                 if match and (not sign.is_styled or _is_styled(rows[0], 0)):

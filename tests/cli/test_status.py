@@ -57,8 +57,7 @@ def test_the_columns_of_agents_line_up(capsys: pytest.CaptureFixture[str]) -> No
     first, second = lines(room(agents), "agents", capsys)
 
     assert first.split() == ["ann", "idle", "orchestrator,", "api", "shares", "its", "pane"]
-    assert second.endswith("  cli                12 waiting")
-    assert f"busy (a b {'x' * 95}…)" in second
+    assert second.endswith(f"  cli                12 waiting · a b {'x' * 95}…")
     assert first.index("orchestrator, ") == second.index("cli ")
 
 

@@ -422,7 +422,8 @@ def test_a_screen_that_needs_a_person_is_named(place: Place) -> None:
     claude = place.agent("claude")
     claude.gateway.post("/state", {"state": "needs_human", "detail": "trust: do you trust this folder?"})
 
-    assert "needs_human (trust: do you trust this folder?)" in place.csp("agents").out
+    (row,) = place.csp("agents").out.splitlines()
+    assert row.split("  ") == ["claude", "needs_human", "cli", "trust: do you trust this folder?"]
 
 
 def test_every_reason_to_wait_is_a_sentence(place: Place) -> None:

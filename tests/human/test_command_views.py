@@ -42,9 +42,9 @@ async def test_an_agent_is_a_row_of_what_matters(chat: Modes) -> None:
     first, second = await chat.do("/agents")
 
     assert first.split("  ", 1)[0] == "claude"
-    assert " ".join(first.split()) == "claude needs approval cli 2 waiting shares its pane"
+    assert " ".join(first.split()) == "claude needs approval cli 2 waiting · shares its pane"
     shown = " ".join(["d"] * 40)[:79] + "…"
-    assert " ".join(second.split()) == f"codex limited until {clock(until)} ({shown}) orchestrator, cli"
+    assert " ".join(second.split()) == f"codex limited until {clock(until)} orchestrator, cli {shown}"
 
 
 async def test_a_turn_stands_in_brackets(chat: Modes) -> None:

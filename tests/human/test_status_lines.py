@@ -130,8 +130,9 @@ def test_an_agent_that_asks_is_shown_with_what_it_asks() -> None:
     item: dict[str, Any] = {"id": "a", "kind": "cli", "role": "agent", "queued": 0, "detail": "Go on?"}
     asks = {"tool": "Bash", "arguments": '{"command": "make"}', "runs": "make"}
 
-    assert agent_row(item | {"dialog": asks}, "asks", 99)[1] == "asks (Bash: make)"
-    assert agent_row(item | {"dialog": {"question": "Go on?"}}, "asks", 99)[1] == "asks (Go on?)"
+    assert agent_row(item | {"dialog": asks}, "asks", 99)[-1] == "Bash: make"
+    assert agent_row(item | {"dialog": {"question": "Go on?"}}, "asks", 99)[-1] == "Go on?"
+    assert agent_row(item | {"dialog": asks, "online": False}, "asks", 99)[-1] == ""
 
 
 def test_the_model_of_an_agent_is_that_of_its_last_replies() -> None:

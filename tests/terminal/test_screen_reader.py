@@ -239,6 +239,17 @@ def test_a_dialog_that_only_a_person_can_answer() -> None:
     assert reading.blocked == Blocked(kind="trust", text="Do you trust this?\n❯1. Yes\n2. No")
 
 
+def test_a_question_that_only_a_person_can_answer_may_be_wrapped() -> None:
+    rules = replace(BORDERED, blocked=(sign("you trust this", SignPlace.DIALOG, "trust"),))
+    asked = f"{LINE}\n Do you\n trust this?\n\n ❯█1. Yes\n   2. No"
+
+    reading = read_screen(drawn(asked), rules)
+    assert reading.dialog is None
+    assert reading.blocked is not None and reading.blocked.kind == "trust"
+    # Words of different paragraphs are no question.
+    assert read_screen(drawn(asked.replace("you\n", "you\n\n")), rules).blocked is None
+
+
 def test_a_start_screen_without_choices() -> None:
     reading = read("welcome\n\npress enter█")
 

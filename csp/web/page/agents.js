@@ -79,7 +79,7 @@ function modelOf(room, agent) {
 
 /** What an agent is doing now: the tool and the command it asks for or has called, else what it wrote last. */
 function doingOf(room, agent) {
-  if (!agent.online) return agent.detail || "";
+  if (!agent.online) return "";
   if (agent.dialog?.tool || agent.dialog?.arguments) return [agent.dialog.tool, agent.dialog.runs || agent.dialog.arguments].filter(Boolean).join(": ");
   const wrote = agent.state === "busy" && room.doing.get(agent.id)?.text.trim().split("\n").at(-1);
   return agent.detail || wrote || "";
