@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 OLDEST: Final = (2, 11)
 PING_S: Final = 0.3
 DEAD_S: Final = 0.9
+#: A timer that is late by more than this says that this process did not run.
+STALL_S: Final = 0.25
 CONNECT_S: Final = 2.0
 PAUSE_S: Final = 0.1
 #: After a loss thousands of rooms may want to read at once, and no request must time out because of that.
@@ -220,10 +222,7 @@ class Bus:
                 async with asyncio.timeout(PING_S):
                     await self._lost.wait()
                 return
-            try:
-                async with asyncio.timeout(DEAD_S):
-                    await client.flush(timeout=2)
-            except Exception:
+            if not await _answers_ping(client):
                 return
 
     async def _connect_once(self) -> None:
@@ -300,6 +299,20 @@ def _check_version(client: "Client") -> None:
         found, oldest = f"{version.major}.{version.minor}.{version.patch}", ".".join(map(str, OLDEST))
         hint = "older servers may accept two writers at the same place of a log"
         raise Broken(f"the NATS server is version {found}, expected {oldest} or newer", hint)
+
+
+async def _answers_ping(client: "Client") -> bool:
+    """Return whether the server answers; a process that was held up itself reads what has come meanwhile."""
+    asked_at = time.monotonic()
+    # Not cancelled in time: the client would take an answer to a cancelled ping for an error.
+    ping = asyncio.ensure_future(client.flush(timeout=int(CONNECT_S) * 10))
+    try:
+        done, _ = await asyncio.wait([ping], timeout=DEAD_S)
+        if not done and time.monotonic() - asked_at > DEAD_S + STALL_S:
+            done, _ = await asyncio.wait([ping], timeout=DEAD_S)
+        return bool(done) and ping.exception() is None
+    finally:
+        ping.cancel()
 
 
 async def _abandon(client: "Client") -> None:

@@ -7,6 +7,7 @@ silent agents or indexing the journal, the hub does for all rooms in turn: an id
 
 import asyncio
 import contextlib
+import hmac
 import logging
 import re
 import resource
@@ -195,7 +196,8 @@ class Hub:
         token = read_offered_token(request) or read_token(request)
         key = self._node.key_of(name)
         tokens = TokenStore(key, self._settings.auth_token)
-        if token == tokens.room_token or tokens.is_signed(token):
+        is_of_room = hmac.compare_digest(token.encode(errors="replace"), tokens.room_token.encode())
+        if is_of_room or tokens.is_signed(token):
             return
         if token.startswith(PAGE_TOKEN):
             page = page_hash(key, tokens.room_token, token)
@@ -277,6 +279,11 @@ class Hub:
         closing.add_done_callback(lambda _: self._closing.pop(name, None))
         await asyncio.wait([closing])
 
+    async def _let_go_if_idle(self, room: RoomEntrance) -> None:
+        # A request may have come since it was found idle.
+        if self.rooms.get(room.name) is room and self._is_idle(room):
+            await self._let_go(room.name, is_leaving=True)
+
     async def _close(self, room: RoomEntrance, *, is_leaving: bool) -> None:
         for socket in list(room.gateway.sockets):
             socket.drop(1012, "the room is opened again")
@@ -304,11 +311,11 @@ class Hub:
         """Let idle rooms go, and do for the others what a gateway does for its room from time to time."""
         while True:
             await asyncio.sleep(min(SWEEP_S, self._idle_s / 4, self._settings.offline_after_s / 4))
-            for number, (name, room) in enumerate(list(self.rooms.items())):
+            for number, room in enumerate(list(self.rooms.values())):
                 if number % 100 == 0:
                     await asyncio.sleep(0)
                 if self._is_idle(room):
-                    self._spawn(self._let_go(name, is_leaving=True))
+                    self._spawn(self._let_go_if_idle(room))
                     continue
                 gateway = room.gateway
                 if gateway.sockets:

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import json
 import logging
+import math
 import os
 import random
 import signal
@@ -104,7 +105,7 @@ class Report:
 def _spread(times: list[float]) -> dict[str, float]:
     if not times:
         return {}
-    p95 = sorted(times)[int(0.95 * (len(times) - 1))]
+    p95 = sorted(times)[math.ceil(0.95 * len(times)) - 1]
     return {"p50": round(statistics.median(times), 2), "p95": round(p95, 2), "max": round(max(times), 2)}
 
 

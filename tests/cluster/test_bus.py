@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from csp.cluster.bus import Bus
+from csp.cluster.bus import DEAD_S, STALL_S, Bus
 from csp.cluster.servers import NatsServers
 from csp.errors import Broken, LogLost
 from tests.cluster.nats_servers import NatsServer
@@ -72,6 +73,26 @@ async def test_a_lost_server_is_replaced_by_another(tmp_path: Path, is_frozen: b
         asked: Callable[[], bool | Awaitable[bool]] = partial(answers, bus)
         await wait_until(asked)
         await bus.close()
+
+
+async def test_a_process_that_was_held_up_keeps_its_connection(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = bus._client
+    assert client is not None
+    flush, pings = client.flush, list[float]()
+
+    async def held_up(timeout: int = 10) -> None:
+        pings.append(time.monotonic())
+        if len(pings) == 1:
+            # Before the ping has left.
+            time.sleep(DEAD_S + 2 * STALL_S)
+        await flush(timeout)
+
+    monkeypatch.setattr(client, "flush", held_up)
+    await wait_until(lambda: len(pings) > 2 or bus._client is not client)
+
+    assert bus._client is client
 
 
 async def test_requests_wait_for_the_next_connection(server: NatsServer, bus: Bus) -> None:
