@@ -142,7 +142,7 @@ def reserved(session: Session, but: AgentId | None = None) -> float:
 def ask(draft: SessionDraft, agent: AgentId) -> str:
     """Request a turn from `agent`, or record why the agent cannot take it now or at all.
 
-    Return the reason if the request is over budget and the caller has to handle that.
+    If the request exceeds the budget and the caller has to handle that, return the reason.
     """
     session, phase = draft.session, draft.phase
     turn = _unasked(draft, agent)
