@@ -399,7 +399,7 @@ def working(draft: SessionDraft, turn: Turn, note: str = "") -> None:
 def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
     """Restart a turn's clock, up to a turn's maximum time."""
     if turn.state is TurnState.WAITING:
-        # Text during a wait does not end it: the agent was interrupted, or it explains why it cannot continue.
+        # Text during a wait does not end it: the agent was interrupted, or explains why it cannot continue.
         return
     began = draft.now if turn.delivered_at is None else turn.delivered_at
     is_spent = draft.now - began >= draft.rules.longest_s
