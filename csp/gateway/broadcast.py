@@ -294,7 +294,7 @@ class Broadcast:
         self.wake(None)
 
     def next_news(self, agent: AgentId | None = None) -> "asyncio.Future[None]":
-        """Return a future for the next publication, or for the next news in the inbox of `agent`.
+        """Return a future for the next publication, or for the next change in the inbox of `agent`.
 
         A reader misses nothing if it gets the future before it reads.
         """

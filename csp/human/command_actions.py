@@ -408,7 +408,7 @@ async def web(chat: "Chat", words: list[str]) -> None:
 
 async def rooms(chat: "Chat", words: list[str]) -> None:
     """List the rooms on this machine."""
-    answer = await _csp_anywhere(chat, "rooms")
+    answer = await _csp(chat, "rooms", room="")
     await chat.out.page("/rooms", [visible(line) for line in answer.splitlines()])
 
 
@@ -421,11 +421,6 @@ async def down(chat: "Chat", words: list[str]) -> None:
     # It must outlive the pane that it ends.
     await _csp(chat, "down", is_apart=True)
     return None
-
-
-async def _csp_anywhere(chat: "Chat", verb: str, *words: str) -> str:
-    """Run a csp command that does not concern a room."""
-    return await _csp(chat, verb, *words, room="")
 
 
 async def _csp(chat: "Chat", verb: str, *words: str, is_apart: bool = False, room: str | None = None) -> str:

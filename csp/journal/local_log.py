@@ -12,7 +12,7 @@ from csp.journal.disk_thread import DiskThread
 from csp.journal.jsonl_journal import MOVED, JsonlJournal
 from csp.journal.line_reader import BLOCK_BYTES, type_and_seq
 
-_FULL: Final = ("the disk is full, the room is read-only", "free some space; the room continues by itself")
+_FULL: Final = ("the disk is full; the room is read-only", "free some space; the room continues by itself")
 
 
 class LocalLog:

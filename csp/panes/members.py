@@ -271,7 +271,7 @@ def _demo_instead(
     if lineup.members[0].role == ORCHESTRATOR and settings.is_set("orch_cmd"):
         first = member_for(ORCHESTRATOR, (), settings, wish.dir, role=ORCHESTRATOR)
         chosen += [] if startable(first, env) else [first]
-    why = f"none of {', '.join(CLIS)} is installed, starting demo agents instead"
+    why = f"none of {', '.join(CLIS)} is installed; starting demo agents instead"
     return replace(lineup, notes=(*map(_going_on, chosen), why))
 
 

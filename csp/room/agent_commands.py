@@ -25,10 +25,11 @@ from csp.protocol.requests import Handoff
 from csp.room import agent_text, commands, human_input, messages
 from csp.room.agent_names import nearest
 from csp.room.commands import AnswerQuery, PostReply, Send, Stop
+from csp.room.duplicate_messages import find_duplicate, is_repeated, notice_duplicate
 from csp.room.orchestrator import DEFAULT_COUNT, MAX_ANSWER, mode_text
 from csp.room.recipients import route
 from csp.room.room_draft import RoomDraft
-from csp.room.room_state import Channel, Message, Room, SentMessage, find_duplicate
+from csp.room.room_state import Channel, Message, Room, SentMessage
 from csp.room.sessions.session_start import set_mode
 from csp.room.sessions.steering import stop, threads_of
 
@@ -230,7 +231,7 @@ class AgentTextRunner:
         target, recipients = route(room, command)
         if known := find_duplicate(self._sent, Channel.TOOL, (target,), spoken.text, self._used):
             self._used.add(known)
-            messages.notice_duplicate(self._draft, command.sender, _name(spoken), known)
+            notice_duplicate(self._draft, command.sender, _name(spoken), known)
             return
         messages.check_share(room, recipients)
         messages.check_queues(room, recipients, spoken.text)
@@ -319,7 +320,7 @@ def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
 
 def allstop(draft: RoomDraft, command: Send) -> None:
     """Stop the thread's session, then record the word without delivering it to anybody."""
-    if command.id is not None and messages.is_repeated(draft.room, command.sender, command.id):
+    if command.id is not None and is_repeated(draft.room, command.sender, command.id):
         return
     thread = command.thread or DEFAULT_THREAD
     is_needed = any(thread in threads_of(session) for session in draft.sessions.live())

@@ -10,8 +10,9 @@ from csp.protocol.notices import NoticeCode
 from csp.room.agent_text import Envelope
 from csp.room.board_state import Ask, note_id
 from csp.room.commands import CompactBoard, SetBoardProvider, Summarise, WriteNote
+from csp.room.duplicate_messages import OWN_ID
 from csp.room.membership import known_participant
-from csp.room.messages import OWN_ID, check_queues, expiry
+from csp.room.messages import check_queues, expiry
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Room
 from csp.room.secrets import redact

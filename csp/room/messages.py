@@ -1,7 +1,6 @@
 """Rules for messages: their routes, their deliveries, and the deadlines for acting on them."""
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import islice, repeat, takewhile
@@ -26,9 +25,10 @@ from csp.protocol.notices import NoticeCode
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.responses import Deliver, DeliveryView
 from csp.room import commands
+from csp.room.duplicate_messages import find_duplicate, is_repeated, notice_duplicate
 from csp.room.recipients import route
 from csp.room.room_draft import RoomDraft
-from csp.room.room_state import ROOM_HOLDS, Channel, Message, Participant, Room, find_duplicate, may_move
+from csp.room.room_state import ROOM_HOLDS, Channel, Message, Participant, Room, may_move
 from csp.room.sessions.turn_prompt import handoffs
 
 MAX_HOPS: Final = 8
@@ -38,7 +38,6 @@ MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
 MAX_QUEUED_BY_AGENTS: Final = 200_000
 #: Replaces an agent's text that so far only people may read.
 SEALED: Final = "sealed"
-OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = events.AgentCall | events.AgentResponse | events.Activity
 #: Reasons for which a sidecar may hold a message; the others are used only by the room.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
@@ -66,11 +65,6 @@ def send(draft: RoomDraft, command: commands.Send) -> None:
     kind = events.AgentResponse if command.reply_to else events.AgentCall
     words = AgentWords(reply_to=command.reply_to, urgent=command.urgent, via=via)
     post_message(draft, command, kind, asked, target, recipients, words)
-
-
-def notice_duplicate(draft: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
-    """Post a notice that a message was not sent because it duplicates one sent for the same prompt."""
-    draft.notice(agent, NoticeCode.NOT_SENT_AGAIN(agent=agent, what=what, message=known), repeats=known)
 
 
 def answered_message(room: Room, command: commands.Words) -> Message | None:
@@ -176,18 +170,6 @@ def hold_reason(recipients: tuple[AgentId, ...], hops: int) -> str:
 def expiry(draft: RoomDraft, recipients: tuple[AgentId, ...], ttl_s: float | None) -> float | None:
     """Return when a message expires; only a message with recipients expires."""
     return draft.clock + ttl_s if recipients and ttl_s is not None else None
-
-
-def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
-    """Return whether `sender` has sent this id before; raise if the id belongs to somebody else."""
-    if OWN_ID.match(message_id):
-        raise BadInput(f"id {message_id!r} has the format of the room's own ids", "use, for example, a UUID")
-    known = room.message(message_id)
-    if known is None:
-        return False
-    if known.sender != sender:
-        raise Refused(f"id {message_id!r} is already used by another participant's message", "use a new id")
-    return True
 
 
 def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:

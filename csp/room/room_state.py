@@ -1,6 +1,6 @@
 """The state of a room, computed from its journal; only `room_reducer.apply` changes it."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
@@ -99,26 +99,6 @@ def fingerprints(text: str) -> tuple[str, ...]:
 
 def _mark(text: str) -> str:
     return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
-
-
-def find_duplicate(
-    sent: tuple[SentMessage, ...],
-    way: Channel,
-    targets: Collection[AgentId],
-    text: str,
-    used: Collection[MessageId] = (),
-) -> MessageId | None:
-    """Return the first message sent through `way` with the same text that has not been matched yet."""
-    if not sent:
-        return None
-    mark = fingerprints(text)[0]
-    for one in sent:
-        # A printed text may repeat only the first paragraph of a message sent by tool. A tool call with less
-        # text than the printed one is a different message.
-        known = one.marks if one.way is Channel.TOOL else one.marks[:1]
-        if one.way is way and one.target in targets and mark in known and one.id not in used:
-            return one.id
-    return None
 
 
 # --- a room's state ---------------------------------------------------------------------------------

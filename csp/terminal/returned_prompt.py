@@ -6,6 +6,7 @@ does not name its prompt. It is ours if it has as many line breaks, and if the p
 since we pasted the prompt: a person who only types cannot produce a marker.
 """
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -40,11 +41,8 @@ def returned_tag(
     found = marker.fullmatch(" ".join(text.split())) if marker is not None else None
     if found is not None:
         breaks = found.groupdict().get("breaks")
-        is_ours = (each for each in pasted if not _inserted_since(keys, each.pasted_at))
+        inserted = -math.inf if keys.last_insert is None else keys.last_insert
+        is_ours = (each for each in pasted if each.pasted_at > inserted)
         return next((each.tag for each in is_ours if str(each.line_breaks) == breaks), None)
     # The header may have scrolled off the top of the composer. If it is shown, nothing may be above it.
     return tag_in(text) or (None if tags_in(text) else tag_at_end(text))
-
-
-def _inserted_since(keys: DraftTracker, moment: float) -> bool:
-    return keys.last_insert is not None and keys.last_insert >= moment

@@ -56,7 +56,7 @@ def test_without_any_cli_the_demo_comes(tmp_path: Path, env: dict[str, str]) -> 
     assert names(lineup.members) == ["ada", "bob", "cy"]
     assert lineup.members[0].command == (*CSP, "demo", "ada")
     assert lineup.members[0].shown_command == "csp demo ada"
-    assert lineup.notes == ("none of claude, codex, gemini is installed, starting demo agents instead",)
+    assert lineup.notes == ("none of claude, codex, gemini is installed; starting demo agents instead",)
 
 
 def test_the_demo_can_be_asked_for_with_its_orchestrator(tmp_path: Path, env: dict[str, str]) -> None:
@@ -229,7 +229,7 @@ def test_the_variable_that_names_a_missing_command_is_named_first(
 
     assert [note.split(";")[0] for note in lineup.notes] == [
         "CSP_GEMINI_CMD: the command 'no-such' of agent 'gemini' was not found",
-        "none of claude, codex, gemini is installed, starting demo agents instead",
+        "none of claude, codex, gemini is installed; starting demo agents instead",
     ]
 
 

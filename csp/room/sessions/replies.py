@@ -16,9 +16,10 @@ from csp.room import agent_commands, agent_text
 from csp.room.agent_commands import AgentTextRunner, is_allstop, kind_of, runnable, sent_for_prompt
 from csp.room.board_commands import has_space, notice_full
 from csp.room.commands import ExtendTurn, PostReply, Send, Stop
-from csp.room.messages import confirm_delivery, is_repeated
+from csp.room.duplicate_messages import find_duplicate, is_repeated
+from csp.room.messages import confirm_delivery
 from csp.room.room_draft import RoomDraft, SessionDraft
-from csp.room.room_state import Channel, Message, Room, find_duplicate
+from csp.room.room_state import Channel, Message, Room
 from csp.room.runs.run_commands import read_alert, read_message
 from csp.room.runs.run_protocol import LEGAL, check_message, give_up, handle_message
 from csp.room.sessions.modes import NextSpeaker as Speaking

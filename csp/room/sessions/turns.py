@@ -142,7 +142,7 @@ def reserved(session: Session, but: AgentId | None = None) -> float:
 def ask(draft: SessionDraft, agent: AgentId) -> str:
     """Request a turn from `agent`, or record why the agent cannot take it now or at all.
 
-    Return the reason if the request is over budget and the caller has to handle that.
+    If the request exceeds the budget and the caller has to handle that, return the reason.
     """
     session, phase = draft.session, draft.phase
     turn = _unasked(draft, agent)
@@ -399,7 +399,7 @@ def working(draft: SessionDraft, turn: Turn, note: str = "") -> None:
 def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
     """Restart a turn's clock, up to a turn's maximum time."""
     if turn.state is TurnState.WAITING:
-        # Text during a wait does not end it: the agent was interrupted, or says why it cannot continue.
+        # Text during a wait does not end it: the agent was interrupted, or explains why it cannot continue.
         return
     began = draft.now if turn.delivered_at is None else turn.delivered_at
     is_spent = draft.now - began >= draft.rules.longest_s
