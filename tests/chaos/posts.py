@@ -34,9 +34,7 @@ async def load(room: LiveRoom, connections: int, seconds: float) -> list[float]:
     """Post over so many connections; return how long each message took."""
     took: list[float] = []
     end = time.monotonic() + seconds
-    body = json.dumps(
-        {"to": "all", "content": "a message of a usual length, about a line of text"}
-    ).encode()
+    body = json.dumps({"to": "all", "content": "a message of a usual length, about a line of text"}).encode()
     request = (
         f"POST /message HTTP/1.1\r\nHost: 127.0.0.1:{room.port}\r\nX-Auth-Token: {room.token}\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
