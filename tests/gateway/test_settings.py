@@ -98,6 +98,11 @@ def _ordered(found: Found, profile: str = "generic") -> Any:
 
 ACTS = {
     "host": Acts("127.0.0.2", _bound, "127.0.0.2"),
+    "public_name": Acts(
+        "a.example,b.example",
+        _of_room(lambda gateway: {"a.example", "b.example"} <= gateway.host_guard._names),
+        True,
+    ),
     "history_cap": Acts("7", _of_room(lambda gateway: gateway.history._cap), 7),
     "durability": Acts("flush", _of_room(lambda gateway: gateway.writer._durability), "flush"),
     "auth_token": Acts("a-token", _of_room(lambda gateway: gateway.tokens.room_token), "a-token"),
@@ -131,8 +136,8 @@ ACTS = {
 }
 #: Those that say where a room is, and from where the others come, have tests of their own below.
 BELOW = {"port", "layout", "gateway_url", "agent", "history_dir", "config_file", "ca_file"}
-#: Those of a cluster: tests/cluster/test_servers.py and test_gateways.py.
-OF_NATS = {"nats_ca", "nats_creds", "journal", "secret_file"}
+#: Those of a cluster: tests/cluster/test_servers.py, test_gateways.py and test_page_failover.py.
+OF_NATS = {"nats_ca", "nats_creds", "journal", "secret_file", "public_url"}
 
 
 def test_every_setting_has_a_row() -> None:
