@@ -115,6 +115,10 @@ GATEWAYS = "an http or https URL without a user name, or several separated by co
         ("CSP_ROOM", "a" * 33, "a room name of a-z, 0-9 or -, at most 32 characters long"),
         ("CSP_ROOM", "../up", "a room name of a-z, 0-9 or -, at most 32 characters long"),
         ("CSP_ROOM", "room\n", "a room name of a-z, 0-9 or -, at most 32 characters long"),
+        ("CSP_PUBLIC_URL", "https://gw.example/path", "an http or https URL without a path"),
+        ("CSP_PUBLIC_URL", "gw.example", "an http or https URL without a path"),
+        ("CSP_PUBLIC_NAME", "gw.example:8765", "host names without a port, separated by commas"),
+        ("CSP_PUBLIC_NAME", "a.example,", "host names without a port, separated by commas"),
         ("CSP_GATEWAY_URL", "localhost:8765", GATEWAYS),
         ("CSP_GATEWAY_URL", "http://me:pw@host", GATEWAYS),
         ("CSP_GATEWAY_URL", "http://host:99999", GATEWAYS),
@@ -434,3 +438,18 @@ def test_a_flag_of_the_table_has_no_default_of_its_own() -> None:
                 assert action.default is None
 
     assert found == flags
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("https://GW.example/", "https://gw.example"),
+        ("https://gw.example:443", "https://gw.example"),
+        ("http://gw.example:443", "http://gw.example:443"),
+        ("http://[::1]:8765", "http://[::1]:8765"),
+    ],
+)
+def test_a_public_url_is_what_browsers_call_an_origin(text: str, origin: str, tmp_path: Path) -> None:
+    settings = load_settings(env={"HOME": str(tmp_path), "CSP_PUBLIC_URL": text}, cwd=tmp_path)
+
+    assert settings.public_url == origin
