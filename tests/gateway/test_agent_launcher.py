@@ -24,8 +24,8 @@ def test_nothing_in_a_body_can_be_taken_for_an_option() -> None:
     )
     words = start_argv(body, "default")[4:]
 
-    assert words[:4] == ["add", "x", "--room=default", "--json"]
-    assert words[4:] == [
+    assert words[:5] == ["add", "x", "--room=default", "--json", "--number"]
+    assert words[5:] == [
         *("--provider=--purge", "--model=-m", "--base-url=--yes", "--key-env=K", "--role=orchestrator"),
     ]
     with pytest.raises(BadInput, match="begins with a dash"):

@@ -72,8 +72,9 @@ async def test_a_rule_by_line_approves_the_open_dialog(room: ServedRoom) -> None
         (["claude"], ""),
         (["gemini"], ""),
         (["my-own"], ""),
-        (["codex"], "no effect: ada does not report its commands to CSP"),
-        ({"profile": "codex", "duty": "reviewer"}, "no effect: ada does not report its commands to CSP"),
+        (["codex"], ""),
+        (["demo"], "no effect: ada does not report its commands to CSP"),
+        ({"profile": "demo", "duty": "reviewer"}, "no effect: ada does not report its commands to CSP"),
         ([], ""),
     ],
 )
