@@ -132,7 +132,7 @@ def test_from_last_of_a_silent_agent_fails(place: Place) -> None:
     place.agent("claude")
     done = place.csp("send", "claude", "x", "--from-last", "codex")
 
-    assert (done.code, done.err) == (1, "csp: no message from 'codex' was found (see: csp history)\n")
+    assert (done.code, done.err) == (1, "csp: 'codex' has sent no message yet (see: csp history)\n")
 
 
 def test_the_token_of_the_environment_decides_the_sender(place: Place) -> None:
@@ -366,7 +366,7 @@ def test_agents_are_listed_with_a_word_for_their_state(place: Place) -> None:
     shown, data = place.csp("agents"), place.csp("agents", "--json")
 
     assert empty.out == "no agents\n"
-    assert shown.out.split() == ["claude", "busy", "(running", "tests)", "cli"]
+    assert shown.out.split() == ["claude", "busy", "cli", "running", "tests"]
     assert [agent["id"] for agent in data.json] == ["claude"]
 
 
@@ -385,7 +385,7 @@ def test_what_an_agent_asks_of_a_person_is_shown(place: Place) -> None:
         ["Deny", "csp", "deny", "claude", "2"],
         ["Open", "its", "pane", "in", "the", "room:", "/focus", "claude"],
     ]
-    assert shown[6].split() == ["claude", "needs_approval", "(Bash:", "rm", "-r", "build)", "cli"]
+    assert shown[6].split() == ["claude", "needs_approval", "cli", "Bash:", "rm", "-r", "build"]
     assert [item["id"] for item in data["attention"]] == ["approval:claude"]
     assert [line.strip() for line in agents[1:]] == [
         "wants Bash: rm -r build",

@@ -39,6 +39,21 @@ async def test_health_tells_how_the_room_is(still_room: ServedRoom, clock: Clock
     }
 
 
+async def test_only_people_see_the_context_of_an_agent(room: ServedRoom) -> None:
+    ada, bob = await room.join("ada"), await room.join("bob")
+    usage = {"input": 40, "output": 2, "context": 42, "window": 100}
+    await room.post("/agent-output", {"content": "hi", "usage": usage}, token=ada.token)
+    await room.post("/agent-output", {"content": "more", "usage": {"input": 1}}, token=ada.token)
+
+    async def seen(token: str) -> list[int]:
+        views = {view["id"]: view for view in (await room.call("GET", "/agents", token=token)).data}
+        return [views["ada"]["context"], views["ada"]["window"]]
+
+    assert [await seen(ada.token), await seen(bob.token)] == [[42, 100], [0, 0]]
+    view = await room.agent("ada")
+    assert (view["context"], view["window"]) == (42, 100)
+
+
 async def test_an_agent_is_shown_with_every_field_of_the_design(still_room: ServedRoom, clock: Clock) -> None:
     room = still_room
     claude = await room.join("Claude", kind="api", capabilities=["tools"])
@@ -60,6 +75,9 @@ async def test_an_agent_is_shown_with_every_field_of_the_design(still_room: Serv
         "detail": "try later",
         "until": 2e9,
         "dialog": None,
+        "context": 0,
+        "window": 0,
+        "work": "",
     }
 
 

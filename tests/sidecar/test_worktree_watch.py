@@ -34,7 +34,7 @@ def test_only_a_linked_worktree_is_an_agents_own(tmp_path: Path) -> None:
     (tree / "sub").mkdir()
     module = tmp_path / "module"
     module.mkdir()
-    (module / ".git").write_text("gitdir: ../repo/.git/modules/module\n")
+    (module / ".git").write_text("gitdir: ../repo/.git/worktrees/tree/modules/module\n")
 
     found = [is_own_worktree(dir) for dir in (repo, tree, tree / "sub", module, tmp_path)]
     assert found == [False, True, True, False, False]

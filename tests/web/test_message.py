@@ -78,16 +78,16 @@ async def test_a_command_in_a_line_is_said_in_words(parts: Parts) -> None:
 async def test_only_lines_outside_of_code_and_lists_are_commands(parts: Parts) -> None:
     got = await parts.run(
         """const { renderTokens } = await load("render");
-        const tokens = [["p"], "I am done.", ["br"], "@handoff.bob read ", ["code", "@final"], ["br"],
-          "VOTE: [A]", ["br"], "REASON: short", null, ["ul"], ["li"], ["p"], "@final", null, null, null,
-          ["pre", "", "@final"]];
+        const tokens = [["p"], "@final ", ["code", "x"], ["br"], "@handoff.bob read ", ["code", "@final"],
+          ["br"], "VOTE: [A]", ["br"], "REASON: short", null, ["ul"], ["li"], ["p"], "@final", null, null,
+          null, ["pre", "", "@final"]];
         const box = document.createElement("div"); box.append(renderTokens("x".repeat(9),
           { length: 9, tokens }, { isSpeech: true }));
         return [...box.children].map((one) => one.textContent.replace("codeCopy", ""))"""
     )
 
     assert got == [
-        "I am done.→ hands over to bob: read @final✓ votes Areason: short",
+        "@final x→ hands over to bob: read @final✓ votes Areason: short",
         "@final",
         "@final",
     ]
