@@ -33,6 +33,8 @@ _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\u
 _BORDER: Final = re.compile(r"[\s─━═╌┄╭╮╰╯┌┐└┘]*\Z")
 _BROKEN_WORD: Final = re.compile(r"\w-\Z")
 _END_OF_QUESTION: Final = re.compile(r"\?(?=\s|\Z)")
+#: The kind of a busy indicator that is shown until the CLI is prepared for prompts.
+PREPARING: Final = "preparing"
 #: The kind of a dialog without choices, in which Enter means yes.
 ENTERED: Final = "entered"
 
@@ -112,6 +114,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     #: The text of rows that show work, letters only: these stay the same while spinners and clocks change.
     work: tuple[str, ...] = ()
     is_starting: bool = False
+    #: A busy indicator shows that the CLI is not prepared for prompts yet; it need not move.
+    is_preparing: bool = False
     #: The CLI submits the text in its composer by itself, without another Enter.
     is_accepted: bool = False
     limit: Limit | None = None
@@ -141,7 +145,8 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         dialog = ScreenDialog(
             kind=overlay[0].kind or "overlay", question=overlay[1].text.strip(_FRAME), subject="", choices=()
         )
-    work = tuple(" ".join(_WORDS.findall(row.text)) for _, row in places.rows_with(rules.busy))
+    busy = list(places.rows_with(rules.busy))
+    work = tuple(" ".join(_WORDS.findall(row.text)) for _, row in busy)
     return Reading(
         composer=composer,
         dialog=dialog,
@@ -149,6 +154,7 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         blocking=blocking,
         is_busy=bool(work),
         work=work,
+        is_preparing=any(sign.kind == PREPARING for sign, _ in busy),
         is_starting=any(True for _ in places.rows_with(rules.starting)),
         is_accepted=any(True for _ in places.rows_with(rules.accepted)),
         limit=next(places.limits(rules.limits), None),

@@ -174,6 +174,16 @@ def test_a_sign_of_work_that_is_drawn_no_more_is_a_leftover_of_a_cli_that_tells_
     assert not scene.after(0.2).pane.looks_busy
 
 
+def test_a_sign_that_gemini_is_not_prepared_yet_counts_while_it_stands_still(scene: Scene) -> None:
+    """On a busy machine its spinner may not turn for seconds; prompts entered meanwhile are joined."""
+    row = "\x1b[36m⠏ Connecting to MCP servers... (0/1)\x1b[0m"
+    composer = f"{RULE}\r\n > \x1b[90m\x1b[0m\r\n{RULE}\x1b[4;4H"
+    scene.run("gemini").write(f"{CLEAR}{row}\r\n\r\n{composer}").after(0)
+    assert scene.after(60).pane.looks_busy
+
+    assert not scene.write(f"{CLEAR}\r\n\r\n{composer}").after(0).pane.looks_busy
+
+
 def test_where_only_the_screen_tells_of_work_a_still_sign_counts(scene: Scene) -> None:
     scene.write("working (esc to interrupt)\r\n> ").after(0)
 

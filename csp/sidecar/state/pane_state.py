@@ -257,9 +257,11 @@ class PaneState:
     def looks_busy(self) -> bool:
         """Return whether the screen shows a busy indicator.
 
-        If the CLI itself reports its turns, an indicator on an unchanging screen is a leftover.
+        If the CLI itself reports its turns, an indicator on an unchanging screen is a leftover, unless it
+        is shown before the first turn.
         """
         is_alive = self.last_output is not None and time.monotonic() - self.last_output < ANIMATED_S
+        is_alive = is_alive or self._reading.is_preparing
         is_sign = self._reading.is_busy and (is_alive or self.profile.delivery.proof == "none")
         return is_sign or "busy" in self._signs.values()
 
