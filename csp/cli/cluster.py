@@ -90,7 +90,10 @@ def _config(call: VerbCall, words: list[str]) -> int:
         text = nats_config(hosts, number, key=check_key(args.key), folder=folder, store=store)
     elif kind == "systemd":
         folder = check_path(args.folder or _GATEWAY_FOLDER)
-        text = systemd_unit(hosts, room=room, port=port, folder=folder, csp=_own_program())
+        # The csp command of this installation.
+        beside = Path(sys.executable).parent / "csp"
+        csp = beside if beside.exists() else Path(shutil.which("csp") or "/usr/local/bin/csp")
+        text = systemd_unit(hosts, room=room, port=port, folder=folder, csp=csp)
     else:
         text = compose_file(hosts, room=room, port=port)
     put(text.rstrip("\n"))
@@ -156,10 +159,3 @@ def _write_new(path: Path, data: bytes) -> None:
         raise Refused(f"{str(path)!r} exists already", "choose another name") from exc
     with open(fd, "wb") as file:
         write_all(file.fileno(), data, 0)
-
-
-def _own_program() -> Path:
-    """Return the path of the csp command of this installation."""
-    beside = Path(sys.executable).parent / "csp"
-    found = shutil.which("csp")
-    return beside if beside.exists() else Path(found or "/usr/local/bin/csp")

@@ -49,6 +49,7 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
         state = "running" if has_panes else "no panes"
     else:
         state = "no gateway" if has_panes else "stopped"
+    opening = f"csp up --room {name}" + ("" if room or not claim or claim.home else " --dir DIR")
     history = str(room.history) if room else str(Path(claim.history) / name) if claim else ""
     return {
         "room": name,
@@ -61,14 +62,8 @@ def _row(settings: Settings, name: str, claim: Claim | None, room: RunningRoom |
         "session": panes.name if panes and has_panes else None,
         "socket": panes.socket if panes and has_panes else None,
         "joined": room.joined or None if room else None,
-        "open": _opening(name, claim, room),
+        "open": f"csp join {room.joined}" if room and room.joined else opening,
     }
-
-
-def _opening(name: str, claim: Claim | None, room: RunningRoom | None) -> str:
-    if room and room.joined:
-        return f"csp join {room.joined}"
-    return f"csp up --room {name}" + ("" if room or not claim or claim.home else " --dir DIR")
 
 
 def _agents(settings: Settings, room: RunningRoom) -> list[dict[str, Any]]:

@@ -100,7 +100,10 @@ class Connection:
                 self._tell(Status(why=error.message))
                 good_at = now if was_connected else good_at
                 is_too_late = self.give_up_s is not None and now - good_at > self.give_up_s
-                if is_too_late or self._is_refused(error, was_connected):
+                # One of several gateways may not know a token yet that the room accepts.
+                self._refusals = 0 if was_connected else self._refusals
+                self._refusals += isinstance(error, Unauthenticated | Forbidden)
+                if is_too_late or self._refusals >= len(self._http):
                     raise
                 if self._progress != before or (was_connected and now - started > STEADY_S):
                     self._backoff.reset()
@@ -114,12 +117,6 @@ class Connection:
                 self._tried = 0
                 self._rounds += 1
                 await asyncio.sleep(self._backoff.next_s())
-
-    def _is_refused(self, error: CspError, was_connected: bool) -> bool:
-        """Return whether the room has refused the token; one of several gateways may not know it yet."""
-        self._refusals = 0 if was_connected else self._refusals
-        self._refusals += isinstance(error, Unauthenticated | Forbidden)
-        return self._refusals >= len(self._http)
 
     @property
     def _progress(self) -> tuple[int, int]:

@@ -34,16 +34,12 @@ async def send_message(gateway: Gateway, call: Posted[requests.MessageBody]) -> 
     caller, body = call.caller, call.body
     check_text(body.content)
     ttl_s = gateway.settings.message_ttl_s
-    to = with_groups(body.to, _groups(gateway))
+    named = gateway.settings.groups
+    # A group that shares a participant's name does not count.
+    taken = {enums.ALL, enums.HUMAN, *gateway.writer.room.participants} if named else ()
+    to = with_groups(body.to, {name: members for name, members in named.items() if name not in taken})
     command = fill(Send, body, sender=caller.id, to=to, text=body.content, ttl_s=ttl_s)
     return sent_view(gateway, await gateway.submit(command), body.id)
-
-
-def _groups(gateway: Gateway) -> dict[str, tuple[str, ...]]:
-    """Return the groups by name, without those that share a participant's name."""
-    named = gateway.settings.groups
-    taken = {enums.ALL, enums.HUMAN, *gateway.writer.room.participants} if named else ()
-    return {name: members for name, members in named.items() if name not in taken}
 
 
 def with_groups(to: str, groups: Mapping[str, Sequence[str]]) -> str:

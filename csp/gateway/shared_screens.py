@@ -92,7 +92,10 @@ class SharedScreens:
             while True:
                 self._changed.clear()
                 await self._repeat()
-                self._forget_old()
+                now = time.monotonic()
+                for agent, wishes in list(self._wishes.items()):
+                    self._wishes[agent] = {process: end for process, end in wishes.items() if end > now}
+                    self._end_unwanted(agent)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(REPEAT_S if self._wanted or self._wishes else None):
                         await self._changed.wait()
@@ -137,12 +140,6 @@ class SharedScreens:
         elif wish.agent in self._wishes:
             self._wishes[wish.agent].pop(wish.process, None)
             self._end_unwanted(wish.agent)
-
-    def _forget_old(self) -> None:
-        now = time.monotonic()
-        for agent, wishes in list(self._wishes.items()):
-            self._wishes[agent] = {process: end for process, end in wishes.items() if end > now}
-            self._end_unwanted(agent)
 
     def _end_unwanted(self, agent: AgentId) -> None:
         if not self._wishes[agent]:

@@ -25,7 +25,10 @@ async def show_help(chat: "Chat", words: list[str]) -> None:
     """Show how to address agents, and all commands or one of them."""
     if words and words[0] != "all":
         row = find(words[0].removeprefix("/"))
-        lines = [f"{row.form}  {row.help}", *(_mode_lines() if row.name == "mode" else ())]
+        lines = [f"{row.form}  {row.help}"]
+        if row.name == "mode":
+            texts = {str(mode): text for mode, text in catalogue.MODE_TEXTS.items()}
+            lines += columns([[mode, texts[mode].about] for mode in mode_names() if mode in texts])
         await chat.out.page(f"/help {row.name}", lines)
         return
     lines = whole_help() if words else help_lines(chat.look.columns() or 80)
@@ -132,12 +135,6 @@ _SPEECH: Final = (
 )
 _KEYS: Final = "Alt-Enter starts a new line, Tab completes, Ctrl-R searches what you typed"
 _MORE: Final = "/help COMMAND explains one, /help all lists them with what they do"
-
-
-def _mode_lines() -> list[str]:
-    """Return the modes with what they do."""
-    texts: dict[str, catalogue.ModeText] = {str(mode): text for mode, text in catalogue.MODE_TEXTS.items()}
-    return columns([[mode, texts[mode].about] for mode in mode_names() if mode in texts])
 
 
 def help_lines(width: int) -> list[str]:

@@ -28,14 +28,13 @@ class JoinedRoom(OpenRoom):
         ours = {run.agent for run in self._processes.sidecars()} | set(load_conversations(self.conversations))
         ours |= {member.agent for member in self._processes.lineup()}
         taken = {field(agent, "id", str) for agent in self.agents()} - ours
-        return tuple(self._free(member, taken) for member in super().members())
-
-    def _free(self, member: PaneMember, taken: set[str]) -> PaneMember:
-        if member.agent not in taken:
-            return member
-        agent = free_name(member.agent, self.machine, taken)
-        self._tell(f"{member.agent} is an agent of another machine, so the one here is {agent}")
-        return renamed(member, agent)
+        members = list(super().members())
+        for number, member in enumerate(members):
+            if member.agent in taken:
+                agent = free_name(member.agent, self.machine, taken)
+                self._tell(f"{member.agent} is an agent of another machine, so the one here is {agent}")
+                members[number] = renamed(member, agent)
+        return tuple(members)
 
     def report_found(self) -> None:
         """Report where the room is."""

@@ -56,10 +56,6 @@ def _is_chosen(value: str) -> bool:
     return not _PLACEHOLDER.match(value) and bool(re.search(r"[\d!@#%^&*+]", value))
 
 
-def _is_opaque(value: str) -> bool:
-    return _is_random(value) or (not value.islower() and len(value) >= 20 and not _PLACEHOLDER.match(value))
-
-
 _START: Final = r"(?<![A-Za-z0-9_-])"
 _NAMES: Final = (
     r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?access)?(?:[_-]?key)?|client[_-]?secret"
@@ -112,7 +108,15 @@ PATTERNS: Final = (
         r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token)\s+([^\s\"'<>$]{8,})",
         1,
     ),
-    _of("bearer token", "bearer", r"(?i)\bbearer\s+([A-Za-z0-9._~+/-]{16,}=*)", 1, _is_opaque),
+    _of(
+        "bearer token",
+        "bearer",
+        r"(?i)\bbearer\s+([A-Za-z0-9._~+/-]{16,}=*)",
+        1,
+        lambda value: (
+            _is_random(value) or (not value.islower() and len(value) >= 20 and not _PLACEHOLDER.match(value))
+        ),
+    ),
     _of(
         "token",
         "x-auth-token x-api-key",

@@ -245,7 +245,11 @@ class DraftTracker(msgspec.Struct, kw_only=True):
         if not data:
             return False
         self.last_key = now
-        self._note_edit(_SPELT.sub(_spell, data), now)
+        spelt = _SPELT.sub(_spell, data)
+        if spelt.strip(_STOP_BYTES):
+            self.last_edit = now
+            if _TYPING.fullmatch(spelt) is None:
+                self.last_insert = now
         end = 0
         for paste in _PASTE.finditer(data):
             self._count_keys(data[end : paste.start()], now)
@@ -259,13 +263,6 @@ class DraftTracker(msgspec.Struct, kw_only=True):
     def clear(self) -> None:
         """Forget the draft, because the screen shows an empty composer."""
         self.typed = 0
-
-    def _note_edit(self, data: bytes, now: float) -> None:
-        if not data.strip(_STOP_BYTES):
-            return
-        self.last_edit = now
-        if _TYPING.fullmatch(data) is None:
-            self.last_insert = now
 
     def _count_keys(self, data: bytes, now: float) -> None:
         if _RECALLS.search(data):

@@ -229,7 +229,7 @@ def test_the_variable_that_names_a_missing_command_is_named_first(
 
     assert [note.split(";")[0] for note in lineup.notes] == [
         "CSP_GEMINI_CMD: the command 'no-such' of agent 'gemini' was not found",
-        "none of claude, codex, gemini is installed; starting demo agents instead",
+        "none of claude, codex, gemini is installed",
     ]
 
 
