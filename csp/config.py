@@ -105,6 +105,8 @@ class Settings:
     max_tokens: int = 1000000
     max_minutes: float = 20.0
     max_cost_usd: float | None = None
+    on_limit: str = ""
+    on_hard_limit: str = "stop"
     board_replies: bool = True
     board_summary_after: int = 50
     board_summariser: str = ""
@@ -265,6 +267,9 @@ ROWS: Final = (
          "time after which a mode is stopped", key="minutes", unit="minutes"),
     _row("max_cost_usd", "limits", types.COST,
          "cost after which a mode is stopped", key="cost_usd", unit="US dollars"),
+    _row("on_limit", "limits", types.ON_LIMIT,
+         "what a mode does at an agent's usage limit, else as its kind does: wait, skip or stop"),
+    _row("on_hard_limit", "limits", types.ON_HARD_LIMIT, "what a mode does at its own limit: ask or stop"),
     _row("board_replies", "board", types.BOOLEAN,
          "put a session's replies on its whiteboard", key="replies"),
     _row("board_summary_after", "board", types.FROM_NOTHING,

@@ -153,6 +153,8 @@ GATEWAYS: Final = SettingType(
     lambda text: ",".join(_read_url(one.strip()) for one in text.split(",")),
 )
 PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
+ON_LIMIT: Final = SettingType("one of wait, skip, stop", matching(re.compile("wait|skip|stop")))
+ON_HARD_LIMIT: Final = SettingType("ask or stop", matching(re.compile("ask|stop")))
 LAYOUT: Final = SettingType("one of auto, top, left, focus", matching(re.compile("auto|top|left|focus")))
 DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
 

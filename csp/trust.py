@@ -26,6 +26,7 @@ HARMLESS: Final = frozenset(
         *("room.injection_timeout_s", "room.offline_after_s", "room.message_ttl_s"),
         *("limits.turn_warn_ms", "limits.turn_timeout_ms", "limits.soft_turns", "limits.soft_tokens"),
         *("limits.window_items", "limits.window_tokens", "limits.turns", "limits.tokens", "limits.minutes"),
+        *("limits.on_limit", "limits.on_hard_limit"),
         *("limits.cost_usd", "board.replies", "board.summary_after", "board.summariser", "board.max_kb"),
         *("agent.name", "agent.profile", "agent.role", "agent.worktree"),
     }

@@ -1,10 +1,12 @@
 """Set, show, steer or end the mode of a room."""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
 from csp.cli.arguments import ANY, JSON, SECONDS, THREAD, WHOLE, Forms, switch, takes, value
+from csp.cli.output import duration
 from csp.cli.verb_call import VerbCall
 from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
@@ -13,7 +15,10 @@ from csp.http_client import Object, field, segment
 _FREEFORM: Final = "freeform"
 _START: Final = "start one: csp mode set debate 'tabs or spaces'"
 #: The names of the options in a request body; limits are in a separate object.
-_SET: Final = ("rounds", "steps", "first", "synth", "ballot", "respect_final", "soft_turns")
+_SET: Final = (
+    *("rounds", "steps", "first", "synth", "ballot", "respect_final", "soft_turns"),
+    *("on_limit", "on_hard_limit"),
+)
 _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _FORMS: Final = Forms("mode", default="show")
 
@@ -38,11 +43,23 @@ _FORMS: Final = Forms("mode", default="show")
     value("--tokens", "N", "end after N tokens", type=WHOLE),
     value("--minutes", "M", "end after M minutes; with extend: additional minutes", type=SECONDS),
     value("--cost", "USD", "end after a cost of USD dollars", type=SECONDS),
+    value(
+        "--on-limit",
+        "DO",
+        "at an agent's usage limit: wait, skip or stop; default: wait in autopilot, else skip",
+        choices=("wait", "skip", "stop"),
+    ),
+    value(
+        "--on-hard-limit",
+        "DO",
+        "at a limit of the mode: ask or stop; default: stop",
+        choices=("ask", "stop"),
+    ),
     THREAD,
     JSON,
     examples=(
         "csp mode set debate 'tabs or spaces' --rounds 2 --agents claude,codex",
-        "csp mode set autopilot 'make the tests pass' --turns 50 --minutes 10",
+        "csp mode set autopilot 'make the tests pass' --turns 50 --minutes 10 --on-hard-limit ask",
         "csp mode pause",
         "csp mode extend --rounds 2",
         "csp mode skip codex",
@@ -187,6 +204,24 @@ def _thread(call: VerbCall) -> dict[str, str]:
     return {"thread": call.args.thread} if call.args.thread else {}
 
 
+#: The kinds of waits, in words after the name of the agent.
+WAITS: Final = {
+    "reset": "at a usage limit",
+    "person": "needs a person",
+    "offline": "is offline",
+    "resume": "is stopped until the session continues",
+}
+
+
+def wait_line(wait: Object) -> str:
+    """Return a wait of a session as one line."""
+    words = f"{wait.get('agent')} {WAITS.get(str(wait.get('kind')), wait.get('kind'))}"
+    at = wait.get("at")
+    if at is not None:
+        return f"{words}, asked again in {duration(max(0.0, float(at) - time.time()))}"
+    return f"{words} ({wait['detail']})" if wait.get("detail") else words
+
+
 def view_lines(view: Object) -> Iterator[str]:
     """Yield the running mode as human-readable lines."""
     if view.get("sessionId") is None:
@@ -205,7 +240,11 @@ def view_lines(view: Object) -> Iterator[str]:
         yield f"round: {field(view, 'round', int) + 1}/{rounds}  phase: {view.get('phase')}"
         waiting = ", ".join(map(str, field(view, "waitingFor", list)))
         yield f"waiting for: {waiting or '-'}"
-        yield f"session: {view.get('sessionId')}  {view.get('status')}"
+        # A gateway of an older version has no waits.
+        for wait in view.get("waits") or ():
+            yield f"waits: {wait_line(wait)}"
+        held = " at its limit" if view.get("held") else ""
+        yield f"session: {view.get('sessionId')}  {view.get('status')}{held}"
     for agent, vote in field(view, "votes", dict).items():
         reason = " ".join(str(vote.get("reason") or "").split())
         yield f"vote: {agent} -> {vote.get('label')}" + (f": {reason}" if reason else "")

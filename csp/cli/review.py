@@ -16,7 +16,7 @@ from csp.setting_types import PORT
 
 _START: Final = (
     *("builder", "reviewer", "test", "test_timeout", "max_revisions", "on_accept", "approve", "dir"),
-    *("run_id", "thread"),
+    *("run_id", "thread", "on_limit"),
 )
 _FORMS: Final = Forms("review", default="list")
 
@@ -36,6 +36,12 @@ _FORMS: Final = Forms("review", default="list")
     value("--test-timeout", "S", "time limit for the tests in seconds; default: 600", type=SECONDS),
     value("--max-revisions", "N", "revisions until a person is asked; default: 3", type=read_as(PORT)),
     value("--on-accept", "DO", "branch or nothing; default: branch", choices=("branch", "nothing")),
+    value(
+        "--on-limit",
+        "DO",
+        "at an agent's usage limit: wait, skip or stop; default: wait",
+        choices=("wait", "skip", "stop"),
+    ),
     switch("--approve", "require a person to approve every plan, regardless of its risk"),
     value("--run-id", "ID", "name of the run and of its folder"),
     value("--dir", "DIR", "directory of the work; default: the current one"),

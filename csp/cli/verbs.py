@@ -63,6 +63,7 @@ VERBS: Final = (
     Verb("rules", "list the commands that need no approval", "needs:rules"),
     Verb("unallow", "remove an approval rule", "needs:unallow"),
     Verb("decide", "decide a tie, or how to handle a limit", "needs:decide"),
+    Verb("report", "show what happened while you were away", "report"),
     Verb("restart", "restart an agent's CLI", "control"),
     Verb("remove", "remove an agent from the room", "control:remove"),
     Verb("token", "print the room's token, for curl", "status:token"),

@@ -392,6 +392,8 @@ class Gateway:
         """Mark silent agents as offline and close expired pages, until cancelled."""
         while True:
             await asyncio.sleep(max(0.02, min(5.0, self.settings.offline_after_s / 4)))
+            # Timers stand still in a sleep, so deadlines that have passed meanwhile are looked at now.
+            self.writer.note_sleep()
             await self.mark_silent_offline()
             self.drop_stale_sockets()
 

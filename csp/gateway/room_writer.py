@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from csp.errors import BadInput, Broken, StorageFailed, StorageFull
+from csp.gateway.sleep_gauge import SleepGauge
 from csp.journal import Batch, DiskThread, JsonlJournal, Log, Place, snapshots
 from csp.protocol.events import AnyEvent, KnownEvent, decode_event, encode_event
-from csp.room.commands import DEFAULT_RULES, AnyCommand, RoomRules
+from csp.room.commands import DEFAULT_RULES, AnyCommand, RoomRules, Slept
 from csp.room.decide import draft_of
 from csp.room.room_reducer import apply
 from csp.room.room_state import Room, dump, load
@@ -121,6 +122,7 @@ class RoomWriter:
         self._clock = clock
         self._publish = publish
         self._rules = rules
+        self.sleep_gauge = SleepGauge()
         #: The batches that wait to be written; commands are added to the last one.
         self._queue = deque([Uncommitted()])
         self._in_flight: Uncommitted | None = None
@@ -151,12 +153,25 @@ class RoomWriter:
     def _decide(self, command: AnyCommand, result: Result, call_id: str = "") -> Result:
         if not self.is_writable:
             raise copy(self._refusal)
+        self.note_sleep()
+        return self._safe(Waiter(result, self._take(command), call_id))
+
+    def note_sleep(self) -> None:
+        """Note that the machine was suspended, before anything else is decided."""
+        slept_s = self.sleep_gauge.take() if self.is_leading and self.is_writable else 0.0
+        if slept_s:
+            log.info("the machine was suspended", extra={"for_s": round(slept_s)})
+            if self._take(Slept(seconds=slept_s)):
+                self._schedule()
+
+    def _take(self, command: AnyCommand) -> list[KnownEvent]:
+        """Decide a command, change the room, and queue the events."""
         draft = draft_of(self.room, command, self._clock(), self._rules)
         # Encode before changing the room: an event that cannot be encoded must not change anything.
         entries: Committed = [(event, self._line_of(event)) for event in draft.events]
         self._batch_for(entries).entries += entries
         self.room = draft.take_over()
-        return self._safe(Waiter(result, draft.events, call_id))
+        return draft.events
 
     def _batch_for(self, entries: Committed) -> Uncommitted:
         """Return the batch to which the events of a command are added."""

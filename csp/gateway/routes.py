@@ -21,6 +21,7 @@ from csp.gateway import (
     message_routes,
     operations,
     page_routes,
+    report_routes,
     run_routes,
     session_routes,
 )
@@ -281,6 +282,7 @@ ROUTES: Final = (
     route("POST", "/agent-output", output, "Post the output of an agent"),
     route("GET", "/queue", message_routes.queue, "List all waiting messages with their reasons"),
     route("GET", "/attention", attention_routes.list_items, "List items that need a person, with answers"),
+    route("GET", "/report", report_routes.get_report, "Report what happened since a time or in a session"),
     route("GET", "/rules", attention_routes.list_rules, "List the approval rules"),
     route("POST", "/rules", attention_routes.add_rule, "Add a rule that approves a command", status=201),
     route("DELETE", "/rules/{number}", attention_routes.remove_rule, "Remove an approval rule"),

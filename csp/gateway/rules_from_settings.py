@@ -2,7 +2,7 @@
 
 from csp.config import Settings
 from csp.prompt_files import load_prompts
-from csp.protocol.session_parts import Limits
+from csp.protocol.session_parts import Limits, OnHardLimit, OnLimit
 from csp.room.commands import AllowedCommand, RoomRules, WindowSize
 
 
@@ -20,6 +20,8 @@ def load_rules(settings: Settings) -> RoomRules:
             minutes=settings.max_minutes,
             cost=settings.max_cost_usd,
         ),
+        on_limit=OnLimit(settings.on_limit) if settings.on_limit else None,
+        on_hard_limit=OnHardLimit(settings.on_hard_limit),
         board_replies=settings.board_replies,
         summary_after=settings.board_summary_after,
         summariser=settings.board_summariser,

@@ -43,6 +43,7 @@ async def start_run(
         topic=body.goal,
         agents=(body.builder, body.reviewer),
         max_revisions=body.max_revisions,
+        on_limit=body.on_limit,
         terms=fill(review_messages.RunTerms, body),
         thread=thread_for_run(gateway, body.thread),
     )

@@ -36,6 +36,7 @@ from csp.gateway.http_server import make_runner
 from csp.gateway.lan_certificate import certificate_folder
 from csp.gateway.lan_listener import LanListener, open_lan
 from csp.gateway.own_address import is_loopback
+from csp.gateway.sleep_gauge import passed_s
 from csp.room_registry import RoomFile, RunningRoom, remove_room, write_room
 
 #: A larger change in the offset from the machine's clock is logged.
@@ -69,12 +70,6 @@ class RoomWork(Protocol):
         supervisor: int | None = None,
         lan: LanListener | None = None,
     ) -> None: ...
-
-
-def passed_s() -> float:
-    """Return the machine's uptime, including suspended time where the system counts it."""
-    boot_clock: int | None = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
 
 
 class SteadyClock:

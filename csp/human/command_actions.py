@@ -367,6 +367,12 @@ async def steer(chat: "Chat", verb: str, words: list[str]) -> None:
     _done(chat, f"{_STEERED[verb]} {session.mode}")
 
 
+async def report(chat: "Chat", words: list[str]) -> None:
+    """Run `csp report`."""
+    lines = (await _csp(chat, "report", *(words[0].split() if words else ()))).splitlines()
+    await chat.out.page(" ".join(["/report", *words]), [visible(line) for line in lines])
+
+
 async def review(chat: "Chat", words: list[str]) -> None:
     """Run `csp review`."""
     try:

@@ -62,6 +62,7 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "decide": command_actions.decide,
     "continue": command_actions.release,
     "mode": command_views.status,
+    "report": command_actions.report,
     "review": command_actions.review,
     "board": command_views.board,
     "next": command_actions.next_turn,

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from csp.protocol.enums import MAX_TEXT_BYTES, Id, Mode, Name, OwnId, ReportedAgentState, Thread
 from csp.protocol.notes import BoardName
+from csp.protocol.session_parts import OnHardLimit, OnLimit
 
 #: The maximum wait for a collaboration, in seconds.
 LONGEST_S = 1800
@@ -112,6 +113,8 @@ class StartMode(Arguments, frozen=True, forbid_unknown_fields=True):
     synth: Annotated[Name, Meta(description="the agent that writes the synthesis")] | None = None
     ballot: Annotated[bool, Meta(description="for a debate: vote at the end")] | None = None
     respect_final: bool | None = None
+    on_limit: Annotated[OnLimit, Meta(description="at an agent's usage limit")] | None = None
+    on_hard_limit: Annotated[OnHardLimit, Meta(description="at the session's own limit")] | None = None
     thread: InThread | None = None
     own_thread: Annotated[bool, Meta(description="start it in a new thread, alongside running work")] = False
 

@@ -291,6 +291,8 @@ COMMANDS: Final = (
     CommandEntry("needs", "list items that need you, with their answers", group=_AGENTS),
     CommandEntry("answer", "answer the newest item (or /y, /n, Alt-Y)",
                  (ArgumentKind.MAYBE_WORD,), usage="[KEY]", group=_AGENTS),
+    CommandEntry("report", "show what happened while you were away", (ArgumentKind.MAYBE_TEXT,),
+                 usage="[SESSION] [--since TIME]", is_on_page=True, group=_AGENTS),
     CommandEntry("approve", "answer yes to an agent's dialog, or choose N", _MA + _N,
                  control=ControlVerb.APPROVE, group=_AGENTS),
     CommandEntry("deny", "answer no to an agent's dialog", _MA + _N, control=ControlVerb.DENY, group=_AGENTS),

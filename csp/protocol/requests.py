@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from csp.protocol import enums
-from csp.protocol.session_parts import Limits
+from csp.protocol.session_parts import Limits, OnHardLimit, OnLimit
 
 
 class RegisterBody(enums.Struct, frozen=True):
@@ -200,7 +200,11 @@ Rounds = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class ModeBody(InThread, frozen=True):
-    """The mode to set, its topic and its agents; without `agents`, all online agents take part."""
+    """The mode to set, its topic and its agents; without `agents`, all online agents take part.
+
+    `on_limit` is the action at an agent's usage limit, `on_hard_limit` the one at the session's own limit;
+    without them, the settings and the mode decide.
+    """
 
     mode: Annotated[str, Meta(max_length=64, examples=["freeform"])]
     topic: enums.Text | None = None
@@ -213,6 +217,8 @@ class ModeBody(InThread, frozen=True):
     respect_final: bool = False
     soft_turns: bool = False
     limits: Limits = Limits()
+    on_limit: OnLimit | None = None
+    on_hard_limit: OnHardLimit | None = None
 
 
 class CollaborateBody(InThread, frozen=True):
@@ -237,7 +243,8 @@ class CollaborateBody(InThread, frozen=True):
 class SessionActionBody(Once, frozen=True):
     """The agent to skip or kick, or the number to extend by; without a number, open turns get more time.
 
-    `choice` is the decision: for a tie, the label of the winner or `none`; for a limit, `ok` or `end`.
+    `choice` is the decision: for a tie, the label of the winner or `none`; near a limit, `ok` or `end`; at a
+    limit that asks, `continue` or `end`; at an agent's usage limit, `continue`, `skip` or `end`.
     """
 
     agent: enums.Name | None = None

@@ -7,7 +7,7 @@ from msgspec import field
 
 from csp.protocol import enums
 from csp.protocol.requests import Dialog
-from csp.protocol.session_parts import EndReason, Status
+from csp.protocol.session_parts import EndReason, Status, WaitKind
 
 
 class ErrorView(enums.Struct, frozen=True):
@@ -238,8 +238,22 @@ class InboxView(enums.Struct, frozen=True, omit_defaults=False):
     next: int
 
 
+class WaitView(enums.Struct, frozen=True, omit_defaults=False):
+    """A wait of a session for an agent; at `at` it is asked again, else something has to happen first."""
+
+    agent: str
+    kind: WaitKind
+    since: float
+    until: float | None = None
+    at: float | None = None
+    detail: str = ""
+
+
 class ModeView(enums.Struct, frozen=True, omit_defaults=False):
-    """The orchestration state, with the field names of the original protocol."""
+    """The orchestration state, with the field names of the original protocol.
+
+    `held` is the limit at which the session is paused until a person decides.
+    """
 
     mode: enums.Mode = enums.Mode.FREEFORM
     topic: str | None = None
@@ -261,6 +275,8 @@ class ModeView(enums.Struct, frozen=True, omit_defaults=False):
     reason: str | None = None
     started_at: float | None = field(name="startedAt", default=None)
     deadline: float | None = None
+    waits: tuple[WaitView, ...] = ()
+    held: EndReason | None = None
 
 
 class TurnView(enums.Struct, frozen=True):

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from csp.errors import BadInput
 from csp.protocol.enums import AgentId, Name, Note, OwnId, Struct, Text, Thread, Word
-from csp.protocol.session_parts import EndReason
+from csp.protocol.session_parts import EndReason, OnLimit
 
 SCHEMA_VERSION: Final = "0.1"
 #: The participant for a role that is played through files.
@@ -330,13 +330,17 @@ class RunTerms(Struct, frozen=True, kw_only=True):
 
 
 class RunBody(RunTerms, frozen=True):
-    """A run to start: goal, builder and reviewer; `mailbox` is the role that is played through files."""
+    """A run to start: goal, builder and reviewer; `mailbox` is the role that is played through files.
+
+    `on_limit` is the action at an agent's usage limit.
+    """
 
     goal: Text
     builder: Name
     reviewer: Name
     max_revisions: Annotated[int, Meta(ge=0, le=100)] = MAX_REVISIONS
     thread: Thread | None = None
+    on_limit: OnLimit | None = None
     id: OwnId | None = None
 
 

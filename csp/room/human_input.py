@@ -13,6 +13,7 @@ from typing import Final
 from csp.errors import BadInput, NotFound, TooLarge
 from csp.protocol.catalogue import ArgumentKind, CommandEntry
 from csp.protocol.enums import ALL, MAX_TEXT_BYTES
+from csp.protocol.session_parts import OnHardLimit, OnLimit
 
 ROUTER: Final = "router"
 FREEFORM: Final = "freeform"
@@ -65,6 +66,7 @@ class ModeLine:
     numbers: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
 
     @property
@@ -196,11 +198,17 @@ def replace_question(running: str) -> str:
 _NUMBERS: Final = ("rounds", "steps")
 _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _NAMES: Final = ("first", "synth")
+#: The options with a choice of words.
+_CHOICES: Final = {
+    "on-limit": tuple(map(str, OnLimit)),
+    "on-hard-limit": tuple(map(str, OnHardLimit)),
+}
 _REPLACE: Final = "replace"
 _FLAGS: Final = ("ballot", "respect-final", "soft-turns", _REPLACE)
-_VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, "agents")
+_VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, *_CHOICES, "agents")
+_OPTIONS: Final = (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS, *_CHOICES)
 #: The options of /mode, for completion.
-MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS))
+MODE_OPTIONS: Final = tuple(f"--{name}" for name in _OPTIONS)
 #: The options of /mode that take a number.
 MODE_NUMBERS: Final = tuple(f"--{name}" for name in (*_NUMBERS, *_LIMITS))
 # A quote ends before the next one begins, so that many unclosed quotes are parsed only once.
@@ -243,6 +251,7 @@ def read_mode(rest: str) -> TypedLine:
         numbers={name: int(values[name]) for name in _NUMBERS if name in values},
         limits={name: float(values[name]) for name in _LIMITS if name in values},
         names={name: _unsigned(values[name]) for name in _NAMES if name in values},
+        choices={name: values[name].lower() for name in _CHOICES if name in values},
         flags=tuple(flags),
     )
 
@@ -260,6 +269,9 @@ def _wrong_in(given: Mapping[str, str | None]) -> InvalidLine | None:
             return InvalidLine(problem=problem, hint=MODE_USAGE)
         if name in _LIMITS and not _AMOUNT.fullmatch(value):
             return InvalidLine(problem=f"--{name}: expected a number, got {value!r}", hint=MODE_USAGE)
+        if name in _CHOICES and value.lower() not in _CHOICES[name]:
+            expected = f"expected one of: {', '.join(_CHOICES[name])}"
+            return InvalidLine(problem=f"--{name}: unknown value {value!r}", hint=expected)
     return None
 
 
@@ -279,6 +291,7 @@ def _unquoted(text: str) -> str:
 def mode_fields(wish: ModeLine) -> dict[str, object]:
     """Return the body of the `POST /mode` request that starts the mode."""
     fields: dict[str, object] = {"mode": wish.mode, **wish.numbers, **wish.names}
+    fields |= {name.replace("-", "_"): choice for name, choice in wish.choices.items()}
     fields |= {flag.replace("-", "_"): True for flag in wish.flags if flag != _REPLACE}
     if wish.topic:
         fields["topic"] = wish.topic

@@ -84,6 +84,7 @@ ROUTES: Final[Table] = {
     "POST /agent-output": RoleRow(AGENTS),
     "GET /queue": RoleRow(PEOPLE),
     "GET /attention": RoleRow(LEADS),
+    "GET /report": RoleRow(PEOPLE),
     "GET /rules": RoleRow(LEADS),
     "POST /rules": RoleRow(PEOPLE),
     "DELETE /rules/{number}": RoleRow(PEOPLE),

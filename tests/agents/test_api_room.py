@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from csp.agents.api.agent_program import taken_up
+from csp.agents.api.call_errors import ATTEMPTS
 from csp.client import Client, Live
 from csp.http_client import GatewayClient, Query
 from tests.agents.api_room import KEY, ApiRoom, envelope
@@ -244,6 +245,47 @@ def test_a_model_that_is_told_to_wait_long_is_passed_over_until_then(room: ApiRo
     assert notices_with(room, view, "was skipped") == ["hasty was skipped: it has reached its limit."]
     agent = room.agent("hasty")
     assert agent["state"] == "limited" and agent["until"] - began > 800
+
+
+def _reach_limit(room: ApiRoom, *later: str) -> int:
+    """Let claude's provider refuse all tries of a call for some seconds, and begin an autopilot.
+
+    Return the number of calls so far.
+    """
+
+    def is_waiting() -> bool:
+        return any(wait["until"] is not None for wait in room.mode()["waits"])
+
+    tries: list[list[Any]] = [[Fail(kind="rate", after_s=0.1)]] * (ATTEMPTS - 1)
+    room.script("claude", *tries, [Fail(kind="rate", after_s=8)], *later)
+    before = room.calls()
+    room.begin("autopilot", GOAL, agents=PAIR, limits={"turns": 1})
+    wait_until_sync(is_waiting, 60, "the wait for the reset")
+    assert room.calls() == before + ATTEMPTS
+    return room.calls()
+
+
+def test_a_model_at_its_limit_is_asked_once_after_the_reset(room: ApiRoom) -> None:
+    """The gateway is killed meanwhile, and nothing is asked twice or forgotten."""
+    before = _reach_limit(room, envelope("back to work"))
+    room.room.kill9()
+    room.room.start()
+    view = room.wait_end()
+
+    assert (room.speakers(view), view["reason"]) == (["claude"], "emergency_turns")
+    assert room.calls() == before + 1
+    assert len(notices_with(room, view, "is asked again")) == 1
+
+
+def test_allstop_ends_the_wait_for_a_limit(room: ApiRoom) -> None:
+    before = _reach_limit(room, "an answer to a person")
+    room.room.gateway.post("/message", {"to": "all", "content": "Allstop"})
+    assert room.mode()["reason"] == "stopped_by_user"
+
+    # The limit passes, and the next thing that a model is asked is a message.
+    wait_until_sync(lambda: room.agent("claude")["state"] == "idle", 60, "the reset")
+    room.reply_to(room.send("claude", "are you there?"), "claude")
+    assert room.calls() == before + 1
 
 
 def test_an_error_in_the_connector_does_not_leave_the_session_open(

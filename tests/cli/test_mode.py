@@ -117,7 +117,8 @@ def test_a_mode_is_paused_resumed_extended_skipped_stopped(place: Place) -> None
 
 def test_the_limits_of_a_mode_reach_the_room(place: Place) -> None:
     options = ("--turns", "1", "--tokens", "9000", "--minutes", "0.5", "--cost", "0.25", "--soft-turns")
-    begun = place.csp("mode", "set", "autopilot", "go", "--agents", "claude,codex", *options)
+    at_limits = ("--on-limit", "stop", "--on-hard-limit", "stop")
+    begun = place.csp("mode", "set", "autopilot", "go", "--agents", "claude,codex", *options, *at_limits)
     assert begun.code == 0, begun.err
 
     room = place.room()
@@ -125,6 +126,7 @@ def test_the_limits_of_a_mode_reach_the_room(place: Place) -> None:
     setup = [item for item in items if item["change"] == "started"][-1]["setup"]
     assert setup["limits"] == {"turns": 1, "tokens": 9000, "minutes": 0.5, "cost": 0.25}
     assert setup["soft_turns"] is True
+    assert setup["on_limit"] == "stop"
     assert place.csp("mode", "next").err == "the mode is complete\n"
     assert "stopped by the turn limit)" in place.csp("mode").out
 

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from csp.gateway.server import JUMP_S, SteadyClock, passed_s
+from csp.gateway.server import JUMP_S, SteadyClock
+from csp.gateway.sleep_gauge import passed_s
 
 
 class Machine:

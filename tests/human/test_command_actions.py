@@ -205,7 +205,7 @@ def test_every_command_of_the_design_has_a_row() -> None:
     named = (
         "agents add remove restart mode status next end stop history search queue cancel resend pause resume"
         " share noshare approve deny interrupt continue votes extend skip focus export help quit fwd show"
-        " needs answer allow rules unallow decide"
+        " needs answer allow rules unallow decide report"
         " review web board zoom layout rooms down"
     )
 

@@ -162,6 +162,16 @@ def test_other_words_stop_nothing(text: str) -> None:
             "/mode autopilot go --turns 9 --cost 0.5",
             ModeLine(mode="autopilot", topic="go", limits={"turns": 9.0, "cost": 0.5}),
         ),
+        (
+            "/mode autopilot go --on-limit Wait --on-hard-limit=ask",
+            ModeLine(mode="autopilot", topic="go", choices={"on-limit": "wait", "on-hard-limit": "ask"}),
+        ),
+        (
+            "/mode autopilot go --on-limit never",
+            InvalidLine(
+                problem="--on-limit: unknown value 'never'", hint="expected one of: wait, skip, stop"
+            ),
+        ),
     ],
 )
 def test_a_mode_is_read_with_its_options(line: str, meant: TypedLine) -> None:
@@ -378,7 +388,8 @@ def test_wrong_arguments_are_refused_with_the_form(line: str, problem: str, hint
 
 def test_a_mode_line_is_the_body_that_begins_it() -> None:
     line = read_line(
-        '/mode autopilot "go" --agents A,b --turns 9 --cost 0.5 --first b --respect-final --rounds 2'
+        '/mode autopilot "go" --agents A,b --turns 9 --cost 0.5 --first b --respect-final --rounds 2 '
+        "--on-limit stop"
     )
     assert isinstance(line, ModeLine)
 
@@ -387,6 +398,7 @@ def test_a_mode_line_is_the_body_that_begins_it() -> None:
         "rounds": 2,
         "first": "b",
         "respect_final": True,
+        "on_limit": "stop",
         "topic": "go",
         "agents": ["a", "b"],
         "limits": {"turns": 9, "cost": 0.5},

@@ -1,8 +1,8 @@
 """The API views of a session."""
 
 from csp.protocol.enums import Mode
-from csp.protocol.responses import CollaborationView, ModeView, SessionView, SpentView, TurnView
-from csp.protocol.session_parts import Collaboration, TurnState
+from csp.protocol.responses import CollaborationView, ModeView, SessionView, SpentView, TurnView, WaitView
+from csp.protocol.session_parts import Collaboration, TurnState, Wait
 from csp.room.commands import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.modes import RELAY_NAME
@@ -60,6 +60,14 @@ def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView
         reason=session.reason,
         started_at=session.started_at,
         deadline=min(ends(room, session, rules), default=None),
+        waits=tuple(_wait_view(turn.agent, turn.wait) for turn in session.turns.values() if turn.wait),
+        held=session.held,
+    )
+
+
+def _wait_view(agent: str, wait: Wait) -> WaitView:
+    return WaitView(
+        agent=agent, kind=wait.kind, since=wait.since, until=wait.until, at=wait.at, detail=wait.detail
     )
 
 

@@ -5,6 +5,7 @@ import { openBoard } from "./board.js";
 import { catalogue } from "./catalogue.js";
 import { byId, h, setText, swap } from "./dom.js";
 import { exportRoom } from "./export.js";
+import { reportRows } from "./report.js";
 import { showTab } from "./tabs.js";
 import { textElement } from "./text.js";
 import { attempt, tell } from "./toast.js";
@@ -31,6 +32,7 @@ const PARTS = {
   cancel: (rest, room) => cancelNewest(room),
   review,
   rules: showRules,
+  report: showReport,
   export: () => exportRoom("md"),
   help,
 };
@@ -143,6 +145,13 @@ async function showRules() {
     h("li", {},
       textElement("p", { dir: "auto" }, pattern, h("b", {}, `${agent} may run: `)),
       h("p", { class: "hint" }, [number ? `/unallow ${number}` : "from csp.toml", problem].filter(Boolean).join("; ")))), "No rules yet. /allow AGENT COMMAND adds one.");
+}
+
+/** Show what happened in the last twelve hours, or in the named session. */
+async function showReport(rest) {
+  const session = rest.split(/\s+/)[0];
+  const found = await attempt(get(session ? `/report?session=${part(session)}` : "/report"));
+  return found ? showList("Report", reportRows(found), "Nothing happened.") : false;
 }
 
 function showList(title, rows, nothing) {

@@ -106,6 +106,8 @@ export class ModeForm {
       ...(has(row, "ballot") && { ballot: byId("mode-ballot").checked }),
       ...(has(row, "respect_final") && { respect_final: byId("mode-final").checked }),
       ...(has(row, "limits") && { limits: this.#limits() }),
+      ...(has(row, "limits") && value("mode-on-hard-limit") && { on_hard_limit: value("mode-on-hard-limit") }),
+      ...(value("mode-on-limit") && { on_limit: value("mode-on-limit") }),
     };
   }
 
@@ -157,6 +159,7 @@ export class ModeForm {
       builder: value("mode-builder"),
       reviewer: value("mode-reviewer"),
       max_revisions: Number(value("mode-revisions") || 3),
+      ...(value("mode-on-limit") && { on_limit: value("mode-on-limit") }),
       thread: this.#room.thread ?? undefined,
     });
   }

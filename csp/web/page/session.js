@@ -64,7 +64,7 @@ function drawSession(room) {
   drawChip(room);
   foldForm(room);
   const shown = room.shown;
-  if (!isNew(shown && [shown.session, shown.orchestration.waitingFor, shown.orchestration.phase])) return;
+  if (!isNew(shown && [shown.session, shown.orchestration.waitingFor, shown.orchestration.waits, shown.orchestration.phase])) return;
   const none = h("p", { class: "hint" }, "No session yet. Pick a mode and enter a goal.");
   swapFocused(byId("session-now"), ...(shown ? sessionParts(room, shown) : [none]));
   drawChip(room);
@@ -86,12 +86,19 @@ function facts(session, orchestration, isOver) {
     !isOver && ["Phase", orchestration.phase],
     ["Round", session.maxRounds ? `${Math.min(session.round + 1, session.maxRounds)} of ${session.maxRounds}` : `turn ${session.round + 1}`],
     !isOver && ["Waiting for", waitingFor(session, orchestration), h("span", { id: "turn-clock", class: "clock" })],
+    !isOver && orchestration.waits?.length > 0 && ["Waits", orchestration.waits.map(waitText).join(", ")],
     ["Turns", String(session.turns)],
     session.tokens > 0 && ["Spent", `${tokens(session)}${session.cost_usd ? `, ${money(session.cost_usd)}` : ""}`],
     ["Started", clock(session.startedAt)],
     isOver && session.endedAt && ["Took", minutes(session.endedAt - session.startedAt)],
   ];
   return h("dl", { class: "facts" }, ...rows.filter(Boolean).flatMap(([name, value, extra]) => [h("dt", {}, name), h("dd", {}, value, extra)]));
+}
+
+/** What an agent is waited for, and until when. */
+function waitText({ agent, kind, until, detail }) {
+  const words = { reset: "usage limit", person: detail || "a person", offline: "offline", resume: "stopped" }[kind] ?? kind;
+  return `${agent}: ${words}${until ? ` until ${clock(until)}` : ""}`;
 }
 
 /** In some phases of a review, only a person can continue. */
