@@ -4,6 +4,7 @@ import asyncio
 import configparser
 import json
 import shutil
+import socket
 import stat
 import subprocess
 import urllib.request
@@ -56,9 +57,20 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def free_ports() -> int:
     """Return a port whose companions are free as well."""
-    while (port := free_port()) + MONITOR_ABOVE > 65535:
+    while not all(is_free((port := free_port()) + above) for above in (ROUTES_ABOVE, MONITOR_ABOVE)):
         pass
     return port
+
+
+def is_free(port: int) -> bool:
+    """Return whether nobody listens on a port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except (OSError, OverflowError):
+            return False
+    return True
 
 
 def state_of(port: int) -> dict[str, Any]:

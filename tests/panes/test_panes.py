@@ -156,11 +156,13 @@ def test_add_needs_a_room_with_panes(place: Place) -> None:
     assert done.err.startswith("csp: no room is running")
 
 
-def test_an_agent_that_was_removed_is_called_so_and_started_again_by_up(room: Place) -> None:
+def test_an_agent_that_was_removed_is_called_so_and_started_again_where_it_is_named(room: Place) -> None:
     room.csp("remove", "ann")
     room.wait(lambda: room.pane("ann")["state"] == "removed", "the word in the border")
     assert not room.pane("ann")["dead"]
     room.up()
+    assert "ann" not in room.online()
+    room.up("--agents", "ann,ben")
 
     assert {"ann", "ben"} <= set(room.online())
 
