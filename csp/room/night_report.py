@@ -92,9 +92,8 @@ class NightReport:
         session = event.session_id
         key = (session, AgentId(""))
         match event.change:
-            case Change.STARTED | Change.CONTINUED:
-                if event.setup is not None:
-                    self._started(event, event.setup)
+            case Change.STARTED | Change.CONTINUED if event.setup is not None:
+                self._started(event, event.setup)
             case Change.PAUSED:
                 kind, detail = (WaitKind.RESUME, str(event.reason or "paused"))
                 self._waiting[key] = _wait(key, kind, detail, event.ts)
@@ -110,14 +109,9 @@ class NightReport:
                     )
                 for waiting in [one for one in self._waiting if one[0] == session]:
                     self._end_wait(waiting, event.ts)
-            case (
-                Change.PHASE
-                | Change.EXTENDED
-                | Change.KICKED
-                | Change.REMINDED
-                | Change.WARNED
-                | Change.SETTLED
-            ):
+            case Change.STARTED | Change.CONTINUED | Change.PHASE | Change.EXTENDED | Change.KICKED:
+                pass
+            case Change.REMINDED | Change.WARNED | Change.SETTLED:
                 pass
             case _:
                 assert_never(event.change)

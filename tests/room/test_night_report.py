@@ -1,12 +1,16 @@
 """The report on what happened while nobody watched."""
 
+from typing import Any, cast
+
 import pytest
+from msgspec.structs import replace
 
 from csp.protocol.enums import HUMAN, AgentState, Ending, SessionAction
+from csp.protocol.events import ModeChanged, TurnMoved
 from csp.protocol.report import ReportView
 from csp.protocol.requests import Usage
 from csp.protocol.review_messages import ExecutionUpdate, RunContext, RunTerms, TestResult
-from csp.protocol.session_parts import Limits, OnHardLimit
+from csp.protocol.session_parts import Change, Limits, OnHardLimit
 from csp.room.attention import attention
 from csp.room.commands import CheckRun, Leave, PrepareRun, Rejoin, SetState, Slept
 from csp.room.night_report import NightReport
@@ -120,6 +124,60 @@ def test_pause_at_a_limit_names_the_limit() -> None:
 
     assert [(one.agent, one.kind, one.detail) for one in view.waits] == [("", "resume", "emergency_turns")]
     assert view.next == f"/decide {play.session.id} continue"
+
+
+def test_wait_ends_with_its_session(play: Play) -> None:
+    play.steer(SessionAction.PAUSE)
+    play.now += 60
+    play.steer(SessionAction.STOP)
+    (wait,) = report(play).waits
+
+    assert (wait.ended or 0.0) - wait.since == 60
+
+
+def test_session_whose_start_is_unknown_is_left_out(play: Play) -> None:
+    play.steer(SessionAction.STOP)
+    known = [event for event in play.journal if getattr(event, "change", None) is not Change.STARTED]
+    night = NightReport(0.0)
+    night.add_all(known)
+
+    assert night.view(play.now, ()).sessions == ()
+
+
+def test_warnings_and_later_resets_are_no_waits_of_their_own(play: Play) -> None:
+    play.wait(90)
+    play.do(SetState(agent=CLAUDE, state=AgentState.LIMITED, until=play.now + HOUR))
+    play.wait(60)
+    play.do(SetState(agent=CLAUDE, state=AgentState.LIMITED, until=play.now + 2 * HOUR))
+    view = report(play)
+
+    assert [(one.kind, one.ended) for one in view.waits] == [("reset", None)]
+
+
+def test_dialog_of_an_earlier_version_is_a_wait(play: Play) -> None:
+    """Its journal says that a turn is blocked, not what it waits for."""
+    play.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL, asks="permission"))
+    night = NightReport(0.0)
+    night.add_all(
+        replace(event, wait=None) if isinstance(event, TurnMoved) else event for event in play.journal
+    )
+
+    assert [(one.agent, one.kind, one.detail) for one in night.view(play.now, ()).waits] == [
+        ("claude", "person", "")
+    ]
+
+
+def test_changes_that_are_no_waits_are_passed_over(play: Play) -> None:
+    play.steer(SessionAction.EXTEND, minutes=5)
+    play.reply(CLAUDE, usage=Usage(input=850_000, output=0))
+
+    assert (report(play).waits, play.session.warned != ()) == ((), True)
+
+
+def test_change_of_no_known_kind_is_a_fault_of_ours(play: Play) -> None:
+    started = next(event for event in play.journal if isinstance(event, ModeChanged))
+    with pytest.raises(AssertionError):
+        NightReport(0.0).add_all([replace(started, change=cast(Any, "unknown"))])
 
 
 def test_only_the_time_of_the_report_counts(play: Play) -> None:

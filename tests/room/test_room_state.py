@@ -30,6 +30,7 @@ from csp.protocol.events import (
     Unknown,
     type_of,
 )
+from csp.protocol.requests import Usage
 from csp.protocol.responses import Deliver
 from csp.room.commands import (
     CancelMessage,
@@ -48,6 +49,7 @@ from csp.room.room_reducer import WINDOW, apply, replay
 from csp.room.room_state import Participant, Room, dump, is_pending, load, without_texts
 from tests.room.examples import EVENTS
 from tests.room.live import CLAUDE, CODEX, LiveRoom, one
+from tests.room.playing import Play
 
 S = DeliveryState
 
@@ -613,3 +615,13 @@ def test_participant_is_where_it_was_after_a_return(live: LiveRoom) -> None:
 
     assert list(live.room.participants) == ["claude", "codex"]
     assert isinstance(live.journal[-1], Joined)
+
+
+def test_context_of_the_last_reply_is_kept() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("round_robin")
+    play.reply(CLAUDE, usage=Usage(input=10, output=1, context=500, window=1000))
+    play.reply(CODEX, usage=Usage(input=10, output=1))
+
+    known = {one.id: (one.context, one.window) for one in play.room.participants.values()}
+    assert known == {CLAUDE: (500, 1000), CODEX: (0, 0)}

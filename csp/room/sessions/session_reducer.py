@@ -159,9 +159,7 @@ def _resumed(session: Session, now: float) -> Session:
 
 
 def _slept(session: Session, now: float, seconds: float) -> Session:
-    """Move the clocks past the time in which the machine slept; those of a paused session stand anyway."""
-    if session.status is not Status.RUNNING:
-        return session
+    """Move the clocks of a running session past the time in which the machine slept."""
 
     def later(then: float) -> float:
         return min(then + seconds, now)

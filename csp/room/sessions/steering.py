@@ -376,8 +376,7 @@ def tick(draft: RoomDraft) -> None:
             if session_draft.session.is_running and _clock(session_draft, turn).at <= draft.clock
         ]:
             for turn in due:
-                if session_draft.session.is_running:
-                    _ring(session_draft, turn)
+                _ring(session_draft, turn)
             advance(session_draft)
         if session_draft.session.is_running:
             run_protocol.remind(session_draft)

@@ -187,24 +187,21 @@ def ask_after_wait(draft: SessionDraft, turn: Turn, *, is_now: bool = False) -> 
     if not draft.session.is_running:
         wait_for(draft, turn, new_wait(draft, turn, WaitKind.RESUME))
         return
-    reason = "it has left the room" if draft.participant(turn.agent) is None else ""
-    wait = None if reason or is_now else wait_before(draft, turn)
+    wait = None if is_now else wait_before(draft, turn)
     if not draft.session.is_running:
         return
     if wait is not None:
         wait_for(draft, turn, wait)
         return
-    if not reason:
-        items = window(draft.session, turn.agent, draft.rules.window, draft.room.sessions)
-        text = _text(draft, turn.agent, _template(draft, turn.agent), turn.round, items)
-        cost = estimate_cost(draft.session, turn.agent, text)
-        if not isinstance(cost, OverBudget):
-            _signal(draft, turn.agent, text, cost, turn.round, items, is_again=True)
-            waited_s = draft.now - turn.wait.since if turn.wait is not None else 0.0
-            draft.notice(NoticeCode.WAIT_OVER(agent=turn.agent, duration=duration(waited_s)))
-            return
-        reason = cost.why
-    fail(draft, turn, TurnState.FAILED, reason)
+    items = window(draft.session, turn.agent, draft.rules.window, draft.room.sessions)
+    text = _text(draft, turn.agent, _template(draft, turn.agent), turn.round, items)
+    cost = estimate_cost(draft.session, turn.agent, text)
+    if isinstance(cost, OverBudget):
+        fail(draft, turn, TurnState.FAILED, cost.why)
+        return
+    _signal(draft, turn.agent, text, cost, turn.round, items, is_again=True)
+    waited_s = draft.now - turn.wait.since if turn.wait is not None else 0.0
+    draft.notice(NoticeCode.WAIT_OVER(agent=turn.agent, duration=duration(waited_s)))
 
 
 def _template(draft: SessionDraft, agent: AgentId) -> str:

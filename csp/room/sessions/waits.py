@@ -70,8 +70,6 @@ def new_wait(draft: SessionDraft, turn: Turn, kind: WaitKind, detail: str = "") 
 
 def wait_for(draft: SessionDraft, turn: Turn, wait: Wait) -> None:
     """Let a turn wait; if it was asked, its agent will be asked again."""
-    if turn.state is TurnState.WAITING and turn.wait == wait:
-        return
     is_news = turn.state is not TurnState.WAITING or turn.wait is None or turn.wait.kind is not wait.kind
     draft.withdraw(turn)
     draft.move(turn, TurnState.WAITING, wait.detail or wait.kind, wait=wait)
@@ -95,9 +93,8 @@ def _reset_words(draft: SessionDraft, agent: AgentId, wait: Wait) -> NoticeWords
 
 def obstacle(draft: SessionDraft, turn: Turn) -> Wait | None:
     """Return what keeps a turn's prompt from being typed until a person acts or its agent is back."""
-    participant = draft.participant(turn.agent)
-    if participant is None:
-        return None
+    # An agent that is removed loses its turns.
+    participant = draft.room.participants[turn.agent]
     if not participant.online:
         is_waiting = draft.session.setup.on_limit is OnLimit.WAIT
         return new_wait(draft, turn, WaitKind.OFFLINE) if is_waiting else None

@@ -44,7 +44,9 @@ from csp.room.commands import (
 )
 from csp.room.room_reducer import replay
 from csp.room.room_state import dump, load
+from csp.room.sessions import turns
 from csp.room.sessions.session_limits import minutes_used
+from csp.room.sessions.steering import ends
 from csp.room.sessions.waits import duration
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, PROMPTS, Play
@@ -552,6 +554,8 @@ def test_prompt_that_cannot_be_typed_waits(reason: HeldReason) -> None:
     play.deliver(CLAUDE, S.HELD, reason)
     play.wait(8 * HOUR)
     assert play.waiting == (CLAUDE,)
+    if reason is HeldReason.DRAFT:
+        assert items(play) == {f"stuck:claude:{play.turn(CLAUDE).id}": ["f"]}
 
     play.deliver(CLAUDE, S.TYPED)
     assert play.turn(CLAUDE).wait is None
@@ -563,6 +567,7 @@ def test_agent_that_a_person_has_paused_is_waited_for() -> None:
     play.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE))
     play.wait(8 * HOUR)
     assert wait_of(play).detail == "paused"
+    assert items(play) == {f"stuck:claude:{play.turn(CLAUDE).id}": ["y", "f"]}
 
     play.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.RESUME))
     assert play.turn(CLAUDE).wait is None
@@ -922,6 +927,74 @@ def test_sleep_in_a_pause_changes_nothing(play: Play) -> None:
     assert play.do(Slept(seconds=8 * HOUR)) == []
     play.steer(SessionAction.RESUME)
     assert play.deadline() == play.now + 60
+
+
+def test_agents_that_wait_for_a_person_end_nothing_by_themselves(play: Play) -> None:
+    limited(play, in_s=None)
+
+    assert list(ends(play.room, play.session, play.rules)) == []
+
+
+def test_person_asks_the_agents_at_their_limit_and_leaves_the_others_alone() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("debate", on_limit=OnLimit.WAIT)
+    play.deliver(CLAUDE)
+    play.deliver(CODEX)
+    limited(play, in_s=None)
+    play.steer(SessionAction.DECIDE, choice="continue")
+
+    assert (number_of_asks(play), number_of_asks(play, CODEX)) == (2, 1)
+
+
+def test_recovery_in_a_pause_is_noted_once(play: Play) -> None:
+    limited(play, in_s=None)
+    play.steer(SessionAction.PAUSE)
+    play.do(SetState(agent=CLAUDE, state=AgentState.IDLE))
+    assert wait_of(play).kind == "resume"
+    play.do(Rejoin(agent=CLAUDE, launch="second"))
+    play.steer(SessionAction.RESUME)
+
+    assert number_of_asks(play) == 2
+
+
+@pytest.mark.parametrize(("on_limit", "outcome"), [(OnLimit.WAIT, "reset"), (OnLimit.STOP, "ended")])
+def test_agent_at_its_limit_after_a_pause_is_not_asked(on_limit: OnLimit, outcome: str) -> None:
+    play = autopilot(limits=Limits(tokens=100), on_hard_limit=OnHardLimit.ASK, on_limit=on_limit)
+    play.deliver(CLAUDE)
+    play.do(ExtendTurn(agent=CLAUDE, turn=play.turn(CLAUDE).id, usage=Usage(input=100, output=10)))
+    assert play.session.status is Status.PAUSED
+    limited(play)
+    play.do(_decide(play, "continue"))
+
+    assert (wait_of(play).kind if play.ended is None else "ended") == outcome
+    assert number_of_asks(play) == 1
+
+
+def test_limit_withdraws_a_prompt_that_has_not_been_typed() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("debate", limits=Limits(tokens=100), on_hard_limit=OnHardLimit.ASK)
+    message = play.turn(CODEX).message
+    play.reply(CLAUDE, usage=Usage(input=100, output=10))
+
+    assert (play.session.status, wait_of(play, CODEX).kind) == (Status.PAUSED, "resume")
+    assert message not in play.due(CODEX)
+    assert play.all(ControlSent) == []
+
+
+def test_second_dialog_of_a_turn_is_the_same_wait(play: Play) -> None:
+    play.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL, asks="permission"))
+    before = play.turn(CLAUDE)
+    play.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_HUMAN, asks="login"))
+
+    assert play.turn(CLAUDE) == before
+
+
+def test_call_that_has_become_too_dear_in_the_wait_fails(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited(play)
+    monkeypatch.setattr(turns, "estimate_cost", lambda *_: turns.OverBudget("the budget is spent"))
+    play.wait(RESET + 60)
+
+    assert play.session.course[-1].reason == "the budget is spent"
 
 
 def test_sleep_does_not_shorten_a_dialog() -> None:
