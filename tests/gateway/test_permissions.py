@@ -110,6 +110,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /messages/{id}/{action}": THE_ROOM,
     "GET /queue": THE_ROOM,
     "GET /attention": ORCHESTRATORS,
+    "GET /report": THE_ROOM,
     "GET /rules": ORCHESTRATORS,
     "POST /rules": THE_ROOM,
     "DELETE /rules/{number}": THE_ROOM,

@@ -13,6 +13,8 @@ MODE_FIELDS = {
     *("mode", "topic", "round", "maxRounds", "turnOrder", "currentTurnIndex", "completedTurns"),
     *("roundOutputs", "proposals", "votes", "currentTurn", "waitingFor", "turn", "turns", "phase"),
     *("sessionId", "status", "reason", "startedAt", "deadline"),
+    # Beside those of the seeds: what the session waits for.
+    *("waits", "held"),
 }
 
 

@@ -120,6 +120,8 @@ ACTS = {
     "max_tokens": Acts("7", _of_rules(lambda rules: rules.limits.tokens), 7),
     "max_minutes": Acts("7.5", _of_rules(lambda rules: rules.limits.minutes), 7.5),
     "max_cost_usd": Acts("7.5", _of_rules(lambda rules: rules.limits.cost), 7.5),
+    "on_limit": Acts("stop", _of_rules(lambda rules: rules.on_limit), "stop"),
+    "on_hard_limit": Acts("ask", _of_rules(lambda rules: rules.on_hard_limit), "ask"),
     "board_replies": Acts("false", _of_rules(lambda rules: rules.board_replies), False),
     "board_summary_after": Acts("7", _of_rules(lambda rules: rules.summary_after), 7),
     "board_summariser": Acts("codex", _of_rules(lambda rules: rules.summariser), "codex"),

@@ -192,7 +192,7 @@ def test_agents_are_steered(room: LiveRoom) -> None:
     assert done.stdout.splitlines() == [
         "paused claude",
         "sharing claude",
-        "claude  paused  cli    shares its pane",
+        "claude  paused  cli  shares its pane",
         "resumed claude",
         "no longer sharing claude",
         "claude  idle  cli",

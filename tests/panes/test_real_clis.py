@@ -53,8 +53,7 @@ def scene(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Itera
 
 @pytest.mark.parametrize(
     "scene",
-    # Of the three, Codex needs the least CPU time.
-    ["codex", *(pytest.param(name, marks=pytest.mark.full) for name in ("claude", "gemini"))],
+    ["claude", *(pytest.param(name, marks=pytest.mark.full) for name in ("codex", "gemini"))],
     indirect=True,
 )
 def test_down_then_up_goes_on_with_the_conversation(scene: Scene) -> None:

@@ -13,9 +13,8 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.mark.parametrize(
-    # Of the three, Codex needs the least CPU time.
     "name",
-    ["codex", *(pytest.param(name, marks=pytest.mark.full) for name in ("claude", "gemini"))],
+    ["claude", *(pytest.param(name, marks=pytest.mark.full) for name in ("codex", "gemini"))],
 )
 def test_messages_go_on_while_the_disk_is_full(name: str, tmp_path: Path) -> None:
     """The scene has a disk of its own, in a namespace of its own."""
