@@ -277,6 +277,7 @@ def test_a_model_at_its_limit_is_asked_once_after_the_reset(room: ApiRoom) -> No
     assert len(notices_with(room, view, "is asked again")) == 1
 
 
+@pytest.mark.full
 def test_allstop_ends_the_wait_for_a_limit(room: ApiRoom) -> None:
     before = _reach_limit(room, "an answer to a person")
     room.room.gateway.post("/message", {"to": "all", "content": "Allstop"})

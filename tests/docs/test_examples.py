@@ -104,6 +104,7 @@ def loaded(name: str) -> Any:
     return module
 
 
+@pytest.mark.full
 def test_the_action_comments_on_a_pull_request_with_the_common_result(tmp_path: Path) -> None:
     """Its steps are executed as GitHub does, with scripted models and a program in place of gh."""
     rules = [

@@ -1,9 +1,12 @@
 """csp up for other machines: with a certificate of one's own, or openly without one."""
 
+import pytest
+
 from csp.gateway.lan_certificate import ensure_certificate, utc_now
 from tests.panes.place import Place
 
 
+@pytest.mark.full
 def test_up_takes_what_an_address_for_others_needs(place: Place) -> None:
     place.set(CSP_DEMO_SPEED="0", CSP_HOST="0.0.0.0")
     demo = ("--demo", "--agents", "ada")

@@ -53,9 +53,10 @@ def scene(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Itera
 
 @pytest.mark.parametrize(
     "scene",
-    ["claude", *(pytest.param(name, marks=pytest.mark.full) for name in ("codex", "gemini"))],
+    ["claude", "codex", "gemini"],
     indirect=True,
 )
+@pytest.mark.full
 def test_down_then_up_goes_on_with_the_conversation(scene: Scene) -> None:
     scene.place.up()
     scene.ask("remember the word kumquat")

@@ -87,6 +87,7 @@ def try_and_remove(place: UserPlace) -> None:
     assert {path for path in left if not path.startswith((history, "home/.local/share/uv/"))} == set()
 
 
+@pytest.mark.full
 def test_an_installed_wheel_needs_no_clone(wheel: Path, tmp_path: Path) -> None:
     # The packages of uv.lock, which are in the cache because the tests run on them.
     venv = tmp_path / "installed"

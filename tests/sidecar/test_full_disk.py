@@ -12,10 +12,8 @@ from tests.namespaces import with_own_mounts
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["claude", *(pytest.param(name, marks=pytest.mark.full) for name in ("codex", "gemini"))],
-)
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+@pytest.mark.full
 def test_messages_go_on_while_the_disk_is_full(name: str, tmp_path: Path) -> None:
     """The scene has a disk of its own, in a namespace of its own."""
     command = [*with_own_mounts(), sys.executable, "-m", "tests.sidecar.full_disk", name, str(tmp_path)]

@@ -61,6 +61,7 @@ def test_a_message_waits_until_geminis_servers_run(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.full
 def test_a_message_that_gemini_joins_with_a_persons_prompt_is_answered(tmp_path: Path) -> None:
     """The profile without its sign is a version of Gemini that does not say that it starts."""
     profile = tmp_path / "gemini.toml"

@@ -97,10 +97,8 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
         yield Scene(request.param, stage, server, bring_up(request.param, server, loopback, tmp_path))
 
 
-@pytest.mark.parametrize(
-    "others", [OTHERS[:1], pytest.param(OTHERS, marks=pytest.mark.full)], ids=["one", "all"]
-)
-def test_a_rule_approves_its_own_command_and_no_other(scene: Scene, others: tuple[str, ...]) -> None:
+@pytest.mark.full
+def test_a_rule_approves_its_own_command_and_no_other(scene: Scene) -> None:
     gateway = scene.stage.room.gateway
     rule = gateway.post("/rules", {"agent": scene.name, "pattern": RULE})["rule"]
     for command in COVERED:
@@ -108,7 +106,7 @@ def test_a_rule_approves_its_own_command_and_no_other(scene: Scene, others: tupl
     assert scene.answers() == list(COVERED)
     assert scene.ran.read_text().splitlines() == ["-q", "tests/a.py -k one or two"]
 
-    for command in others:
+    for command in OTHERS:
         asking = scene.have_it_run(command)
         scene.wait_asking(command)
         # The room decides about a rule in the same batch that says what is asked.
