@@ -62,7 +62,7 @@ def reset_wait(draft: SessionDraft, turn: Turn) -> Wait:
 
 
 def new_wait(draft: SessionDraft, turn: Turn, kind: WaitKind, detail: str = "") -> Wait:
-    """Return a wait; one of the same kind that goes on keeps its beginning."""
+    """Return a new wait of a turn; if the turn already has one of this kind, keep its start."""
     is_same = turn.wait is not None and turn.wait.kind is kind
     since = turn.wait.since if turn.wait is not None and is_same else draft.now
     return Wait(kind=kind, since=since, detail=detail)
